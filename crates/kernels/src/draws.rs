@@ -1,0 +1,214 @@
+//! How the noise of a tile of samples is drawn, and where each draw lies in memory.
+
+use core::ops::Range;
+
+use pulp::Simd;
+
+use crate::key::{NoiseKey, Stream};
+use crate::normal::{BlockShape, fill_normals};
+use crate::simd::LANES;
+use crate::sobol::{self, Sobol};
+
+/// How Monte Carlo noise is drawn. Every kind is unbiased; they differ in variance and cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draws {
+    /// Every sample on its own, as in the paper.
+    Independent,
+    /// Samples in pairs (ε, −ε): half the normals to draw, and a smaller variance.
+    Antithetic,
+    /// Points of an Owen-scrambled Sobol' sequence: by far the smallest variance for few classes.
+    ///
+    /// Covers factors and classes together up to [`sobol::MAX_DIMENSIONS`] of them; beyond that
+    /// the factors alone, and the classes' own noise is independent.
+    Sobol,
+}
+
+/// Which noise to draw: the key, one id for each example, how many samples and of which kind.
+///
+/// ```
+/// use aleator_kernels::{Draws, NoiseKey, Sampling};
+///
+/// let ids = [12, 7]; // stable ids of the two examples of the batch
+/// let sampling = Sampling {
+///     key: NoiseKey { seed: 0, step: 0 },
+///     ids: &ids,
+///     samples: 1000,
+///     draws: Draws::Independent,
+/// };
+/// assert_eq!(sampling.ids.len(), 2);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Sampling<'a> {
+    /// Names the noise.
+    pub key: NoiseKey,
+    /// Stable example ids, [B].
+    pub ids: &'a [u64],
+    /// S, the number of Monte Carlo samples.
+    pub samples: usize,
+    /// How they are drawn.
+    pub draws: Draws,
+}
+
+/// The draws of one call: [`Sampling`] with the Sobol' sequence that it may need.
+pub(crate) struct Plan<'a> {
+    pub sampling: Sampling<'a>,
+    classes: usize,
+    sobol: Option<Sobol>,
+    /// Whether the sequence covers the classes too, after the factors.
+    sobol_classes: bool,
+}
+
+impl<'a> Plan<'a> {
+    pub fn new(sampling: Sampling<'a>, classes: usize, rank: usize) -> Self {
+        let sobol_classes = rank + classes <= sobol::MAX_DIMENSIONS;
+        let dimensions = if sobol_classes { rank + classes } else { rank };
+        let fits = dimensions <= sobol::MAX_DIMENSIONS;
+        let sobol = (sampling.draws == Draws::Sobol && fits).then(|| Sobol::new(dimensions));
+        Self { sampling, classes, sobol, sobol_classes }
+    }
+}
+
+/// One quantity (class or factor) by one sample, in the order that the vector code wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlaneShape {
+    /// [⌈count/16⌉, rows, 16]: the lanes of a vector are 16 classes of one sample.
+    ClassLanes { count: usize, rows: usize },
+    /// [count, stride]: the lanes are 16 samples of one class.
+    SampleLanes { count: usize, stride: usize },
+}
+
+impl PlaneShape {
+    pub fn len(self) -> usize {
+        match self {
+            Self::ClassLanes { count, rows } => count.div_ceil(LANES) * rows * LANES,
+            Self::SampleLanes { count, stride } => count.next_multiple_of(2) * stride,
+        }
+    }
+
+    pub fn index(self, item: usize, sample: usize) -> usize {
+        match self {
+            Self::ClassLanes { rows, .. } => (item / LANES * rows + sample) * LANES + item % LANES,
+            Self::SampleLanes { stride, .. } => item * stride + sample,
+        }
+    }
+
+    fn count(self) -> usize {
+        match self {
+            Self::ClassLanes { count, .. } | Self::SampleLanes { count, .. } => count,
+        }
+    }
+
+    fn block(self, samples: usize) -> BlockShape {
+        match self {
+            Self::ClassLanes { count, rows } => BlockShape {
+                outer: samples.div_ceil(2),
+                outer_stride: 2 * LANES,
+                inner: count.div_ceil(LANES),
+                inner_stride: rows * LANES,
+                pair_stride: LANES,
+            },
+            Self::SampleLanes { count, stride } => BlockShape {
+                outer: samples.div_ceil(LANES),
+                outer_stride: LANES,
+                inner: count.div_ceil(2),
+                inner_stride: 2 * stride,
+                pair_stride: stride,
+            },
+        }
+    }
+
+    /// Makes sample `half + i` the negative of sample `i`.
+    fn mirror(self, half: usize, samples: usize, plane: &mut [f32]) {
+        let (run, lanes) = match self {
+            Self::ClassLanes { rows, .. } => (rows * LANES, LANES),
+            Self::SampleLanes { stride, .. } => (stride, 1),
+        };
+        for row in plane.chunks_exact_mut(run) {
+            let (first, second) = row.split_at_mut(half * lanes);
+            for (mirrored, drawn) in second.iter_mut().zip(&first[..(samples - half) * lanes]) {
+                *mirrored = -drawn;
+            }
+        }
+    }
+}
+
+/// One tile of samples of one example.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TileAddress {
+    /// The example's row in the batch.
+    pub row: usize,
+    /// Index of the tile within the example.
+    pub tile: usize,
+    /// Number of the tile's first sample.
+    pub first_sample: usize,
+    /// Samples in the tile.
+    pub samples: usize,
+}
+
+impl Plan<'_> {
+    /// Fills ε_K and ε_R of one tile.
+    #[inline(always)]
+    pub fn fill<S: Simd>(
+        &self,
+        simd: S,
+        at: TileAddress,
+        (diag_shape, diag_draws): (PlaneShape, &mut [f32]),
+        (factor_shape, factor_draws): (PlaneShape, &mut [f32]),
+    ) {
+        let rank = factor_shape.count();
+        match &self.sobol {
+            Some(sobol) => self.fill_sobol(sobol, at, 0..rank, factor_shape, factor_draws),
+            None => self.fill_random(simd, at, Stream::Factor, factor_shape, factor_draws),
+        }
+        match &self.sobol {
+            Some(sobol) if self.sobol_classes => {
+                let dimensions = rank..rank + self.classes;
+                self.fill_sobol(sobol, at, dimensions, diag_shape, diag_draws);
+            }
+            _ => self.fill_random(simd, at, Stream::Diagonal, diag_shape, diag_draws),
+        }
+    }
+
+    #[inline(always)]
+    fn fill_random<S: Simd>(
+        &self,
+        simd: S,
+        at: TileAddress,
+        stream: Stream,
+        shape: PlaneShape,
+        plane: &mut [f32],
+    ) {
+        if shape.count() == 0 {
+            return;
+        }
+        let Sampling { key, ids, draws, .. } = self.sampling;
+        let seed = key.block_seed(ids[at.row], stream, at.tile as u64);
+        // Sobol' draws of the factors alone leave the classes' noise independent.
+        let antithetic = draws == Draws::Antithetic;
+        let half = if antithetic { at.samples.div_ceil(2) } else { at.samples };
+        fill_normals(simd, seed, shape.block(half), plane);
+        if antithetic {
+            shape.mirror(half, at.samples, plane);
+        }
+    }
+
+    fn fill_sobol(
+        &self,
+        sobol: &Sobol,
+        at: TileAddress,
+        dimensions: Range<usize>,
+        shape: PlaneShape,
+        plane: &mut [f32],
+    ) {
+        let Sampling { key, ids, .. } = self.sampling;
+        let scramble = key.block_seed(ids[at.row], Stream::Scramble, 0);
+        let count = dimensions.len();
+        let mut points = vec![0.0; at.samples * count];
+        sobol.standard_normals(scramble, at.first_sample as u32, dimensions, count, &mut points);
+        for (sample, point) in points.chunks_exact(count.max(1)).enumerate() {
+            for (item, value) in point.iter().enumerate() {
+                plane[shape.index(item, sample)] = *value;
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The softmax likelihood, fused: draw, add, exponentiate and reduce one tile at a time.
+//!
+//! Nothing of size B×S×K exists at any time, and memory does not depend on S. Every example is
+//! computed by one thread in a fixed order, so the bits do not depend on the number of threads;
+//! the functions run in the rayon pool that they are called in.
+
+mod log_probs;
+mod loss;
+mod predict;
+pub(crate) mod rows;
+mod samples;
+mod worker;
+
+pub use log_probs::{backward, log_probs};
+pub use loss::{LossGrad, loss_and_grad};
+pub use predict::{Prediction, predict};
+pub use samples::{Noise, drawn_noise, for_each_noise_block, for_each_utility_block};
+
+use crate::draws::Sampling;
+use crate::latent::Latent;
+
+/// What the labels say about each example.
+///
+/// ```
+/// use aleator_kernels::Targets;
+///
+/// // Example 0 is class 2; example 1 is a mixture of classes 0 and 3 (mixup).
+/// let targets = Targets::Sparse {
+///     offsets: &[0, 1, 3],
+///     classes: &[2, 0, 3],
+///     probs: &[1.0, 0.7, 0.3],
+/// };
+/// targets.check(2, 4);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Targets<'a> {
+    /// One class for each example, [B].
+    Classes(&'a [usize]),
+    /// Soft targets: example i has `classes[offsets[i]..offsets[i + 1]]` with those `probs`.
+    Sparse {
+        /// [B + 1], ascending from 0.
+        offsets: &'a [usize],
+        /// Classes with a non-zero probability, example by example.
+        classes: &'a [usize],
+        /// Their probabilities.
+        probs: &'a [f32],
+    },
+}
+
+impl Targets<'_> {
+    /// # Panics
+    /// When the shapes do not fit, a class is out of range or a probability is not finite; the
+    /// message names the example.
+    pub fn check(&self, batch: usize, classes: usize) {
+        let in_range = |row: usize, class: usize| {
+            assert!(
+                class < classes,
+                "label of example {row} must be below {classes}, found {class}"
+            );
+        };
+        match self {
+            Self::Classes(labels) => {
+                let found = labels.len();
+                assert!(found == batch, "labels must be [B] = {batch} long, found {found}");
+                labels.iter().enumerate().for_each(|(row, class)| in_range(row, *class));
+            }
+            Self::Sparse { offsets, classes, probs } => {
+                let found = offsets.len();
+                let expected = batch + 1;
+                assert!(
+                    found == expected,
+                    "offsets must be [B + 1] = {expected} long, found {found}"
+                );
+                assert_eq!(classes.len(), probs.len(), "one probability for each target class");
+                let whole =
+                    offsets[0] == 0 && offsets[batch] == classes.len() && offsets.is_sorted();
+                assert!(whole, "offsets must ascend from 0 to the number of target classes");
+                for row in 0..batch {
+                    for at in offsets[row]..offsets[row + 1] {
+                        in_range(row, classes[at]);
+                        let prob = probs[at];
+                        assert!(prob.is_finite(), "target probability of example {row} is {prob}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// The target classes of one example with their probabilities.
+    pub(crate) fn of(&self, row: usize) -> Vec<(usize, f32)> {
+        match self {
+            Self::Classes(labels) => vec![(labels[row], 1.0)],
+            Self::Sparse { offsets, classes, probs } => (offsets[row]..offsets[row + 1])
+                .map(|at| (classes[at], probs[at]))
+                .filter(|(_, prob)| *prob != 0.0)
+                .collect(),
+        }
+    }
+}
+
+fn check(latent: &Latent, sampling: &Sampling) {
+    latent.check();
+    let (ids, batch) = (sampling.ids.len(), latent.batch);
+    assert!(ids == batch, "example ids must be [B] = {batch} long, found {ids}");
+    assert!(sampling.samples > 0 || !latent.is_noisy(), "samples must be at least 1, found 0");
+}

@@ -1,0 +1,190 @@
+//! Log-probabilities of all classes, and their backward pass by drawing the same noise again.
+
+use pulp::Simd;
+use rayon::prelude::*;
+
+use super::loss::reduce_batch;
+use super::rows::{RowGrad, write_grad};
+use super::worker::{Call, Worker};
+use crate::draws::Sampling;
+use crate::latent::{Latent, LatentGrad, Temperature};
+use crate::simd::{Vectorised, Vectors};
+use crate::tile::{ClassLanes, LogMean, SampleLanes, Tile, has_few_classes};
+
+/// log p_c = log (1/S) Σ_s softmax(u_s/τ)_c of every class, in log space throughout.
+///
+/// # Shapes
+/// - out: [B, K]
+///
+/// ```
+/// use aleator_kernels::{
+///     fused, Covariance, Draws, Latent, NoiseKey, Sampling, Temperature, Vectors,
+/// };
+///
+/// let covariance = Covariance::Diagonal { diag_scale: &[1.0, 1.0] };
+/// let latent = Latent { batch: 1, classes: 2, mean: &[0.0, 0.0], covariance };
+/// let key = NoiseKey { seed: 0, step: 0 };
+/// let sampling = Sampling { key, ids: &[0], samples: 1000, draws: Draws::Antithetic };
+/// let mut log_probs = [0.0; 2];
+/// let tau = Temperature::try_from(1.0).unwrap();
+/// fused::log_probs(&latent, tau, &sampling, Vectors::Detected, &mut log_probs);
+/// assert!((log_probs[0] - 0.5f32.ln()).abs() < 1e-5); // pairs make it exact
+/// ```
+pub fn log_probs(
+    latent: &Latent,
+    temperature: Temperature,
+    sampling: &Sampling,
+    vectors: Vectors,
+    out: &mut [f32],
+) {
+    let call = Call::new(latent, temperature, sampling, vectors);
+    assert_eq!(out.len(), latent.batch * latent.classes, "log_probs must be [B, K]");
+    if has_few_classes(latent.classes) {
+        forward_batch::<SampleLanes>(&call, out);
+    } else {
+        forward_batch::<ClassLanes>(&call, out);
+    }
+}
+
+fn forward_batch<T: Tile + Send>(call: &Call, out: &mut [f32]) {
+    out.par_chunks_mut(call.latent.classes).enumerate().for_each_init(
+        || Worker::<T>::new(&call.latent),
+        |worker, (row, out)| call.vectors.run(ExampleForward { call, worker, row, out }),
+    );
+}
+
+struct ExampleForward<'a, T> {
+    call: &'a Call<'a>,
+    worker: &'a mut Worker<T>,
+    row: usize,
+    out: &'a mut [f32],
+}
+
+impl<T: Tile> Vectorised for ExampleForward<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd, const N: usize>(self, simd: S) {
+        log_probs_example::<T, S, N>(simd, self.call, self.worker, self.row, self.out);
+    }
+}
+
+#[inline(always)]
+pub(super) fn log_probs_example<T: Tile, S: Simd, const N: usize>(
+    simd: S,
+    call: &Call,
+    worker: &mut Worker<T>,
+    row: usize,
+    out: &mut [f32],
+) {
+    worker.load(&call.latent.example(row), call.temperature, 0);
+    let Worker { tile, rows, .. } = worker;
+    let mut mean = LogMean::new(tile.padded_classes());
+    for at in call.tiles::<T>(row) {
+        tile.draw::<S, N>(simd, &call.plan, at);
+        tile.log_sum_exp::<S, N>(simd, &mut rows.lse);
+        tile.log_mean::<S, N>(simd, trimmed(&rows.lse, at.samples, tile), &mut mean);
+    }
+    write_log_probs(&mean, call.samples(), out);
+}
+
+/// A tile with classes in lanes takes one entry for each sample; one with samples in lanes
+/// masks the padding itself.
+pub(super) fn trimmed<'a, T: Tile>(rows: &'a [f32], samples: usize, tile: &T) -> &'a [f32] {
+    if tile.masks_padding() { rows } else { &rows[..samples] }
+}
+
+pub(super) fn write_log_probs(mean: &LogMean, samples: usize, out: &mut [f32]) {
+    let parts = mean.maximum.iter().zip(&mean.sum);
+    for (out, (maximum, sum)) in out.iter_mut().zip(parts) {
+        let log2 = *maximum as f64 + (*sum as f64 / samples as f64).log2();
+        *out = (log2 * core::f64::consts::LN_2) as f32;
+    }
+}
+
+/// The gradient of Σ upstream · log_probs, for the same noise as [`log_probs`] drew.
+///
+/// # Shapes
+/// - log_probs, as [`log_probs`] gave them, and upstream: [B, K]
+pub fn backward(
+    latent: &Latent,
+    temperature: Temperature,
+    sampling: &Sampling,
+    vectors: Vectors,
+    log_probs: &[f32],
+    upstream: &[f32],
+) -> LatentGrad {
+    let call = Call::new(latent, temperature, sampling, vectors);
+    assert_eq!(log_probs.len(), latent.batch * latent.classes, "log_probs must be [B, K]");
+    assert_eq!(upstream.len(), log_probs.len(), "upstream must be [B, K]");
+    if has_few_classes(latent.classes) {
+        backward_batch::<SampleLanes>(&call, log_probs, upstream)
+    } else {
+        backward_batch::<ClassLanes>(&call, log_probs, upstream)
+    }
+}
+
+fn backward_batch<T: Tile + Send>(call: &Call, log_probs: &[f32], upstream: &[f32]) -> LatentGrad {
+    let classes = call.latent.classes;
+    let mut unused = vec![0.0; call.latent.batch];
+    reduce_batch::<T>(call, &mut unused, |worker, row, _, out, shared| {
+        let entries = row * classes..(row + 1) * classes;
+        let (log_probs, upstream) = (&log_probs[entries.clone()], &upstream[entries]);
+        call.vectors.run(ExampleBackward { call, worker, row, log_probs, upstream, out, shared })
+    })
+}
+
+struct ExampleBackward<'a, 'g, T> {
+    call: &'a Call<'a>,
+    worker: &'a mut Worker<T>,
+    row: usize,
+    log_probs: &'a [f32],
+    upstream: &'a [f32],
+    out: &'a mut RowGrad<'g>,
+    shared: &'a mut [f32],
+}
+
+impl<T: Tile> Vectorised for ExampleBackward<'_, '_, T> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<S: Simd, const N: usize>(self, simd: S) -> f64 {
+        let Self { call, worker, row, log_probs, upstream, out, shared } = self;
+        backward_example::<T, S, N>(simd, call, worker, row, log_probs, upstream, out, shared)
+    }
+}
+
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "the pieces of one example")]
+pub(super) fn backward_example<T: Tile, S: Simd, const N: usize>(
+    simd: S,
+    call: &Call,
+    worker: &mut Worker<T>,
+    row: usize,
+    log_probs: &[f32],
+    upstream: &[f32],
+    out: &mut RowGrad,
+    shared: &mut [f32],
+) -> f64 {
+    let example = call.latent.example(row);
+    worker.load(&example, call.temperature, 1);
+    let Worker { tile, rows, targets } = worker;
+    let moments = &mut targets[0].moments;
+    let padded = |values: &[f32], scale: f32| {
+        let mut padded: Vec<f32> = values.iter().map(|value| value * scale).collect();
+        padded.resize(tile.padded_classes(), 0.0);
+        padded
+    };
+    let log2_probs = padded(log_probs, core::f32::consts::LOG2_E);
+    let upstream = padded(upstream, 1.0);
+    for at in call.tiles::<T>(row) {
+        tile.draw::<S, N>(simd, &call.plan, at);
+        tile.log_sum_exp::<S, N>(simd, &mut rows.lse);
+        tile.backpropagate::<S, N>(simd, &rows.lse, &log2_probs, &upstream);
+        rows.weights[..at.samples].fill(1.0);
+        rows.weights[at.samples..].fill(0.0);
+        tile.accumulate::<S, N>(simd, &rows.weights, moments);
+    }
+    let parts = [(&*moments, 1.0 / call.samples() as f32)];
+    write_grad(tile, &parts, &example, call.temperature, out, shared)
+}

@@ -1,0 +1,272 @@
+//! −log p of the labels and all gradients in one pass over the samples.
+
+use pulp::Simd;
+use rayon::prelude::*;
+
+use super::Targets;
+use super::log_probs::{backward_example, log_probs_example};
+use super::rows::{RowGrad, split_rows, write_grad};
+use super::worker::{Call, Rows, Target, Worker};
+use crate::draws::Sampling;
+use crate::latent::{Latent, LatentGrad, Temperature};
+use crate::simd::{LANES, Vectorised, Vectors, Wide};
+use crate::tile::{ClassLanes, Moments, SampleLanes, Tile, has_few_classes};
+
+/// Up to this many target classes share one pass; more take a second pass over the same noise,
+/// whose cost does not grow with them.
+const ONE_PASS_TARGETS: usize = 4;
+
+/// Examples whose shared loadings' gradients are held at once. They are summed in the order of
+/// the batch, so the number changes memory and nothing else.
+pub(super) const SHARED_WAVE: usize = 8;
+
+/// What [`loss_and_grad`] gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LossGrad {
+    /// −Σ_c target_c log p_c of each example, not weighted, [B].
+    pub losses: Vec<f32>,
+    /// The gradient of Σ_i weight_i loss_i.
+    pub grad: LatentGrad,
+}
+
+/// The loss of each example and the gradient of their weighted sum, in one pass.
+///
+/// # Shapes
+/// - targets: [B]; weights: [B]
+///
+/// # Panics
+/// When shapes do not fit or a label is out of range.
+///
+/// ```
+/// use aleator_kernels::{
+///     fused, Covariance, Draws, Latent, NoiseKey, Sampling, Targets, Temperature, Vectors,
+/// };
+///
+/// let covariance = Covariance::LowRank {
+///     diag_scale: &[0.5, 0.5, 0.5],
+///     loadings: &[1.0, -1.0, 0.0], // classes 0 and 1 are substitutes
+///     rank: 1,
+/// };
+/// let latent = Latent { batch: 1, classes: 3, mean: &[1.0, 1.0, -2.0], covariance };
+/// let key = NoiseKey { seed: 0, step: 0 };
+/// let sampling = Sampling { key, ids: &[0], samples: 1000, draws: Draws::Independent };
+/// let out = fused::loss_and_grad(
+///     &latent,
+///     Temperature::try_from(0.9).unwrap(),
+///     &sampling,
+///     Targets::Classes(&[0]),
+///     &[1.0],
+///     Vectors::Detected,
+/// );
+/// assert!((out.losses[0] - 0.7).abs() < 0.1);
+/// assert!(out.grad.mean[0] < 0.0); // a larger mean makes the label more probable
+/// ```
+pub fn loss_and_grad(
+    latent: &Latent,
+    temperature: Temperature,
+    sampling: &Sampling,
+    targets: Targets,
+    weights: &[f32],
+    vectors: Vectors,
+) -> LossGrad {
+    targets.check(latent.batch, latent.classes);
+    let (found, batch) = (weights.len(), latent.batch);
+    assert!(found == batch, "weights must be [B] = {batch} long, found {found}");
+    let call = Call::new(latent, temperature, sampling, vectors);
+    if has_few_classes(latent.classes) {
+        over_batch::<SampleLanes>(&call, targets, weights)
+    } else {
+        over_batch::<ClassLanes>(&call, targets, weights)
+    }
+}
+
+fn over_batch<T: Tile + Send>(call: &Call, targets: Targets, weights: &[f32]) -> LossGrad {
+    let mut losses = vec![0.0; call.latent.batch];
+    let grad = reduce_batch::<T>(call, &mut losses, |worker, row, loss, out, shared| {
+        let targets = targets.of(row);
+        call.vectors.run(ExampleLoss {
+            call,
+            worker,
+            row,
+            targets: &targets,
+            weight: weights[row],
+            loss,
+            out,
+            shared,
+        })
+    });
+    LossGrad { losses, grad }
+}
+
+/// Runs `example(worker, row, loss, grad, shared) -> ∂τ` over the batch and sums what the
+/// examples share in the order of the batch.
+pub(super) fn reduce_batch<T: Tile + Send>(
+    call: &Call,
+    losses: &mut [f32],
+    example: impl Fn(&mut Worker<T>, usize, &mut f32, &mut RowGrad, &mut [f32]) -> f64 + Sync,
+) -> LatentGrad {
+    let batch = call.latent.batch;
+    let mut grad = LatentGrad::zeros(&call.latent);
+    let mut temperature = vec![0.0f64; batch];
+    let (mut rows, shared) = split_rows(&mut grad, batch);
+    let size = shared.len();
+    let wave = if size == 0 { batch.max(1) } else { SHARED_WAVE };
+    let mut partial = vec![0.0f32; size * wave.min(batch)];
+    for (wave_index, rows) in rows.chunks_mut(wave).enumerate() {
+        let first = wave_index * wave;
+        let count = rows.len();
+        let shares: Vec<&mut [f32]> = if size == 0 {
+            (0..count).map(|_| Default::default()).collect()
+        } else {
+            partial.chunks_exact_mut(size).take(count).collect()
+        };
+        rows.par_iter_mut()
+            .zip(shares)
+            .zip(&mut losses[first..first + count])
+            .zip(&mut temperature[first..first + count])
+            .enumerate()
+            .for_each_init(
+                || Worker::<T>::new(&call.latent),
+                |worker, (index, (((out, share), loss), tau))| {
+                    *tau = example(worker, first + index, loss, out, share);
+                },
+            );
+        let partial = &partial;
+        shared.par_iter_mut().enumerate().with_min_len(4096).for_each(|(at, sum)| {
+            (0..count).for_each(|index| *sum += partial[index * size + at]);
+        });
+    }
+    grad.temperature = temperature.iter().sum::<f64>() as f32;
+    grad
+}
+
+struct ExampleLoss<'a, 'g, T> {
+    call: &'a Call<'a>,
+    worker: &'a mut Worker<T>,
+    row: usize,
+    targets: &'a [(usize, f32)],
+    weight: f32,
+    loss: &'a mut f32,
+    out: &'a mut RowGrad<'g>,
+    shared: &'a mut [f32],
+}
+
+impl<T: Tile> Vectorised for ExampleLoss<'_, '_, T> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<S: Simd, const N: usize>(self, simd: S) -> f64 {
+        if self.targets.len() <= ONE_PASS_TARGETS {
+            self.one_pass::<S, N>(simd)
+        } else {
+            self.two_passes::<S, N>(simd)
+        }
+    }
+}
+
+impl<T: Tile> ExampleLoss<'_, '_, T> {
+    #[inline(always)]
+    fn one_pass<S: Simd, const N: usize>(self, simd: S) -> f64 {
+        let Self { call, worker, row, targets, weight, loss, out, shared } = self;
+        let example = call.latent.example(row);
+        worker.load(&example, call.temperature, targets.len());
+        for at in call.tiles::<T>(row) {
+            worker.tile.draw::<S, N>(simd, &call.plan, at);
+            add_tile::<T, S, N>(simd, worker, targets, at.samples);
+        }
+        let samples = call.samples() as f64;
+        let used = &worker.targets[..targets.len()];
+        *loss = used
+            .iter()
+            .zip(targets)
+            .map(|(target, (_, prob))| {
+                let log2 = target.maximum as f64 + (target.total / samples).log2();
+                -log2 * core::f64::consts::LN_2 * *prob as f64
+            })
+            .sum::<f64>() as f32;
+        let parts: Vec<(&Moments, f32)> = used
+            .iter()
+            .zip(targets)
+            .map(|(target, (_, prob))| {
+                (&target.moments, (*prob as f64 * weight as f64 / target.total) as f32)
+            })
+            .collect();
+        write_grad(&worker.tile, &parts, &example, call.temperature, out, shared)
+    }
+
+    #[inline(always)]
+    fn two_passes<S: Simd, const N: usize>(self, simd: S) -> f64 {
+        let Self { call, worker, row, targets, weight, loss, out, shared } = self;
+        let classes = call.latent.classes;
+        let (mut log_probs, mut upstream) = (vec![0.0; classes], vec![0.0; classes]);
+        log_probs_example::<T, S, N>(simd, call, worker, row, &mut log_probs);
+        let mut total = 0.0f64;
+        for (class, prob) in targets {
+            total -= *prob as f64 * log_probs[*class] as f64;
+            upstream[*class] -= prob * weight;
+        }
+        *loss = total as f32;
+        backward_example::<T, S, N>(simd, call, worker, row, &log_probs, &upstream, out, shared)
+    }
+}
+
+/// Adds one tile's samples to each target's running sums.
+#[inline(always)]
+fn add_tile<T: Tile, S: Simd, const N: usize>(
+    simd: S,
+    worker: &mut Worker<T>,
+    targets: &[(usize, f32)],
+    samples: usize,
+) {
+    let Worker { tile, rows, targets: running } = worker;
+    for (target, (class, _)) in running.iter_mut().zip(targets) {
+        for (sample, utility) in target.utility[..samples].iter_mut().enumerate() {
+            *utility = tile.utility(*class, sample);
+        }
+    }
+    tile.exponentiate::<S, N>(simd, &mut rows.maximum, &mut rows.sum);
+    let last = targets.len().saturating_sub(1);
+    for (index, (target, (class, _))) in running.iter_mut().zip(targets).enumerate() {
+        responsibilities::<S, N>(simd, rows, target, samples);
+        // p_sk − 1[k = y], up to the sample's weight and sum.
+        tile.shift_class(*class, -1.0, &rows.sum);
+        tile.accumulate::<S, N>(simd, &rows.weights, &mut target.moments);
+        if index < last {
+            tile.shift_class(*class, 1.0, &rows.sum);
+        }
+    }
+}
+
+/// Weighs the samples by p_sy relative to the largest so far, divided by their sums.
+#[inline(always)]
+fn responsibilities<S: Simd, const N: usize>(
+    simd: S,
+    rows: &mut Rows,
+    target: &mut Target,
+    samples: usize,
+) {
+    let vectors = || (0..samples.next_multiple_of(LANES)).step_by(LANES);
+    for at in vectors() {
+        let lse = Wide::<S, N>::load(simd, &rows.maximum[at..])
+            .add(Wide::load(simd, &rows.sum[at..]).log2());
+        Wide::load(simd, &target.utility[at..]).sub(lse).store(&mut rows.lse[at..]);
+    }
+    let log_probs = &rows.lse[..samples];
+    let largest = log_probs.iter().copied().fold(target.maximum, f32::max);
+    if largest > target.maximum {
+        let factor = (target.maximum - largest).exp2();
+        target.moments.rescale(factor);
+        target.total *= factor as f64;
+        target.maximum = largest;
+    }
+    let shift = Wide::<S, N>::splat(simd, largest);
+    for at in vectors() {
+        Wide::load(simd, &rows.lse[at..]).sub(shift).exp2().store(&mut rows.weights[at..]);
+    }
+    target.total += rows.weights[..samples].iter().map(|weight| *weight as f64).sum::<f64>();
+    for at in vectors() {
+        let weights = &mut rows.weights[at..];
+        Wide::<S, N>::load(simd, weights).div(Wide::load(simd, &rows.sum[at..])).store(weights);
+    }
+    rows.weights[samples..].fill(0.0);
+}

@@ -1,0 +1,115 @@
+//! Prediction: log-probabilities and how much each probability varies with the noise.
+
+use pulp::Simd;
+use rayon::prelude::*;
+
+use super::log_probs::{trimmed, write_log_probs};
+use super::worker::{Call, Worker};
+use crate::draws::Sampling;
+use crate::latent::{Example, Latent, Temperature};
+use crate::simd::{Vectorised, Vectors};
+use crate::tile::{ClassLanes, Deviations, LogMean, SampleLanes, Tile, has_few_classes};
+
+/// What [`predict`] gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// log p_c, [B, K].
+    pub log_probs: Vec<f32>,
+    /// The variance over the noise of softmax(u/τ)_c, [B, K].
+    pub variance: Vec<f32>,
+}
+
+/// Log-probabilities with the predictive variance of each class.
+///
+/// ```
+/// use aleator_kernels::{
+///     fused, Covariance, Draws, Latent, NoiseKey, Sampling, Temperature, Vectors,
+/// };
+///
+/// let covariance = Covariance::Diagonal { diag_scale: &[1e4, 1e4] };
+/// let latent = Latent { batch: 1, classes: 2, mean: &[0.0, 0.0], covariance };
+/// let key = NoiseKey { seed: 0, step: 0 };
+/// let sampling = Sampling { key, ids: &[0], samples: 1000, draws: Draws::Independent };
+/// let tau = Temperature::try_from(1.0).unwrap();
+/// let prediction = fused::predict(&latent, tau, &sampling, Vectors::Detected);
+/// assert!((prediction.variance[0] - 0.25).abs() < 1e-2); // a coin toss
+/// ```
+pub fn predict(
+    latent: &Latent,
+    temperature: Temperature,
+    sampling: &Sampling,
+    vectors: Vectors,
+) -> Prediction {
+    let call = Call::new(latent, temperature, sampling, vectors);
+    if has_few_classes(latent.classes) {
+        over_batch::<SampleLanes>(&call)
+    } else {
+        over_batch::<ClassLanes>(&call)
+    }
+}
+
+fn over_batch<T: Tile + Send>(call: &Call) -> Prediction {
+    let Latent { batch, classes, .. } = call.latent;
+    let mut prediction =
+        Prediction { log_probs: vec![0.0; batch * classes], variance: vec![0.0; batch * classes] };
+    let log_probs = prediction.log_probs.par_chunks_mut(classes);
+    let variance = prediction.variance.par_chunks_mut(classes);
+    log_probs.zip(variance).enumerate().for_each_init(
+        || Worker::<T>::new(&call.latent),
+        |worker, (row, (log_probs, variance))| {
+            call.vectors.run(ExamplePrediction { call, worker, row, log_probs, variance })
+        },
+    );
+    prediction
+}
+
+struct ExamplePrediction<'a, T> {
+    call: &'a Call<'a>,
+    worker: &'a mut Worker<T>,
+    row: usize,
+    log_probs: &'a mut [f32],
+    variance: &'a mut [f32],
+}
+
+impl<T: Tile> Vectorised for ExamplePrediction<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd, const N: usize>(self, simd: S) {
+        let Self { call, worker, row, log_probs, variance } = self;
+        let example = call.latent.example(row);
+        worker.load(&example, call.temperature, 0);
+        let Worker { tile, rows, .. } = worker;
+        let mut mean = LogMean::new(tile.padded_classes());
+        let mut deviations = Deviations {
+            origin: noiseless_probs(&example, call.temperature, tile.padded_classes()),
+            first: vec![0.0; tile.padded_classes()],
+            second: vec![0.0; tile.padded_classes()],
+        };
+        for at in call.tiles::<T>(row) {
+            tile.draw::<S, N>(simd, &call.plan, at);
+            tile.log_sum_exp::<S, N>(simd, &mut rows.lse);
+            let lse = trimmed(&rows.lse, at.samples, tile);
+            tile.log_mean::<S, N>(simd, lse, &mut mean);
+            tile.deviations::<S, N>(simd, lse, &mut deviations);
+        }
+        write_log_probs(&mean, call.samples(), log_probs);
+        let samples = call.samples() as f32;
+        let sums = deviations.first.iter().zip(&deviations.second);
+        for (variance, (first, second)) in variance.iter_mut().zip(sums) {
+            let mean = first / samples;
+            *variance = (second / samples - mean * mean).max(0.0);
+        }
+    }
+}
+
+/// softmax(μ/τ): deviations from it are small when the noise is, so their squares do not cancel.
+fn noiseless_probs(example: &Example, temperature: f32, padded: usize) -> Vec<f32> {
+    let largest = example.mean.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut probs: Vec<f32> =
+        example.mean.iter().map(|mean| ((mean - largest) / temperature).exp()).collect();
+    let sum: f32 = probs.iter().sum();
+    probs.iter_mut().for_each(|prob| *prob /= sum);
+    probs.resize(padded, 0.0);
+    probs
+}

@@ -1,0 +1,163 @@
+//! The samples themselves: noise and utilities, for those who want them.
+
+use pulp::Simd;
+
+use super::worker::Call;
+use crate::draws::{Plan, PlaneShape, Sampling, TileAddress};
+use crate::latent::{Latent, Temperature};
+use crate::simd::{Vectorised, Vectors};
+use crate::tile::{ClassLanes, SampleLanes, Tile, has_few_classes};
+
+/// The noise of one example as the kernels draw it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Noise {
+    /// ε_K, [S, K].
+    pub diag_draws: Vec<f32>,
+    /// ε_R, [S, R].
+    pub factor_draws: Vec<f32>,
+}
+
+/// The noise that every function of this crate uses for one example: for tests against a
+/// reference, and for devices that take their draws from here.
+///
+/// ```
+/// use aleator_kernels::{fused, Covariance, Draws, Latent, NoiseKey, Sampling};
+///
+/// let covariance = Covariance::Diagonal { diag_scale: &[1.0, 2.0] };
+/// let latent = Latent { batch: 1, classes: 2, mean: &[0.0, 0.0], covariance };
+/// let key = NoiseKey { seed: 1, step: 0 };
+/// let sampling = Sampling { key, ids: &[0], samples: 100, draws: Draws::Antithetic };
+/// let noise = fused::drawn_noise(&latent, &sampling, 0);
+/// assert_eq!(noise.diag_draws.len(), 200);
+/// assert!(noise.diag_draws.iter().sum::<f32>().abs() < 1e-3); // pairs cancel
+/// ```
+pub fn drawn_noise(latent: &Latent, sampling: &Sampling, row: usize) -> Noise {
+    let mut noise = Noise { diag_draws: Vec::new(), factor_draws: Vec::new() };
+    for_each_noise_block(latent, sampling, row, |_, block| {
+        noise.diag_draws.extend(&block.diag_draws);
+        noise.factor_draws.extend(&block.factor_draws);
+    });
+    noise
+}
+
+/// Calls `visit(first_sample, noise)` with blocks of one example's noise, in order; the blocks'
+/// size does not depend on S.
+pub fn for_each_noise_block(
+    latent: &Latent,
+    sampling: &Sampling,
+    row: usize,
+    mut visit: impl FnMut(usize, &Noise),
+) {
+    let call = unscaled(latent, sampling);
+    let (classes, rank) = (latent.classes, latent.rank());
+    let few = has_few_classes(classes);
+    let tiles: Vec<TileAddress> = match few {
+        true => call.tiles::<SampleLanes>(row).collect(),
+        false => call.tiles::<ClassLanes>(row).collect(),
+    };
+    for at in tiles {
+        // The tile draws for its padding too.
+        let (diag, factor) = match few {
+            true => (SampleLanes::diag_shape(classes, at), SampleLanes::factor_shape(rank, at)),
+            false => (ClassLanes::diag_shape(classes, at), ClassLanes::factor_shape(rank, at)),
+        };
+        let (mut diag_plane, mut factor_plane) = (vec![0.0; diag.len()], vec![0.0; factor.len()]);
+        let planes = ((diag, &mut diag_plane[..]), (factor, &mut factor_plane[..]));
+        call.vectors.run(FillTile { plan: &call.plan, at, planes });
+        let gather = |shape: PlaneShape, count: usize, plane: &[f32]| -> Vec<f32> {
+            let samples = 0..at.samples;
+            samples.flat_map(|s| (0..count).map(move |i| plane[shape.index(i, s)])).collect()
+        };
+        let noise = Noise {
+            diag_draws: gather(diag, classes, &diag_plane),
+            factor_draws: gather(factor, rank, &factor_plane),
+        };
+        visit(at.first_sample, &noise);
+    }
+}
+
+/// Utilities in their own units: the temperature does not touch them.
+fn unscaled<'a>(latent: &Latent<'a>, sampling: &Sampling<'a>) -> Call<'a> {
+    let one = Temperature::try_from(1.0).expect("1 is a temperature");
+    Call::new(latent, one, sampling, Vectors::Detected)
+}
+
+type Planes<'a> = ((PlaneShape, &'a mut [f32]), (PlaneShape, &'a mut [f32]));
+
+struct FillTile<'a> {
+    plan: &'a Plan<'a>,
+    at: TileAddress,
+    planes: Planes<'a>,
+}
+
+impl Vectorised for FillTile<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd, const N: usize>(self, simd: S) {
+        self.plan.fill(simd, self.at, self.planes.0, self.planes.1);
+    }
+}
+
+/// Calls `visit(first_sample, utilities)` with blocks [n, K] of one example's sampled utilities,
+/// in order; the blocks' size does not depend on S.
+///
+/// ```
+/// use aleator_kernels::{fused, Covariance, Draws, Latent, NoiseKey, Sampling};
+///
+/// let covariance = Covariance::Diagonal { diag_scale: &[1.0, 2.0] };
+/// let latent = Latent { batch: 1, classes: 2, mean: &[5.0, -5.0], covariance };
+/// let key = NoiseKey { seed: 1, step: 0 };
+/// let sampling = Sampling { key, ids: &[0], samples: 1000, draws: Draws::Independent };
+/// let mut wins = 0;
+/// fused::for_each_utility_block(&latent, &sampling, 0, |_, utilities| {
+///     wins += utilities.chunks_exact(2).filter(|u| u[0] > u[1]).count();
+/// });
+/// assert!(wins > 990); // 10 / √5 standard deviations apart
+/// ```
+pub fn for_each_utility_block(
+    latent: &Latent,
+    sampling: &Sampling,
+    row: usize,
+    visit: impl FnMut(usize, &[f32]),
+) {
+    let call = unscaled(latent, sampling);
+    if has_few_classes(latent.classes) {
+        visit_blocks::<SampleLanes>(&call, row, visit);
+    } else {
+        visit_blocks::<ClassLanes>(&call, row, visit);
+    }
+}
+
+struct DrawTile<'a, T> {
+    tile: &'a mut T,
+    plan: &'a Plan<'a>,
+    at: TileAddress,
+}
+
+impl<T: Tile> Vectorised for DrawTile<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd, const N: usize>(self, simd: S) {
+        self.tile.draw::<S, N>(simd, self.plan, self.at);
+    }
+}
+
+fn visit_blocks<T: Tile>(call: &Call, row: usize, mut visit: impl FnMut(usize, &[f32])) {
+    let classes = call.latent.classes;
+    let example = call.latent.example(row);
+    // The tile leaves the largest mean out.
+    let offset = example.mean.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut tile = T::new(classes, call.latent.rank());
+    tile.load(&example, 1.0);
+    let mut block = Vec::new();
+    for at in call.tiles::<T>(row) {
+        call.vectors.run(DrawTile { tile: &mut tile, plan: &call.plan, at });
+        block.clear();
+        for sample in 0..at.samples {
+            block.extend((0..classes).map(|class| offset + tile.utility(class, sample)));
+        }
+        visit(at.first_sample, &block);
+    }
+}

@@ -1,0 +1,99 @@
+//! What one thread holds, and how an example's samples are cut into tiles.
+
+use super::check;
+use crate::draws::{Plan, Sampling, TileAddress};
+use crate::latent::{Example, Latent, Temperature};
+use crate::simd::{LANES, Vectors};
+use crate::tile::{Moments, Tile};
+
+/// A call's common arguments.
+pub(super) struct Call<'a> {
+    pub latent: Latent<'a>,
+    pub temperature: f32,
+    pub plan: Plan<'a>,
+    pub vectors: Vectors,
+}
+
+impl<'a> Call<'a> {
+    pub fn new(
+        latent: &Latent<'a>,
+        temperature: Temperature,
+        sampling: &Sampling<'a>,
+        vectors: Vectors,
+    ) -> Self {
+        check(latent, sampling);
+        let mut sampling = *sampling;
+        if !latent.is_noisy() {
+            sampling.samples = 1; // all samples are the same one
+        }
+        Self {
+            latent: *latent,
+            temperature: temperature.get(),
+            plan: Plan::new(sampling, latent.classes, latent.rank()),
+            vectors,
+        }
+    }
+
+    pub fn samples(&self) -> usize {
+        self.plan.sampling.samples
+    }
+
+    pub fn tiles<T: Tile>(&self, row: usize) -> impl Iterator<Item = TileAddress> + use<T> {
+        let samples = self.samples();
+        let size = T::tile_samples(self.latent.classes);
+        (0..samples.div_ceil(size)).map(move |tile| TileAddress {
+            row,
+            tile,
+            first_sample: tile * size,
+            samples: size.min(samples - tile * size),
+        })
+    }
+}
+
+/// One thread's memory, used again for each of its examples.
+pub(super) struct Worker<T> {
+    pub tile: T,
+    pub rows: Rows,
+    pub targets: Vec<Target>,
+}
+
+/// One entry for each sample of a tile, padded to whole vectors.
+pub(super) struct Rows {
+    pub maximum: Vec<f32>,
+    pub sum: Vec<f32>,
+    pub lse: Vec<f32>,
+    pub weights: Vec<f32>,
+}
+
+/// The running state of one target class.
+pub(super) struct Target {
+    pub moments: Moments,
+    pub utility: Vec<f32>,
+    /// Largest log₂ p_sy so far, and Σ_s of the responsibilities relative to it.
+    pub maximum: f32,
+    pub total: f64,
+}
+
+impl<T: Tile> Worker<T> {
+    pub fn new(latent: &Latent) -> Self {
+        let tile = T::new(latent.classes, latent.rank());
+        let zeros = || vec![0.0; tile.row_capacity().next_multiple_of(LANES)];
+        let rows = Rows { maximum: zeros(), sum: zeros(), lse: zeros(), weights: zeros() };
+        Self { rows, targets: Vec::new(), tile }
+    }
+
+    /// Takes up an example whose gradients need `targets` sets of moments.
+    pub fn load(&mut self, example: &Example, temperature: f32, targets: usize) {
+        self.tile.load(example, core::f32::consts::LOG2_E / temperature);
+        while self.targets.len() < targets {
+            let utility = vec![0.0; self.rows.sum.len()];
+            let moments = self.tile.moments();
+            self.targets.push(Target { moments, utility, maximum: 0.0, total: 0.0 });
+        }
+        for target in &mut self.targets[..targets] {
+            target.moments.clear();
+            target.maximum = f32::NEG_INFINITY;
+            target.total = 0.0;
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The Normal on the utilities: what a head computes and everything else reads.
+
+/// The smoothing temperature τ of softmax and sigmoid; finite and positive by construction.
+///
+/// ```
+/// use aleator_kernels::Temperature;
+///
+/// assert_eq!(Temperature::try_from(0.9).unwrap().get(), 0.9);
+/// assert!(Temperature::try_from(0.0).is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Temperature(f32);
+
+impl Temperature {
+    /// The value, > 0.
+    pub fn get(self) -> f32 {
+        self.0
+    }
+}
+
+/// A temperature that is not a positive finite number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BadTemperature(pub f32);
+
+impl core::fmt::Display for BadTemperature {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "temperature must be a finite number above 0, found {}", self.0)
+    }
+}
+
+impl core::error::Error for BadTemperature {}
+
+impl TryFrom<f32> for Temperature {
+    type Error = BadTemperature;
+
+    fn try_from(value: f32) -> Result<Self, BadTemperature> {
+        // Below this 1/τ overflows, and with it every scaled utility.
+        let valid = value.is_finite() && value >= f32::MIN_POSITIVE;
+        if valid { Ok(Self(value)) } else { Err(BadTemperature(value)) }
+    }
+}
+
+/// Σ(x), in the form in which a head computes it.
+#[derive(Clone, Copy, Debug)]
+pub enum Covariance<'a> {
+    /// No noise: plain softmax or sigmoid of the mean.
+    None,
+    /// diag(d²).
+    Diagonal {
+        /// d(x), [B, K].
+        diag_scale: &'a [f32],
+    },
+    /// diag(d²) + V Vᵀ with V from the features.
+    LowRank {
+        /// d(x), [B, K].
+        diag_scale: &'a [f32],
+        /// V(x), [B, K, R].
+        loadings: &'a [f32],
+        /// R.
+        rank: usize,
+    },
+    /// diag(d²) + diag(v) V Vᵀ diag(v) with V shared by all inputs.
+    SharedLowRank {
+        /// d(x), [B, K].
+        diag_scale: &'a [f32],
+        /// v(x), [B, K].
+        loading_scale: &'a [f32],
+        /// V, [K, R].
+        shared_loadings: &'a [f32],
+        /// R.
+        rank: usize,
+    },
+}
+
+/// u ~ N(μ(x), Σ(x)) for each example of a batch.
+///
+/// ```
+/// use aleator_kernels::{Covariance, Latent};
+///
+/// let latent = Latent {
+///     batch: 1,
+///     classes: 2,
+///     mean: &[0.5, -0.5],
+///     covariance: Covariance::Diagonal { diag_scale: &[1.0, 2.0] },
+/// };
+/// latent.check();
+/// assert_eq!(latent.rank(), 0);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Latent<'a> {
+    /// B.
+    pub batch: usize,
+    /// K.
+    pub classes: usize,
+    /// μ(x), [B, K].
+    pub mean: &'a [f32],
+    /// Σ(x).
+    pub covariance: Covariance<'a>,
+}
+
+impl<'a> Latent<'a> {
+    /// R, zero without factors.
+    pub fn rank(&self) -> usize {
+        match self.covariance {
+            Covariance::None | Covariance::Diagonal { .. } => 0,
+            Covariance::LowRank { rank, .. } | Covariance::SharedLowRank { rank, .. } => rank,
+        }
+    }
+
+    /// Whether there is noise to integrate over.
+    pub fn is_noisy(&self) -> bool {
+        !matches!(self.covariance, Covariance::None)
+    }
+
+    /// # Panics
+    /// When a slice does not have the shape that `batch`, `classes` and `rank` give it.
+    pub fn check(&self) {
+        assert!(self.classes > 0, "classes must be at least 1, found 0");
+        let entries = self.batch * self.classes;
+        let check = |name: &str, shape: &str, found: usize, expected: usize| {
+            assert!(found == expected, "{name} must be {shape} = {expected} long, found {found}");
+        };
+        check("mean", "[B, K]", self.mean.len(), entries);
+        match self.covariance {
+            Covariance::None => {}
+            Covariance::Diagonal { diag_scale } => {
+                check("diag_scale", "[B, K]", diag_scale.len(), entries);
+            }
+            Covariance::LowRank { diag_scale, loadings, rank } => {
+                assert!(rank > 0, "rank must be at least 1; without factors use Diagonal");
+                check("diag_scale", "[B, K]", diag_scale.len(), entries);
+                check("loadings", "[B, K, R]", loadings.len(), entries * rank);
+            }
+            Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings, rank } => {
+                assert!(rank > 0, "rank must be at least 1; without factors use Diagonal");
+                check("diag_scale", "[B, K]", diag_scale.len(), entries);
+                check("loading_scale", "[B, K]", loading_scale.len(), entries);
+                check("shared_loadings", "[K, R]", shared_loadings.len(), self.classes * rank);
+            }
+        }
+    }
+
+    /// The parameters of one example.
+    pub(crate) fn example(&self, row: usize) -> Example<'a> {
+        let classes = self.classes;
+        let of = |values: &'a [f32]| &values[row * classes..(row + 1) * classes];
+        let (diag_scale, loadings) = match self.covariance {
+            Covariance::None => (None, Loadings::None),
+            Covariance::Diagonal { diag_scale } => (Some(of(diag_scale)), Loadings::None),
+            Covariance::LowRank { diag_scale, loadings, rank } => {
+                let size = classes * rank;
+                let own = &loadings[row * size..(row + 1) * size];
+                (Some(of(diag_scale)), Loadings::Own { loadings: own, rank })
+            }
+            Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings, rank } => {
+                let scale = of(loading_scale);
+                let loadings = Loadings::Shared { scale, loadings: shared_loadings, rank };
+                (Some(of(diag_scale)), loadings)
+            }
+        };
+        Example { mean: of(self.mean), diag_scale, loadings }
+    }
+}
+
+/// V of one example, its own or the shared one scaled by class.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Loadings<'a> {
+    None,
+    Own { loadings: &'a [f32], rank: usize },
+    Shared { scale: &'a [f32], loadings: &'a [f32], rank: usize },
+}
+
+impl Loadings<'_> {
+    pub fn rank(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Own { rank, .. } | Self::Shared { rank, .. } => *rank,
+        }
+    }
+
+    /// Row `class` of V(x), each entry multiplied by `factor`.
+    pub fn row(&self, class: usize, factor: f32) -> impl Iterator<Item = f32> {
+        let (scale, row): (f32, &[f32]) = match self {
+            Self::None => (0.0, &[]),
+            Self::Own { loadings, rank } => (factor, &loadings[class * rank..][..*rank]),
+            Self::Shared { scale, loadings, rank } => {
+                (factor * scale[class], &loadings[class * rank..][..*rank])
+            }
+        };
+        row.iter().map(move |loading| scale * loading)
+    }
+}
+
+/// The Normal of one example.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Example<'a> {
+    pub mean: &'a [f32],
+    pub diag_scale: Option<&'a [f32]>,
+    pub loadings: Loadings<'a>,
+}
+
+impl Example<'_> {
+    /// Σ_kk, the variance of one utility.
+    pub fn variance(&self, class: usize) -> f32 {
+        let diag = self.diag_scale.map_or(0.0, |d| d[class] * d[class]);
+        diag + self.loadings.row(class, 1.0).map(|loading| loading * loading).sum::<f32>()
+    }
+}
+
+/// Gradients in the shapes of a [`Latent`]; what its covariance does not have is empty.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LatentGrad {
+    /// ∂/∂μ, [B, K].
+    pub mean: Vec<f32>,
+    /// ∂/∂d, [B, K].
+    pub diag_scale: Vec<f32>,
+    /// ∂/∂V(x), [B, K, R].
+    pub loadings: Vec<f32>,
+    /// ∂/∂v(x), [B, K].
+    pub loading_scale: Vec<f32>,
+    /// ∂/∂V of the shared loadings, [K, R], summed over the batch.
+    pub shared_loadings: Vec<f32>,
+    /// ∂/∂τ, summed over the batch.
+    pub temperature: f32,
+}
+
+impl LatentGrad {
+    /// Zeros in the shapes of `latent`.
+    pub fn zeros(latent: &Latent) -> Self {
+        let entries = latent.batch * latent.classes;
+        let none = || Vec::new();
+        let (diag, own, scale, shared) = match latent.covariance {
+            Covariance::None => (none(), none(), none(), none()),
+            Covariance::Diagonal { .. } => (vec![0.0; entries], none(), none(), none()),
+            Covariance::LowRank { rank, .. } => {
+                (vec![0.0; entries], vec![0.0; entries * rank], none(), none())
+            }
+            Covariance::SharedLowRank { rank, .. } => {
+                let shared = vec![0.0; latent.classes * rank];
+                (vec![0.0; entries], none(), vec![0.0; entries], shared)
+            }
+        };
+        Self {
+            mean: vec![0.0; entries],
+            diag_scale: diag,
+            loadings: own,
+            loading_scale: scale,
+            shared_loadings: shared,
+            temperature: 0.0,
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What needs samples: joint and conditional probabilities of labels, and the sampled marginals.
+
+use rayon::prelude::*;
+
+use super::LogProbs;
+use crate::draws::Sampling;
+use crate::fused::rows::{RowGrad, split_rows};
+use crate::fused::{for_each_noise_block, for_each_utility_block};
+use crate::latent::{Example, Latent, LatentGrad, Loadings, Temperature};
+
+/// Labels that are known, as (class, on or off).
+pub type Joint<'a> = &'a [(usize, bool)];
+
+/// A running log Σ exp with one weight for each sample.
+struct LogSum {
+    maximum: f64,
+    sum: f64,
+}
+
+impl LogSum {
+    fn new() -> Self {
+        Self { maximum: f64::NEG_INFINITY, sum: 0.0 }
+    }
+
+    fn add(&mut self, value: f64) {
+        if value > self.maximum {
+            self.sum *= (self.maximum - value).exp();
+            self.maximum = value;
+        }
+        self.sum += (value - self.maximum).exp();
+    }
+
+    fn log(&self) -> f64 {
+        self.maximum + self.sum.ln()
+    }
+}
+
+fn log_sigmoid(x: f64) -> f64 {
+    x.min(0.0) - (-x.abs()).exp().ln_1p()
+}
+
+fn joint_of_sample(utility: &[f32], observed: Joint, temperature: f64) -> f64 {
+    let term = |(class, on): &(usize, bool)| {
+        let x = utility[*class] as f64 / temperature;
+        log_sigmoid(if *on { x } else { -x })
+    };
+    observed.iter().map(term).sum()
+}
+
+fn check_observed(observed: Joint, classes: usize) {
+    for (class, _) in observed {
+        assert!(*class < classes, "observed class must be below {classes}, found {class}");
+    }
+}
+
+/// log P(all of these labels together) of one example.
+///
+/// ```
+/// use aleator_kernels::{
+///     multilabel, Covariance, Draws, Latent, NoiseKey, Sampling, Temperature,
+/// };
+///
+/// // Two classes that share all their noise are on together.
+/// let covariance =
+///     Covariance::LowRank { diag_scale: &[0.0, 0.0], loadings: &[9.0, 9.0], rank: 1 };
+/// let latent = Latent { batch: 1, classes: 2, mean: &[0.0, 0.0], covariance };
+/// let key = NoiseKey { seed: 0, step: 0 };
+/// let sampling = Sampling { key, ids: &[0], samples: 4000, draws: Draws::Antithetic };
+/// let tau = Temperature::try_from(0.1).unwrap();
+/// let both = multilabel::joint_log_prob(&latent, tau, &sampling, 0, &[(0, true), (1, true)]);
+/// assert!((both.exp() - 0.5).abs() < 0.02); // not 0.25
+/// ```
+pub fn joint_log_prob(
+    latent: &Latent,
+    temperature: Temperature,
+    sampling: &Sampling,
+    row: usize,
+    observed: Joint,
+) -> f64 {
+    check_observed(observed, latent.classes);
+    let tau = temperature.get() as f64;
+    let mut total = LogSum::new();
+    let mut count = 0;
+    for_each_utility_block(latent, sampling, row, |_, block| {
+        for utility in block.chunks_exact(latent.classes) {
+            total.add(joint_of_sample(utility, observed, tau));
+            count += 1;
+        }
+    });
+    total.log() - (count as f64).ln()
+}
+
+/// log P(class c is on | these labels) of one example and every class c, [K].
+///
+/// An observed class gets its observed value: log-probability 0 or −∞.
+pub fn conditional_log_probs(
+    latent: &Latent,
+    temperature: Temperature,
+    sampling: &Sampling,
+    row: usize,
+    observed: Joint,
+) -> Vec<f64> {
+    check_observed(observed, latent.classes);
+    let tau = temperature.get() as f64;
+    let mut evidence = LogSum::new();
+    let mut joint: Vec<LogSum> = (0..latent.classes).map(|_| LogSum::new()).collect();
+    for_each_utility_block(latent, sampling, row, |_, block| {
+        for utility in block.chunks_exact(latent.classes) {
+            let weight = joint_of_sample(utility, observed, tau);
+            evidence.add(weight);
+            for (sum, u) in joint.iter_mut().zip(utility) {
+                sum.add(weight + log_sigmoid(*u as f64 / tau));
+            }
+        }
+    });
+    let evidence = evidence.log();
+    let mut out: Vec<f64> = joint.iter().map(|sum| sum.log() - evidence).collect();
+    for (class, on) in observed {
+        out[*class] = if *on { 0.0 } else { f64::NEG_INFINITY };
+    }
+    out
+}
+
+/// log p_c and log(1 − p_c) by sampling: the alternative to the closed form, to compare with.
+pub fn sampled_log_probs(
+    latent: &Latent,
+    temperature: Temperature,
+    sampling: &Sampling,
+) -> LogProbs {
+    let classes = latent.classes;
+    let tau = temperature.get() as f64;
+    let mut out =
+        LogProbs { on: vec![0.0; latent.batch * classes], off: vec![0.0; latent.batch * classes] };
+    let rows = out.on.par_chunks_mut(classes).zip(out.off.par_chunks_mut(classes));
+    rows.enumerate().for_each(|(row, (on, off))| {
+        let sums = || (0..classes).map(|_| LogSum::new()).collect::<Vec<_>>();
+        let (mut sum_on, mut sum_off, mut count) = (sums(), sums(), 0);
+        for_each_utility_block(latent, sampling, row, |_, block| {
+            for utility in block.chunks_exact(classes) {
+                for (class, u) in utility.iter().enumerate() {
+                    let x = *u as f64 / tau;
+                    sum_on[class].add(log_sigmoid(x));
+                    sum_off[class].add(log_sigmoid(-x));
+                }
+                count += 1;
+            }
+        });
+        let count = (count as f64).ln();
+        for class in 0..classes {
+            on[class] = (sum_on[class].log() - count) as f32;
+            off[class] = (sum_off[class].log() - count) as f32;
+        }
+    });
+    out
+}
+
+/// The gradient of Σ (on · log p + off · log(1 − p)) of [`sampled_log_probs`], by drawing the
+/// same noise again.
+///
+/// # Shapes
+/// - log_probs: as [`sampled_log_probs`] gave them; on, off: [B, K]
+pub fn sampled_backward(
+    latent: &Latent,
+    temperature: Temperature,
+    sampling: &Sampling,
+    log_probs: &LogProbs,
+    on: &[f32],
+    off: &[f32],
+) -> LatentGrad {
+    let entries = latent.batch * latent.classes;
+    assert_eq!(on.len(), entries, "upstream of log p must be [B, K]");
+    assert_eq!(off.len(), entries, "upstream of log(1 − p) must be [B, K]");
+    let mut grad = LatentGrad::zeros(latent);
+    let shared_size = grad.shared_loadings.len();
+    let (rows, shared) = split_rows(&mut grad, latent.batch);
+    let mut temperature_grad = 0.0;
+    for (row, mut out) in rows.into_iter().enumerate() {
+        let at = row * latent.classes..(row + 1) * latent.classes;
+        // ∂L/∂p_c · 1/S, the same for every sample.
+        let pull: Vec<f64> = at
+            .clone()
+            .map(|at| {
+                let up = on[at] as f64 * (-log_probs.on[at] as f64).exp();
+                up - off[at] as f64 * (-log_probs.off[at] as f64).exp()
+            })
+            .collect();
+        let mut part = vec![0.0; shared_size];
+        temperature_grad +=
+            backward_row(latent, temperature, sampling, row, &pull, &mut out, &mut part);
+        shared.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+    }
+    grad.temperature = temperature_grad as f32;
+    grad
+}
+
+/// Adds one example's gradients and returns its ∂/∂τ.
+fn backward_row(
+    latent: &Latent,
+    temperature: Temperature,
+    sampling: &Sampling,
+    row: usize,
+    pull: &[f64],
+    out: &mut RowGrad,
+    shared: &mut [f32],
+) -> f64 {
+    let (classes, rank) = (latent.classes, latent.rank());
+    let (example, tau) = (latent.example(row), temperature.get() as f64);
+    let samples = if latent.is_noisy() { sampling.samples } else { 1 };
+    let mut sums = vec![0.0f64; classes * (rank + 2)];
+    let mut temperature_grad = 0.0;
+    for_each_noise_block(latent, sampling, row, |_, noise| {
+        let count = noise.diag_draws.len() / classes;
+        for (class, sums) in sums.chunks_exact_mut(rank + 2).enumerate() {
+            let loadings: Vec<f32> = example.loadings.row(class, 1.0).collect();
+            let diag_scale = example.diag_scale.map_or(0.0, |d| d[class]);
+            for sample in 0..count {
+                let draw = noise.diag_draws[sample * classes + class];
+                let draws = &noise.factor_draws[sample * rank..][..rank];
+                let factor: f32 = loadings.iter().zip(draws).map(|(v, e)| v * e).sum();
+                let u = (example.mean[class] + diag_scale * draw + factor) as f64;
+                let slope = (log_sigmoid(u / tau) + log_sigmoid(-u / tau)).exp();
+                let g = pull[class] * slope / (samples as f64 * tau);
+                sums[0] += g;
+                sums[1] += g * draw as f64;
+                sums[2..].iter_mut().zip(draws).for_each(|(sum, e)| *sum += g * *e as f64);
+                temperature_grad -= g * u / tau;
+            }
+        }
+    });
+    write_sums(&example, &sums, out, shared);
+    temperature_grad
+}
+
+/// `sums` holds [∂μ, ∂d, ∂V…] of each class.
+fn write_sums(example: &Example, sums: &[f64], out: &mut RowGrad, shared: &mut [f32]) {
+    let rank = example.loadings.rank();
+    for (class, sums) in sums.chunks_exact(rank + 2).enumerate() {
+        out.mean[class] = sums[0] as f32;
+        if example.diag_scale.is_some() {
+            out.diag_scale[class] = sums[1] as f32;
+        }
+        let entries = class * rank..(class + 1) * rank;
+        match example.loadings {
+            Loadings::None => {}
+            Loadings::Own { .. } => {
+                let to = out.loadings[entries].iter_mut();
+                to.zip(&sums[2..]).for_each(|(to, g)| *to = *g as f32);
+            }
+            Loadings::Shared { scale, loadings, .. } => {
+                let own = loadings[entries.clone()].iter().zip(&sums[2..]);
+                out.loading_scale[class] = own.map(|(v, g)| *v as f64 * g).sum::<f64>() as f32;
+                let to = shared[entries].iter_mut();
+                to.zip(&sums[2..]).for_each(|(to, g)| *to = scale[class] * *g as f32);
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The second-order expansion of the softmax likelihood: no sampling, O(KR) for all classes.
+//!
+//! p_k ≈ s_k + ½ tr(∇²s_k Σ/τ²) with s = softmax(μ/τ). Since
+//! ∇²s_k = s_k [(e_k − s)(e_k − s)ᵀ − diag(s) + s sᵀ], the trace is
+//! s_k [Σ_kk − 2(Σs)_k + 2 sᵀΣs − Σ_j s_j Σ_jj], and Σs = d² ⊙ s + V(Vᵀs) never forms Σ.
+//! Its cross term −2 s_k Σ_{j≠k} s_j (1 − s_k) Σ_jk… counts both Σ_jk and Σ_kj, where the paper's
+//! appendix has one ½ too many (deviation D1).
+
+use crate::latent::{Example, Latent, Temperature};
+
+/// p_k by the expansion itself, [B, K]. Sums to one, but can leave (0, 1) when the noise is large
+/// against τ: use [`log_probs`] where a probability is needed.
+///
+/// ```
+/// use aleator_kernels::{taylor, Covariance, Latent, Temperature};
+///
+/// let covariance = Covariance::Diagonal { diag_scale: &[0.1, 0.1] };
+/// let latent = Latent { batch: 1, classes: 2, mean: &[1.0, 0.0], covariance };
+/// let probs = taylor::probs(&latent, Temperature::try_from(1.0).unwrap());
+/// assert!((probs[0] + probs[1] - 1.0).abs() < 1e-6);
+/// ```
+pub fn probs(latent: &Latent, temperature: Temperature) -> Vec<f32> {
+    expand(latent, temperature, |softmax, correction| {
+        softmax.iter().zip(correction).map(|(s, c)| (s * (1.0 + 0.5 * c)) as f32).collect()
+    })
+}
+
+/// log p_k with p_k ∝ s_k exp(½ correction_k): equal to [`probs`] to second order, and a
+/// distribution for noise of any size, [B, K].
+pub fn log_probs(latent: &Latent, temperature: Temperature) -> Vec<f32> {
+    expand(latent, temperature, |softmax, correction| {
+        let scores: Vec<f64> =
+            softmax.iter().zip(correction).map(|(s, c)| s.ln() + 0.5 * c).collect();
+        let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let total = scores.iter().map(|score| (score - largest).exp()).sum::<f64>().ln();
+        scores.iter().map(|score| (score - largest - total) as f32).collect()
+    })
+}
+
+fn expand(
+    latent: &Latent,
+    temperature: Temperature,
+    finish: impl Fn(&[f64], &[f64]) -> Vec<f32>,
+) -> Vec<f32> {
+    latent.check();
+    let tau = temperature.get() as f64;
+    (0..latent.batch)
+        .flat_map(|row| {
+            let example = latent.example(row);
+            let softmax = softmax(example.mean, tau);
+            let correction = correction(&example, &softmax, tau);
+            finish(&softmax, &correction)
+        })
+        .collect()
+}
+
+fn softmax(mean: &[f32], tau: f64) -> Vec<f64> {
+    let largest = mean.iter().copied().fold(f32::NEG_INFINITY, f32::max) as f64;
+    // A class so improbable that f64 underflows keeps the smallest positive probability.
+    let power = |m: &f32| ((*m as f64 - largest) / tau).exp().max(f64::MIN_POSITIVE);
+    let powers: Vec<f64> = mean.iter().map(power).collect();
+    let sum: f64 = powers.iter().sum();
+    powers.iter().map(|power| power / sum).collect()
+}
+
+/// Σ_kk − 2(Σs)_k + 2 sᵀΣs − Σ_j s_j Σ_jj, of Σ/τ².
+fn correction(example: &Example, softmax: &[f64], tau: f64) -> Vec<f64> {
+    let rank = example.loadings.rank();
+    let mut projected = vec![0.0f64; rank]; // Vᵀs
+    for (class, s) in softmax.iter().enumerate() {
+        let row = example.loadings.row(class, 1.0);
+        projected.iter_mut().zip(row).for_each(|(sum, v)| *sum += s * v as f64);
+    }
+    let variance: Vec<f64> = (0..softmax.len()).map(|k| example.variance(k) as f64).collect();
+    let covariance_s: Vec<f64> = (0..softmax.len())
+        .map(|k| {
+            let diag = example.diag_scale.map_or(0.0, |d| (d[k] as f64).powi(2) * softmax[k]);
+            let row = example.loadings.row(k, 1.0);
+            diag + row.zip(&projected).map(|(v, p)| v as f64 * p).sum::<f64>()
+        })
+        .collect();
+    let dot = |values: &[f64]| softmax.iter().zip(values).map(|(s, v)| s * v).sum::<f64>();
+    let common = 2.0 * dot(&covariance_s) - dot(&variance);
+    let entries = variance.iter().zip(&covariance_s);
+    entries.map(|(v, c)| (v - 2.0 * c + common) / (tau * tau)).collect()
+}

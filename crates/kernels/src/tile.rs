@@ -1,0 +1,155 @@
+//! A tile: some samples of one example, all classes, small enough for the cache.
+//!
+//! Two layouts do the same work. With many classes the lanes of a vector are classes of one
+//! sample ([`ClassLanes`]); with few, they are samples of one class ([`SampleLanes`]), so that no
+//! lane idles and no sum runs across lanes. Utilities are kept in units of τ·ln 2, where
+//! softmax is a power of two, and relative to the largest mean, which softmax does not see.
+
+mod class_lanes;
+mod sample_lanes;
+
+pub(crate) use class_lanes::ClassLanes;
+use pulp::Simd;
+pub(crate) use sample_lanes::SampleLanes;
+
+use crate::draws::{Plan, PlaneShape, TileAddress};
+use crate::latent::Example;
+
+/// Up to this many classes the lanes are samples.
+const FEW_CLASSES: usize = 32;
+
+/// Utility of the lanes that pad the classes: far below any other, far from overflow.
+const PADDING: f32 = -1e30;
+
+pub(crate) fn has_few_classes(classes: usize) -> bool {
+    classes <= FEW_CLASSES
+}
+
+/// Σ_s a_s g_sk · (1, ε_R, ε_k): what every gradient is made of.
+///
+/// One row for each class: [mean, factors…, diagonal].
+pub(crate) struct Moments {
+    pub sums: Vec<f32>,
+    /// Columns of the factor part: the mean's one and R factors', padded to a multiple of 4.
+    pub columns: usize,
+}
+
+impl Moments {
+    pub fn clear(&mut self) {
+        self.sums.fill(0.0);
+    }
+
+    pub fn rescale(&mut self, factor: f32) {
+        self.sums.iter_mut().for_each(|sum| *sum *= factor);
+    }
+}
+
+/// The gradient of one class: ∂μ, ∂d and ∂V, times τ.
+pub(crate) struct ClassGrad<'a> {
+    pub mean: f32,
+    pub diag_scale: f32,
+    pub loadings: &'a [f32],
+}
+
+/// Running logsumexp₂ over samples, one for each class, padded to whole vectors.
+#[derive(Clone)]
+pub(crate) struct LogMean {
+    pub maximum: Vec<f32>,
+    pub sum: Vec<f32>,
+}
+
+impl LogMean {
+    pub fn new(classes: usize) -> Self {
+        Self { maximum: vec![PADDING; classes], sum: vec![0.0; classes] }
+    }
+}
+
+/// Running Σ(p − p₀) and Σ(p − p₀)² over samples, one for each class.
+pub(crate) struct Deviations {
+    pub origin: Vec<f32>,
+    pub first: Vec<f32>,
+    pub second: Vec<f32>,
+}
+
+/// What both layouts do. Slices named `rows` have one entry for each sample of the tile,
+/// padded to [`Tile::row_capacity`]; padding rows must carry weight zero.
+pub(crate) trait Tile {
+    fn new(classes: usize, rank: usize) -> Self;
+
+    /// Samples in a full tile: a function of the shape alone, never of the machine.
+    fn tile_samples(classes: usize) -> usize;
+
+    /// Where a tile's ε_K and ε_R lie.
+    fn diag_shape(classes: usize, at: TileAddress) -> PlaneShape;
+    fn factor_shape(rank: usize, at: TileAddress) -> PlaneShape;
+
+    /// Room for the samples of a tile and their padding.
+    fn row_capacity(&self) -> usize;
+
+    /// Classes, padded to whole vectors.
+    fn padded_classes(&self) -> usize;
+
+    /// Whether the lanes of padding samples are masked here; otherwise slices end at the samples.
+    fn masks_padding(&self) -> bool;
+
+    fn moments(&self) -> Moments;
+
+    /// Takes up an example, its utilities multiplied by `scale` = 1/(τ ln 2).
+    fn load(&mut self, example: &Example, scale: f32);
+
+    /// Draws the noise of a tile and computes its utilities.
+    fn draw<S: Simd, const N: usize>(&mut self, simd: S, plan: &Plan, at: TileAddress);
+
+    fn utility(&self, class: usize, sample: usize) -> f32;
+
+    /// Replaces u by 2^(u − max) and gives each sample's maximum and sum.
+    fn exponentiate<S: Simd, const N: usize>(
+        &mut self,
+        simd: S,
+        maximum: &mut [f32],
+        sum: &mut [f32],
+    );
+
+    /// log₂ Σ_k 2^u_k of each sample; utilities stay.
+    fn log_sum_exp<S: Simd, const N: usize>(&self, simd: S, rows: &mut [f32]);
+
+    /// Adds `sign · rows` to one class.
+    fn shift_class(&mut self, class: usize, sign: f32, rows: &[f32]);
+
+    /// Adds Σ_s weight_s · tile_sk · (1, ε_R, ε_k) to the moments.
+    fn accumulate<S: Simd, const N: usize>(
+        &mut self,
+        simd: S,
+        weights: &[f32],
+        moments: &mut Moments,
+    );
+
+    /// Adds the samples' log₂ p_sk = u_sk − lse_s to the running logsumexp of each class.
+    fn log_mean<S: Simd, const N: usize>(&self, simd: S, lse: &[f32], mean: &mut LogMean);
+
+    /// Adds the deviations of the samples' probabilities from an origin, and their squares.
+    fn deviations<S: Simd, const N: usize>(&self, simd: S, lse: &[f32], out: &mut Deviations);
+
+    /// Replaces u by h_sk − p_sk Σ_j h_sj with h_sk = upstream_k · p_sk / p_k.
+    fn backpropagate<S: Simd, const N: usize>(
+        &mut self,
+        simd: S,
+        lse: &[f32],
+        log2_probs: &[f32],
+        upstream: &[f32],
+    );
+
+    /// The moments of one class as a gradient; `loadings` is room for R entries.
+    fn class_grad<'a>(
+        &self,
+        moments: &Moments,
+        class: usize,
+        loadings: &'a mut [f32],
+    ) -> ClassGrad<'a>;
+}
+
+/// Subtracting the largest mean keeps f32 accurate for utilities of any offset.
+pub(crate) fn centred(mean: &[f32], scale: f32) -> impl Iterator<Item = f32> {
+    let largest = mean.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    mean.iter().map(move |m| ((*m as f64 - largest as f64) * scale as f64) as f32)
+}

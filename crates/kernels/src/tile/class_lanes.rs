@@ -1,0 +1,394 @@
+//! Many classes: the lanes of a vector are 16 classes of one sample.
+
+use pulp::Simd;
+
+use super::{ClassGrad, Deviations, LogMean, Moments, PADDING, Tile, centred};
+use crate::draws::{Plan, PlaneShape, TileAddress};
+use crate::latent::Example;
+use crate::simd::{LANES, Wide};
+
+/// Samples that share one load of the loadings, and columns that share one load of a tile's row.
+const BLOCK: usize = 4;
+
+/// Entries of a tile that leave room in a 512 KiB cache for the noise, loadings and moments.
+const TILE_ENTRIES: usize = 24 * 1024;
+
+/// See the [module](self).
+pub(crate) struct ClassLanes {
+    rank: usize,
+    groups: usize,
+    capacity: usize,
+    /// Rows of the present tile: its samples, padded to whole blocks.
+    rows: usize,
+    /// μ and d, [groups, 16].
+    mean: Vec<f32>,
+    diag_scale: Vec<f32>,
+    /// V, [groups, R, 16].
+    loadings: Vec<f32>,
+    /// ε_K and the utilities, [groups, rows, 16]: a group's rows are contiguous.
+    diag_draws: Vec<f32>,
+    tile: Vec<f32>,
+    /// ε_R as drawn, [⌈R/16⌉, rows, 16].
+    factor_draws: Vec<f32>,
+    /// ε_R by blocks, [rows / 4, R, 4].
+    factor_blocks: Vec<f32>,
+    /// weight · (1, ε_R), [columns / 4, rows, 4].
+    weighted: Vec<f32>,
+}
+
+impl ClassLanes {
+    fn columns(&self) -> usize {
+        (self.rank + 1).next_multiple_of(BLOCK)
+    }
+
+    /// Floats of a group in the moments: the columns and the diagonal, 16 classes each.
+    fn moment_stride(&self) -> usize {
+        (self.columns() + 1) * LANES
+    }
+
+    /// Where ε_R of a sample lies in `factor_draws`.
+    fn factor_index(&self, factor: usize, sample: usize) -> usize {
+        PlaneShape::ClassLanes { count: self.rank, rows: self.rows }.index(factor, sample)
+    }
+
+    fn group(&self, group: usize) -> &[f32] {
+        &self.tile[group * self.rows * LANES..(group + 1) * self.rows * LANES]
+    }
+
+    fn pack_factors(&mut self) {
+        for sample in 0..self.rows {
+            let (block, within) = (sample / BLOCK, sample % BLOCK);
+            for factor in 0..self.rank {
+                self.factor_blocks[(block * self.rank + factor) * BLOCK + within] =
+                    self.factor_draws[self.factor_index(factor, sample)];
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn utilities<S: Simd, const N: usize>(&mut self, simd: S) {
+        let (rows, rank) = (self.rows, self.rank);
+        let tile = self.tile.chunks_exact_mut(rows * LANES);
+        let draws = self.diag_draws.chunks_exact(rows * LANES);
+        for (group, (tile, draws)) in tile.zip(draws).take(self.groups).enumerate() {
+            let mean = Wide::<S, N>::load(simd, &self.mean[group * LANES..]);
+            let diag = Wide::<S, N>::load(simd, &self.diag_scale[group * LANES..]);
+            let loadings = &self.loadings[group * rank * LANES..][..rank * LANES];
+            let tile = tile.chunks_exact_mut(BLOCK * LANES);
+            let draws = draws.chunks_exact(BLOCK * LANES);
+            for (block, (tile, draws)) in tile.zip(draws).enumerate() {
+                let factors = &self.factor_blocks[block * rank * BLOCK..][..rank * BLOCK];
+                let sums = multiply_block(simd, mean, loadings, factors);
+                for row in 0..BLOCK {
+                    let draw = Wide::load(simd, &draws[row * LANES..]);
+                    diag.mul_add(draw, sums[row]).store(&mut tile[row * LANES..]);
+                }
+            }
+        }
+    }
+
+    fn pack_weighted(&mut self, weights: &[f32]) {
+        for (sample, weight) in weights.iter().enumerate().take(self.rows) {
+            for column in 0..self.columns() {
+                let value = match column {
+                    0 => *weight,
+                    _ if column > self.rank => 0.0,
+                    _ => weight * self.factor_draws[self.factor_index(column - 1, sample)],
+                };
+                let (block, within) = (column / BLOCK, column % BLOCK);
+                self.weighted[(block * self.rows + sample) * BLOCK + within] = value;
+            }
+        }
+    }
+}
+
+/// mean + Σ_r V_r ε_r for 16 classes and four samples.
+#[inline(always)]
+fn multiply_block<S: Simd, const N: usize>(
+    simd: S,
+    mean: Wide<S, N>,
+    loadings: &[f32],
+    factors: &[f32],
+) -> [Wide<S, N>; BLOCK] {
+    let mut sums = [mean; BLOCK];
+    for (loading, four) in loadings.chunks_exact(LANES).zip(factors.chunks_exact(BLOCK)) {
+        let loading = Wide::load(simd, loading);
+        for sample in 0..BLOCK {
+            sums[sample] = loading.mul_add(Wide::splat(simd, four[sample]), sums[sample]);
+        }
+    }
+    sums
+}
+
+/// Adds Σ_s tile_s · weighted_s to four columns of 16 classes.
+#[inline(always)]
+fn accumulate_block<S: Simd, const N: usize>(
+    simd: S,
+    tile: &[f32],
+    weighted: &[f32],
+    out: &mut [f32],
+) {
+    let mut sums = [Wide::<S, N>::splat(simd, 0.0); BLOCK];
+    for (row, four) in tile.chunks_exact(LANES).zip(weighted.chunks_exact(BLOCK)) {
+        let row = Wide::load(simd, row);
+        for column in 0..BLOCK {
+            sums[column] = row.mul_add(Wide::splat(simd, four[column]), sums[column]);
+        }
+    }
+    for column in 0..BLOCK {
+        let out = &mut out[column * LANES..];
+        sums[column].add(Wide::load(simd, out)).store(out);
+    }
+}
+
+impl Tile for ClassLanes {
+    fn new(classes: usize, rank: usize) -> Self {
+        let groups = classes.div_ceil(LANES);
+        let capacity = Self::tile_samples(classes);
+        let entries = groups * capacity * LANES;
+        Self {
+            rank,
+            groups,
+            capacity,
+            rows: capacity,
+            mean: vec![0.0; groups * LANES],
+            diag_scale: vec![0.0; groups * LANES],
+            loadings: vec![0.0; groups * rank * LANES],
+            diag_draws: vec![0.0; entries],
+            tile: vec![0.0; entries],
+            factor_draws: vec![0.0; rank.div_ceil(LANES) * capacity * LANES],
+            factor_blocks: vec![0.0; capacity * rank],
+            weighted: vec![0.0; capacity * (rank + 1).next_multiple_of(BLOCK)],
+        }
+    }
+
+    fn tile_samples(classes: usize) -> usize {
+        let rows = TILE_ENTRIES / classes.next_multiple_of(LANES);
+        (rows / BLOCK * BLOCK).clamp(BLOCK, 64)
+    }
+
+    fn diag_shape(classes: usize, at: TileAddress) -> PlaneShape {
+        let rows = at.samples.next_multiple_of(BLOCK);
+        PlaneShape::ClassLanes { count: classes.next_multiple_of(LANES), rows }
+    }
+
+    fn factor_shape(rank: usize, at: TileAddress) -> PlaneShape {
+        PlaneShape::ClassLanes { count: rank, rows: at.samples.next_multiple_of(BLOCK) }
+    }
+
+    fn row_capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn padded_classes(&self) -> usize {
+        self.groups * LANES
+    }
+
+    fn masks_padding(&self) -> bool {
+        false
+    }
+
+    fn moments(&self) -> Moments {
+        let sums = vec![0.0; self.groups * self.moment_stride()];
+        Moments { sums, columns: self.columns() }
+    }
+
+    fn load(&mut self, example: &Example, scale: f32) {
+        self.mean.fill(PADDING);
+        for (to, mean) in self.mean.iter_mut().zip(centred(example.mean, scale)) {
+            *to = mean;
+        }
+        for class in 0..example.mean.len() {
+            self.diag_scale[class] = example.diag_scale.map_or(0.0, |d| d[class] * scale);
+            let base = (class / LANES * self.rank) * LANES + class % LANES;
+            for (factor, loading) in example.loadings.row(class, scale).enumerate() {
+                self.loadings[base + factor * LANES] = loading;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn draw<S: Simd, const N: usize>(&mut self, simd: S, plan: &Plan, at: TileAddress) {
+        self.rows = at.samples.next_multiple_of(BLOCK);
+        let diag_shape = Self::diag_shape(self.padded_classes(), at);
+        let factor_shape = Self::factor_shape(self.rank, at);
+        let diag = &mut self.diag_draws[..diag_shape.len()];
+        let factors = &mut self.factor_draws[..factor_shape.len()];
+        plan.fill(simd, at, (diag_shape, diag), (factor_shape, factors));
+        if self.rank > 0 {
+            self.pack_factors();
+        }
+        self.utilities::<S, N>(simd);
+    }
+
+    fn utility(&self, class: usize, sample: usize) -> f32 {
+        self.group(class / LANES)[sample * LANES + class % LANES]
+    }
+
+    #[inline(always)]
+    fn exponentiate<S: Simd, const N: usize>(
+        &mut self,
+        simd: S,
+        maximum: &mut [f32],
+        sum: &mut [f32],
+    ) {
+        let (rows, groups) = (self.rows, self.groups);
+        for row in 0..rows {
+            let at = |group: usize| (group * rows + row) * LANES;
+            let mut largest = Wide::<S, N>::splat(simd, PADDING);
+            for group in 0..groups {
+                largest = largest.max(Wide::load(simd, &self.tile[at(group)..]));
+            }
+            maximum[row] = largest.maximum();
+            let largest = Wide::splat(simd, maximum[row]);
+            let mut total = Wide::<S, N>::splat(simd, 0.0);
+            for group in 0..groups {
+                let entry = &mut self.tile[at(group)..];
+                let power = Wide::<S, N>::load(simd, entry).sub(largest).exp2();
+                power.store(entry);
+                total = total.add(power);
+            }
+            sum[row] = total.sum();
+        }
+    }
+
+    #[inline(always)]
+    fn log_sum_exp<S: Simd, const N: usize>(&self, simd: S, out: &mut [f32]) {
+        let rows = self.rows;
+        for (row, out) in out.iter_mut().enumerate().take(rows) {
+            let at = |group: usize| (group * rows + row) * LANES;
+            let mut largest = Wide::<S, N>::splat(simd, PADDING);
+            for group in 0..self.groups {
+                largest = largest.max(Wide::load(simd, &self.tile[at(group)..]));
+            }
+            let maximum = largest.maximum();
+            let largest = Wide::<S, N>::splat(simd, maximum);
+            let mut total = Wide::<S, N>::splat(simd, 0.0);
+            for group in 0..self.groups {
+                let entry = Wide::<S, N>::load(simd, &self.tile[at(group)..]);
+                total = total.add(entry.sub(largest).exp2());
+            }
+            *out = maximum + total.sum().log2();
+        }
+    }
+
+    fn shift_class(&mut self, class: usize, sign: f32, by: &[f32]) {
+        let first = class / LANES * self.rows * LANES + class % LANES;
+        let entries = self.tile[first..].iter_mut().step_by(LANES);
+        for (entry, by) in entries.zip(&by[..self.rows]) {
+            *entry += sign * by;
+        }
+    }
+
+    #[inline(always)]
+    fn accumulate<S: Simd, const N: usize>(
+        &mut self,
+        simd: S,
+        weights: &[f32],
+        moments: &mut Moments,
+    ) {
+        self.pack_weighted(weights);
+        let (rows, columns) = (self.rows, self.columns());
+        let sums = moments.sums.chunks_exact_mut(self.moment_stride());
+        for (group, sums) in sums.enumerate() {
+            let tile = &self.tile[group * rows * LANES..][..rows * LANES];
+            let draws = &self.diag_draws[group * rows * LANES..][..rows * LANES];
+            for block in 0..columns / BLOCK {
+                let weighted = &self.weighted[block * rows * BLOCK..][..rows * BLOCK];
+                let out = &mut sums[block * BLOCK * LANES..][..BLOCK * LANES];
+                accumulate_block::<S, N>(simd, tile, weighted, out);
+            }
+            let diag = &mut sums[columns * LANES..];
+            let mut sum = Wide::<S, N>::load(simd, diag);
+            let entries = tile.chunks_exact(LANES).zip(draws.chunks_exact(LANES));
+            for ((entry, draw), weight) in entries.zip(weights) {
+                let product = Wide::load(simd, entry).mul(Wide::load(simd, draw));
+                sum = product.mul_add(Wide::splat(simd, *weight), sum);
+            }
+            sum.store(diag);
+        }
+    }
+
+    #[inline(always)]
+    fn log_mean<S: Simd, const N: usize>(&self, simd: S, lse: &[f32], mean: &mut LogMean) {
+        for group in 0..self.groups {
+            let tile = self.group(group);
+            let at = group * LANES;
+            let before = Wide::<S, N>::load(simd, &mean.maximum[at..]);
+            let mut largest = before;
+            for (entry, lse) in tile.chunks_exact(LANES).zip(lse) {
+                largest = largest.max(Wide::load(simd, entry).sub(Wide::splat(simd, *lse)));
+            }
+            let mut sum = Wide::load(simd, &mean.sum[at..]).mul(before.sub(largest).exp2());
+            for (entry, lse) in tile.chunks_exact(LANES).zip(lse) {
+                let log_prob = Wide::load(simd, entry).sub(Wide::splat(simd, *lse));
+                sum = sum.add(log_prob.sub(largest).exp2());
+            }
+            largest.store(&mut mean.maximum[at..]);
+            sum.store(&mut mean.sum[at..]);
+        }
+    }
+
+    #[inline(always)]
+    fn deviations<S: Simd, const N: usize>(&self, simd: S, lse: &[f32], out: &mut Deviations) {
+        for group in 0..self.groups {
+            let at = group * LANES;
+            let origin = Wide::<S, N>::load(simd, &out.origin[at..]);
+            let mut first = Wide::load(simd, &out.first[at..]);
+            let mut second = Wide::load(simd, &out.second[at..]);
+            for (entry, lse) in self.group(group).chunks_exact(LANES).zip(lse) {
+                let prob = Wide::load(simd, entry).sub(Wide::splat(simd, *lse)).exp2();
+                let deviation = prob.sub(origin);
+                first = first.add(deviation);
+                second = deviation.mul_add(deviation, second);
+            }
+            first.store(&mut out.first[at..]);
+            second.store(&mut out.second[at..]);
+        }
+    }
+
+    #[inline(always)]
+    fn backpropagate<S: Simd, const N: usize>(
+        &mut self,
+        simd: S,
+        lse: &[f32],
+        log2_probs: &[f32],
+        upstream: &[f32],
+    ) {
+        let rows = self.rows;
+        for row in 0..rows {
+            let lse = Wide::<S, N>::splat(simd, lse[row]);
+            let at = |group: usize| (group * rows + row) * LANES;
+            let mut total = Wide::splat(simd, 0.0);
+            for group in 0..self.groups {
+                let log_prob = Wide::load(simd, &self.tile[at(group)..]).sub(lse);
+                let marginal = Wide::load(simd, &log2_probs[group * LANES..]);
+                let upstream = Wide::load(simd, &upstream[group * LANES..]);
+                total = log_prob.sub(marginal).exp2().mul_add(upstream, total);
+            }
+            let total = Wide::splat(simd, -total.sum());
+            for group in 0..self.groups {
+                let entry = &mut self.tile[at(group)..];
+                let log_prob = Wide::load(simd, entry).sub(lse);
+                let marginal = Wide::load(simd, &log2_probs[group * LANES..]);
+                let upstream = Wide::load(simd, &upstream[group * LANES..]);
+                let pull = log_prob.sub(marginal).exp2().mul(upstream);
+                log_prob.exp2().mul_add(total, pull).store(entry);
+            }
+        }
+    }
+
+    fn class_grad<'a>(
+        &self,
+        moments: &Moments,
+        class: usize,
+        loadings: &'a mut [f32],
+    ) -> ClassGrad<'a> {
+        let first = class / LANES * self.moment_stride() + class % LANES;
+        let column = |index: usize| moments.sums[first + index * LANES];
+        for (factor, loading) in loadings.iter_mut().enumerate() {
+            *loading = column(factor + 1);
+        }
+        ClassGrad { mean: column(0), diag_scale: column(moments.columns), loadings }
+    }
+}

@@ -1,0 +1,373 @@
+//! Few classes: the lanes of a vector are 16 samples of one class.
+
+use pulp::Simd;
+
+use super::{ClassGrad, Deviations, LogMean, Moments, PADDING, Tile, centred};
+use crate::draws::{Plan, PlaneShape, TileAddress};
+use crate::latent::Example;
+use crate::simd::{LANES, Wide};
+
+/// Classes that share one load of the factors.
+const BLOCK: usize = 4;
+
+/// Classes and columns whose sums over samples are taken together.
+const PAIR: usize = 2;
+
+/// Entries of a tile that stay in a 32 KiB cache beside their noise.
+const TILE_ENTRIES: usize = 3 * 1024;
+
+/// See the [module](self).
+pub(crate) struct SampleLanes {
+    rank: usize,
+    /// Classes, padded to whole blocks.
+    classes: usize,
+    capacity: usize,
+    /// Lanes of the present tile: its samples, padded to whole vectors.
+    stride: usize,
+    /// μ and d, [classes].
+    mean: Vec<f32>,
+    diag_scale: Vec<f32>,
+    /// V by blocks, [classes / 4, R, 4].
+    loadings: Vec<f32>,
+    /// ε_K and the utilities, [classes, stride].
+    diag_draws: Vec<f32>,
+    tile: Vec<f32>,
+    /// ε_R, [R, stride].
+    factor_draws: Vec<f32>,
+    /// weight · (1, ε_R), [columns, stride].
+    weighted: Vec<f32>,
+    /// One for a sample, zero for padding, [stride].
+    valid: Vec<f32>,
+}
+
+impl SampleLanes {
+    fn columns(&self) -> usize {
+        (self.rank + 1).next_multiple_of(PAIR)
+    }
+
+    fn class(&self, class: usize) -> &[f32] {
+        &self.tile[class * self.stride..(class + 1) * self.stride]
+    }
+
+    #[inline(always)]
+    fn utilities<S: Simd, const N: usize>(&mut self, simd: S) {
+        let (stride, rank) = (self.stride, self.rank);
+        for block in 0..self.classes / BLOCK {
+            let loadings = &self.loadings[block * rank * BLOCK..][..rank * BLOCK];
+            let mut mean = [Wide::<S, N>::splat(simd, 0.0); BLOCK];
+            for i in 0..BLOCK {
+                mean[i] = Wide::splat(simd, self.mean[block * BLOCK + i]);
+            }
+            for lane in (0..stride).step_by(LANES) {
+                let mut sums = mean;
+                let factors = self.factor_draws.chunks_exact(stride);
+                for (four, factor) in loadings.chunks_exact(BLOCK).zip(factors) {
+                    let factor = Wide::load(simd, &factor[lane..]);
+                    for i in 0..BLOCK {
+                        sums[i] = factor.mul_add(Wide::splat(simd, four[i]), sums[i]);
+                    }
+                }
+                for i in 0..BLOCK {
+                    let class = block * BLOCK + i;
+                    let draw = Wide::load(simd, &self.diag_draws[class * stride + lane..]);
+                    let diag = Wide::splat(simd, self.diag_scale[class]);
+                    draw.mul_add(diag, sums[i]).store(&mut self.tile[class * stride + lane..]);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn largest<S: Simd, const N: usize>(&self, simd: S, lane: usize) -> Wide<S, N> {
+        let mut largest = Wide::load(simd, &self.tile[lane..]);
+        for class in 1..self.classes {
+            largest = largest.max(Wide::load(simd, &self.tile[class * self.stride + lane..]));
+        }
+        largest
+    }
+
+    /// log₂ p_sk of 16 samples; a padding lane is pushed below everything.
+    #[inline(always)]
+    fn log_prob<S: Simd, const N: usize>(
+        &self,
+        simd: S,
+        row: &[f32],
+        lse: &[f32],
+        lane: usize,
+    ) -> Wide<S, N> {
+        let valid = Wide::<S, N>::load(simd, &self.valid[lane..]);
+        let penalty = valid.sub(Wide::splat(simd, 1.0)).mul(Wide::splat(simd, -PADDING));
+        Wide::load(simd, &row[lane..]).sub(Wide::load(simd, &lse[lane..])).add(penalty)
+    }
+
+    #[inline(always)]
+    fn pack_weighted<S: Simd, const N: usize>(&mut self, simd: S, weights: &[f32]) {
+        let stride = self.stride;
+        self.weighted[..stride].copy_from_slice(&weights[..stride]);
+        let factors = self.factor_draws.chunks_exact(stride).take(self.rank);
+        for (to, factor) in self.weighted.chunks_exact_mut(stride).skip(1).zip(factors) {
+            for lane in (0..stride).step_by(LANES) {
+                let weight = Wide::<S, N>::load(simd, &weights[lane..]);
+                Wide::load(simd, &factor[lane..]).mul(weight).store(&mut to[lane..]);
+            }
+        }
+        let used = (self.rank + 1) * stride..self.columns() * stride;
+        self.weighted[used].fill(0.0);
+    }
+}
+
+/// Σ over samples of tile · weighted for two classes and two columns.
+#[inline(always)]
+fn dot_pairs<S: Simd, const N: usize>(
+    simd: S,
+    tile: &[f32],
+    weighted: &[f32],
+    stride: usize,
+) -> [[f32; PAIR]; PAIR] {
+    let mut sums = [[Wide::<S, N>::splat(simd, 0.0); PAIR]; PAIR];
+    let (first, second) = tile.split_at(stride);
+    let (left, right) = weighted.split_at(stride);
+    for lane in (0..stride).step_by(LANES) {
+        let classes = [Wide::load(simd, &first[lane..]), Wide::load(simd, &second[lane..])];
+        let columns = [Wide::load(simd, &left[lane..]), Wide::load(simd, &right[lane..])];
+        for i in 0..PAIR {
+            for j in 0..PAIR {
+                sums[i][j] = classes[i].mul_add(columns[j], sums[i][j]);
+            }
+        }
+    }
+    [[sums[0][0].sum(), sums[0][1].sum()], [sums[1][0].sum(), sums[1][1].sum()]]
+}
+
+impl Tile for SampleLanes {
+    fn new(classes: usize, rank: usize) -> Self {
+        let classes = classes.next_multiple_of(BLOCK);
+        let capacity = Self::tile_samples(classes);
+        Self {
+            rank,
+            classes,
+            capacity,
+            stride: capacity,
+            mean: vec![0.0; classes],
+            diag_scale: vec![0.0; classes],
+            loadings: vec![0.0; classes * rank],
+            diag_draws: vec![0.0; classes * capacity],
+            tile: vec![0.0; classes * capacity],
+            factor_draws: vec![0.0; rank.next_multiple_of(2) * capacity],
+            weighted: vec![0.0; (rank + 1).next_multiple_of(PAIR) * capacity],
+            valid: vec![0.0; capacity],
+        }
+    }
+
+    fn tile_samples(classes: usize) -> usize {
+        let lanes = TILE_ENTRIES / classes.next_multiple_of(BLOCK);
+        (lanes / LANES * LANES).clamp(LANES, 256)
+    }
+
+    fn diag_shape(classes: usize, at: TileAddress) -> PlaneShape {
+        let stride = at.samples.next_multiple_of(LANES);
+        PlaneShape::SampleLanes { count: classes.next_multiple_of(BLOCK), stride }
+    }
+
+    fn factor_shape(rank: usize, at: TileAddress) -> PlaneShape {
+        PlaneShape::SampleLanes { count: rank, stride: at.samples.next_multiple_of(LANES) }
+    }
+
+    fn row_capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn padded_classes(&self) -> usize {
+        self.classes
+    }
+
+    fn masks_padding(&self) -> bool {
+        true
+    }
+
+    fn moments(&self) -> Moments {
+        let sums = vec![0.0; self.classes * (self.columns() + 1)];
+        Moments { sums, columns: self.columns() }
+    }
+
+    fn load(&mut self, example: &Example, scale: f32) {
+        self.mean.fill(PADDING);
+        for (to, mean) in self.mean.iter_mut().zip(centred(example.mean, scale)) {
+            *to = mean;
+        }
+        for class in 0..example.mean.len() {
+            self.diag_scale[class] = example.diag_scale.map_or(0.0, |d| d[class] * scale);
+            let base = class / BLOCK * self.rank * BLOCK + class % BLOCK;
+            for (factor, loading) in example.loadings.row(class, scale).enumerate() {
+                self.loadings[base + factor * BLOCK] = loading;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn draw<S: Simd, const N: usize>(&mut self, simd: S, plan: &Plan, at: TileAddress) {
+        self.stride = at.samples.next_multiple_of(LANES);
+        self.valid.fill(0.0);
+        self.valid[..at.samples].fill(1.0);
+        let diag_shape = Self::diag_shape(self.classes, at);
+        let factor_shape = Self::factor_shape(self.rank, at);
+        let diag = &mut self.diag_draws[..diag_shape.len()];
+        let factors = &mut self.factor_draws[..factor_shape.len()];
+        plan.fill(simd, at, (diag_shape, diag), (factor_shape, factors));
+        self.utilities::<S, N>(simd);
+    }
+
+    fn utility(&self, class: usize, sample: usize) -> f32 {
+        self.class(class)[sample]
+    }
+
+    #[inline(always)]
+    fn exponentiate<S: Simd, const N: usize>(
+        &mut self,
+        simd: S,
+        maximum: &mut [f32],
+        sum: &mut [f32],
+    ) {
+        for lane in (0..self.stride).step_by(LANES) {
+            let largest = self.largest::<S, N>(simd, lane);
+            let mut total = Wide::splat(simd, 0.0);
+            for class in self.tile.chunks_exact_mut(self.stride).take(self.classes) {
+                let power = Wide::<S, N>::load(simd, &class[lane..]).sub(largest).exp2();
+                power.store(&mut class[lane..]);
+                total = total.add(power);
+            }
+            largest.store(&mut maximum[lane..]);
+            total.store(&mut sum[lane..]);
+        }
+    }
+
+    #[inline(always)]
+    fn log_sum_exp<S: Simd, const N: usize>(&self, simd: S, out: &mut [f32]) {
+        for lane in (0..self.stride).step_by(LANES) {
+            let largest = self.largest::<S, N>(simd, lane);
+            let mut total = Wide::splat(simd, 0.0);
+            for class in self.tile.chunks_exact(self.stride).take(self.classes) {
+                total = total.add(Wide::load(simd, &class[lane..]).sub(largest).exp2());
+            }
+            largest.add(total.log2()).store(&mut out[lane..]);
+        }
+    }
+
+    fn shift_class(&mut self, class: usize, sign: f32, by: &[f32]) {
+        let entries = self.tile[class * self.stride..(class + 1) * self.stride].iter_mut();
+        for (entry, by) in entries.zip(by) {
+            *entry += sign * by;
+        }
+    }
+
+    #[inline(always)]
+    fn accumulate<S: Simd, const N: usize>(
+        &mut self,
+        simd: S,
+        weights: &[f32],
+        moments: &mut Moments,
+    ) {
+        self.pack_weighted::<S, N>(simd, weights);
+        let (stride, columns) = (self.stride, self.columns());
+        let rows = moments.sums.chunks_exact_mut(PAIR * (columns + 1));
+        for (pair, sums) in rows.enumerate() {
+            let tile = &self.tile[pair * PAIR * stride..][..PAIR * stride];
+            for column in (0..columns).step_by(PAIR) {
+                let weighted = &self.weighted[column * stride..][..PAIR * stride];
+                let dots = dot_pairs::<S, N>(simd, tile, weighted, stride);
+                for (row, dots) in dots.into_iter().enumerate() {
+                    let at = row * (columns + 1) + column;
+                    sums[at] += dots[0];
+                    sums[at + 1] += dots[1];
+                }
+            }
+            let draws = &self.diag_draws[pair * PAIR * stride..][..PAIR * stride];
+            let entries = tile.chunks_exact(stride).zip(draws.chunks_exact(stride));
+            for (row, (tile, draws)) in entries.enumerate() {
+                let mut sum = Wide::<S, N>::splat(simd, 0.0);
+                for lane in (0..stride).step_by(LANES) {
+                    let weight = Wide::load(simd, &weights[lane..]);
+                    let product = Wide::load(simd, &tile[lane..]).mul(weight);
+                    sum = product.mul_add(Wide::load(simd, &draws[lane..]), sum);
+                }
+                sums[row * (columns + 1) + columns] += sum.sum();
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn log_mean<S: Simd, const N: usize>(&self, simd: S, lse: &[f32], mean: &mut LogMean) {
+        for class in 0..self.classes {
+            let row = self.class(class);
+            let before = mean.maximum[class];
+            let mut largest = Wide::<S, N>::splat(simd, before);
+            for lane in (0..self.stride).step_by(LANES) {
+                largest = largest.max(self.log_prob(simd, row, lse, lane));
+            }
+            let maximum = largest.maximum();
+            let shift = Wide::<S, N>::splat(simd, maximum);
+            let mut sum = Wide::splat(simd, 0.0);
+            for lane in (0..self.stride).step_by(LANES) {
+                sum = sum.add(self.log_prob(simd, row, lse, lane).sub(shift).exp2());
+            }
+            mean.sum[class] = mean.sum[class] * (before - maximum).exp2() + sum.sum();
+            mean.maximum[class] = maximum;
+        }
+    }
+
+    #[inline(always)]
+    fn deviations<S: Simd, const N: usize>(&self, simd: S, lse: &[f32], out: &mut Deviations) {
+        for class in 0..self.classes {
+            let origin = Wide::<S, N>::splat(simd, out.origin[class]);
+            let mut first = Wide::splat(simd, 0.0);
+            let mut second = Wide::splat(simd, 0.0);
+            for lane in (0..self.stride).step_by(LANES) {
+                let log_prob = Wide::load(simd, &self.class(class)[lane..])
+                    .sub(Wide::load(simd, &lse[lane..]));
+                let valid = Wide::load(simd, &self.valid[lane..]);
+                let deviation = log_prob.exp2().sub(origin).mul(valid);
+                first = first.add(deviation);
+                second = deviation.mul_add(deviation, second);
+            }
+            out.first[class] += first.sum();
+            out.second[class] += second.sum();
+        }
+    }
+
+    #[inline(always)]
+    fn backpropagate<S: Simd, const N: usize>(
+        &mut self,
+        simd: S,
+        lse: &[f32],
+        log2_probs: &[f32],
+        upstream: &[f32],
+    ) {
+        for lane in (0..self.stride).step_by(LANES) {
+            let lse = Wide::<S, N>::load(simd, &lse[lane..]);
+            let mut total = Wide::splat(simd, 0.0);
+            for (class, row) in self.tile.chunks_exact(self.stride).take(self.classes).enumerate() {
+                let log_prob = Wide::load(simd, &row[lane..]).sub(lse);
+                let ratio = log_prob.sub(Wide::splat(simd, log2_probs[class])).exp2();
+                total = ratio.mul_add(Wide::splat(simd, -upstream[class]), total);
+            }
+            let rows = self.tile.chunks_exact_mut(self.stride).take(self.classes);
+            for (class, row) in rows.enumerate() {
+                let log_prob = Wide::load(simd, &row[lane..]).sub(lse);
+                let ratio = log_prob.sub(Wide::splat(simd, log2_probs[class])).exp2();
+                let pull = ratio.mul(Wide::splat(simd, upstream[class]));
+                log_prob.exp2().mul_add(total, pull).store(&mut row[lane..]);
+            }
+        }
+    }
+
+    fn class_grad<'a>(
+        &self,
+        moments: &Moments,
+        class: usize,
+        loadings: &'a mut [f32],
+    ) -> ClassGrad<'a> {
+        let row = &moments.sums[class * (moments.columns + 1)..][..moments.columns + 1];
+        loadings.copy_from_slice(&row[1..self.rank + 1]);
+        ClassGrad { mean: row[0], diag_scale: row[moments.columns], loadings }
+    }
+}

@@ -1,0 +1,109 @@
+//! The same key gives the same bits, whoever computes them and in whatever order.
+
+mod support;
+
+use aleator_kernels::{Draws, NoiseKey, Targets, Vectors, fused, fused::LossGrad};
+use support::{Case, Kind};
+
+fn loss(case: &Case) -> LossGrad {
+    let weights = vec![0.25; case.batch];
+    let targets = Targets::Classes(&case.labels);
+    fused::loss_and_grad(
+        &case.latent(),
+        case.tau(),
+        &case.sampling(),
+        targets,
+        &weights,
+        Vectors::Detected,
+    )
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = vec![];
+    for kind in [Kind::None, Kind::Diagonal, Kind::LowRank, Kind::Shared] {
+        for classes in [7, 50] {
+            for draws in [Draws::Independent, Draws::Antithetic, Draws::Sobol] {
+                cases.push(Case { draws, ..Case::new(kind, 19, classes, 3, 300) });
+            }
+        }
+    }
+    cases
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bits() {
+    for case in cases() {
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| loss(&case))
+        };
+        let one = on(1);
+        assert_eq!(one, on(2), "{:?}", case.kind);
+        assert_eq!(one, on(5), "{:?}", case.kind);
+    }
+}
+
+#[test]
+fn any_order_and_company_in_the_batch_gives_an_example_the_same_bits() {
+    for case in cases() {
+        let all = loss(&case);
+        let row = 13;
+        let entries = case.entries(row);
+        let alone = Case {
+            batch: 1,
+            mean: case.mean[entries.clone()].to_vec(),
+            diag_scale: case.diag_scale[entries.clone()].to_vec(),
+            loading_scale: case.loading_scale[entries.clone()].to_vec(),
+            loadings: case.loadings[entries.start * 3..entries.end * 3].to_vec(),
+            labels: vec![case.labels[row]],
+            ids: vec![case.ids[row]],
+            ..case.clone()
+        };
+        let one = loss(&alone);
+        assert_eq!(one.losses[0].to_bits(), all.losses[row].to_bits(), "{:?}", case.kind);
+        assert_eq!(one.grad.mean, all.grad.mean[entries.clone()]);
+        if !one.grad.loadings.is_empty() {
+            assert_eq!(one.grad.loadings, all.grad.loadings[entries.start * 3..entries.end * 3]);
+        }
+    }
+}
+
+#[test]
+fn noise_of_a_sample_does_not_depend_on_how_many_follow() {
+    for kind in [Kind::LowRank, Kind::Diagonal] {
+        for classes in [7, 50] {
+            let few = Case::new(kind, 1, classes, 3, 90);
+            let many = Case { samples: 1000, ..few.clone() };
+            let (few, many) = (few.noise(0), many.noise(0));
+            assert_eq!(few.diag_draws[..], many.diag_draws[..90]);
+            assert_eq!(few.factor_draws[..], many.factor_draws[..90]);
+        }
+    }
+}
+
+#[test]
+fn seed_step_and_example_each_change_the_noise() {
+    let case = Case::new(Kind::LowRank, 2, 7, 3, 50);
+    let base = case.noise(0);
+    let seed = Case { key: NoiseKey { seed: 6, ..case.key }, ..case.clone() }.noise(0);
+    let step = Case { key: NoiseKey { step: 12, ..case.key }, ..case.clone() }.noise(0);
+    for other in [seed, step, case.noise(1)] {
+        assert_ne!(base.diag_draws, other.diag_draws);
+        assert_ne!(base.factor_draws, other.factor_draws);
+    }
+}
+
+#[test]
+fn utility_blocks_are_the_reference_utilities() {
+    for classes in [7, 50] {
+        let case = Case::new(Kind::LowRank, 2, classes, 3, 333);
+        let expected: Vec<f64> =
+            case.reference(1).utilities(&case.noise(1)).into_iter().flatten().collect();
+        let mut found = vec![];
+        fused::for_each_utility_block(&case.latent(), &case.sampling(), 1, |first, block| {
+            assert_eq!(first * classes, found.len());
+            found.extend_from_slice(block);
+        });
+        support::assert_close("utilities", &found, &expected, case.tolerance());
+    }
+}

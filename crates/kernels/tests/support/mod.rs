@@ -1,0 +1,185 @@
+//! Random problems, as the kernels see them and as the reference does.
+#![allow(dead_code)] // each test file uses its part
+
+use aleator_kernels::reference;
+use aleator_kernels::{
+    Covariance, Draws, Latent, NoiseKey, Sampling, Temperature, fused::drawn_noise,
+};
+use proptest::prelude::*;
+
+/// SplitMix64: test data must not come from the generator under test.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn unit(&mut self) -> f32 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 40) as f32 / (1u64 << 24) as f32
+    }
+
+    pub fn vector(&mut self, len: usize, low: f32, high: f32) -> Vec<f32> {
+        (0..len).map(|_| low + (high - low) * self.unit()).collect()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    None,
+    Diagonal,
+    LowRank,
+    Shared,
+}
+
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub kind: Kind,
+    pub batch: usize,
+    pub classes: usize,
+    pub rank: usize,
+    pub samples: usize,
+    pub temperature: f32,
+    pub draws: Draws,
+    pub mean: Vec<f32>,
+    pub diag_scale: Vec<f32>,
+    pub loadings: Vec<f32>,
+    pub loading_scale: Vec<f32>,
+    pub shared_loadings: Vec<f32>,
+    pub labels: Vec<usize>,
+    pub ids: Vec<u64>,
+    pub key: NoiseKey,
+}
+
+impl Case {
+    pub fn new(kind: Kind, batch: usize, classes: usize, rank: usize, samples: usize) -> Self {
+        let shape = (batch * 31 + classes * 17 + rank * 7 + samples) as u64;
+        let mut random = Random(shape);
+        let entries = batch * classes;
+        Self {
+            kind,
+            batch,
+            classes,
+            rank,
+            samples,
+            temperature: 0.9,
+            draws: Draws::Independent,
+            mean: random.vector(entries, -2.0, 2.0),
+            diag_scale: random.vector(entries, -1.0, 1.0),
+            loadings: random.vector(entries * rank, -1.0, 1.0),
+            loading_scale: random.vector(entries, -1.0, 1.0),
+            shared_loadings: random.vector(classes * rank, -1.0, 1.0),
+            labels: (0..batch).map(|i| (i * 7919) % classes).collect(),
+            ids: (0..batch as u64).map(|i| 1000 + 3 * i).collect(),
+            key: NoiseKey { seed: 5, step: 11 },
+        }
+    }
+
+    pub fn latent(&self) -> Latent<'_> {
+        let (diag_scale, rank) = (&self.diag_scale[..], self.rank);
+        let covariance = match self.kind {
+            Kind::None => Covariance::None,
+            Kind::Diagonal => Covariance::Diagonal { diag_scale },
+            Kind::LowRank => Covariance::LowRank { diag_scale, loadings: &self.loadings, rank },
+            Kind::Shared => Covariance::SharedLowRank {
+                diag_scale,
+                loading_scale: &self.loading_scale,
+                shared_loadings: &self.shared_loadings,
+                rank,
+            },
+        };
+        Latent { batch: self.batch, classes: self.classes, mean: &self.mean, covariance }
+    }
+
+    pub fn sampling(&self) -> Sampling<'_> {
+        Sampling { key: self.key, ids: &self.ids, samples: self.samples, draws: self.draws }
+    }
+
+    pub fn tau(&self) -> Temperature {
+        Temperature::try_from(self.temperature).unwrap()
+    }
+
+    pub fn entries(&self, row: usize) -> std::ops::Range<usize> {
+        row * self.classes..(row + 1) * self.classes
+    }
+
+    /// One example as the reference takes it.
+    pub fn reference(&self, row: usize) -> reference::Example {
+        let noisy = self.kind != Kind::None;
+        let diag = &self.diag_scale[self.entries(row)];
+        let wide = |values: &[f32]| values.iter().map(|v| *v as f64).collect::<Vec<f64>>();
+        let rows = |values: &[f32]| values.chunks(self.rank.max(1)).map(wide).collect::<Vec<_>>();
+        let example = reference::Example {
+            mean: wide(&self.mean[self.entries(row)]),
+            diag_scale: diag.iter().map(|d| if noisy { *d as f64 } else { 0.0 }).collect(),
+            loadings: vec![vec![]; self.classes],
+            temperature: self.temperature as f64,
+        };
+        match self.kind {
+            Kind::None | Kind::Diagonal => example,
+            Kind::LowRank => {
+                let size = self.classes * self.rank;
+                let loadings = rows(&self.loadings[row * size..(row + 1) * size]);
+                reference::Example { loadings, ..example }
+            }
+            Kind::Shared => {
+                let scale = wide(&self.loading_scale[self.entries(row)]);
+                example.shared(&scale, &rows(&self.shared_loadings))
+            }
+        }
+    }
+
+    /// The noise that the kernels draw for one example.
+    pub fn noise(&self, row: usize) -> reference::Noise {
+        let drawn = drawn_noise(&self.latent(), &self.sampling(), row);
+        let wide = |values: &[f32]| values.iter().map(|v| *v as f64).collect::<Vec<f64>>();
+        let diag_draws: Vec<Vec<f64>> = drawn.diag_draws.chunks(self.classes).map(wide).collect();
+        let rank = self.latent().rank();
+        let factor_draws = match rank {
+            0 => vec![vec![]; diag_draws.len()],
+            _ => drawn.factor_draws.chunks(rank).map(wide).collect(),
+        };
+        reference::Noise { diag_draws, factor_draws }
+    }
+
+    /// How far f32 may be from f64: every utility is a sum of R + 2 products, each rounded to
+    /// 2⁻²⁴ of its size, and log p is 1-Lipschitz in the largest error of u/τ, twice over
+    /// (the utility and the normaliser). The exponentials and the sums over samples and classes
+    /// add a few 1e-7 of their own.
+    pub fn tolerance(&self) -> f64 {
+        let largest = self.mean.iter().fold(0.0f32, |a, m| a.max(m.abs())) as f64;
+        let size = (2.0 * largest + 6.0 * (1.0 + self.rank as f64)) / self.temperature as f64;
+        2.0 * (self.rank as f64 + 3.0) * size * 2f64.powi(-24) + 2e-6
+    }
+}
+
+pub fn assert_close(name: &str, found: &[f32], expected: &[f64], tolerance: f64) {
+    assert_eq!(found.len(), expected.len(), "{name}: length");
+    for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let error = (*found as f64 - expected).abs();
+        let allowed = tolerance * expected.abs().max(1.0);
+        assert!(
+            error <= allowed,
+            "{name}[{at}]: {found} is {error:e} from {expected}, allowed {allowed:e}"
+        );
+    }
+}
+
+pub fn kind() -> impl Strategy<Value = Kind> {
+    prop_oneof![Just(Kind::None), Just(Kind::Diagonal), Just(Kind::LowRank), Just(Kind::Shared)]
+}
+
+pub fn draws() -> impl Strategy<Value = Draws> {
+    prop_oneof![Just(Draws::Independent), Just(Draws::Antithetic), Just(Draws::Sobol)]
+}
+
+/// Shapes on both sides of every boundary: one class, the switch of layouts, odd widths.
+pub fn case() -> impl Strategy<Value = Case> {
+    let classes = prop_oneof![1usize..5, 30usize..36, Just(16usize), 40usize..120];
+    let shape = (kind(), 1usize..4, classes, 1usize..9, 1usize..150);
+    (shape, 0.05f32..20.0, draws(), any::<u64>()).prop_map(|(shape, temperature, draws, seed)| {
+        let (kind, batch, classes, rank, samples) = shape;
+        let key = NoiseKey { seed, step: seed >> 7 };
+        Case { temperature, draws, key, ..Case::new(kind, batch, classes, rank, samples) }
+    })
+}
