@@ -148,7 +148,7 @@ pub(crate) struct TileAddress {
 impl Plan<'_> {
     /// Fills ε_K and ε_R of one tile.
     #[inline(always)]
-    pub fn fill<S: Simd>(
+    pub fn fill<S: Simd, const N: usize>(
         &self,
         simd: S,
         at: TileAddress,
@@ -158,19 +158,19 @@ impl Plan<'_> {
         let rank = factor_shape.count();
         match &self.sobol {
             Some(sobol) => self.fill_sobol(sobol, at, 0..rank, factor_shape, factor_draws),
-            None => self.fill_random(simd, at, Stream::Factor, factor_shape, factor_draws),
+            None => self.fill_random::<S, N>(simd, at, Stream::Factor, factor_shape, factor_draws),
         }
         match &self.sobol {
             Some(sobol) if self.sobol_classes => {
                 let dimensions = rank..rank + self.classes;
                 self.fill_sobol(sobol, at, dimensions, diag_shape, diag_draws);
             }
-            _ => self.fill_random(simd, at, Stream::Diagonal, diag_shape, diag_draws),
+            _ => self.fill_random::<S, N>(simd, at, Stream::Diagonal, diag_shape, diag_draws),
         }
     }
 
     #[inline(always)]
-    fn fill_random<S: Simd>(
+    fn fill_random<S: Simd, const N: usize>(
         &self,
         simd: S,
         at: TileAddress,
@@ -186,7 +186,7 @@ impl Plan<'_> {
         // Sobol' draws of the factors alone leave the classes' noise independent.
         let antithetic = draws == Draws::Antithetic;
         let half = if antithetic { at.samples.div_ceil(2) } else { at.samples };
-        fill_normals(simd, seed, shape.block(half), plane);
+        fill_normals::<S, N>(simd, seed, shape.block(half), plane);
         if antithetic {
             shape.mirror(half, at.samples, plane);
         }

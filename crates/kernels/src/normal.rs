@@ -3,10 +3,12 @@
 //! The generator was chosen by measurement (`aleator bench normals`) and by the tests in
 //! `tests/normals.rs`: moments, tails to 5σ, independence of streams.
 
+use core::f32::consts::LN_2;
+
 use pulp::Simd;
 
 use crate::key::split_mix;
-use crate::simd::{LANES, Vectorised, horner, ln, shift_left, shift_right};
+use crate::simd::{LANES, Wide, WideBits};
 
 /// Where the draws of a block go: draw (outer, inner) is a pair of 16 lanes at
 /// `outer · outer_stride + inner · inner_stride`, its second half `pair_stride` further on.
@@ -22,107 +24,134 @@ pub(crate) struct BlockShape {
     pub pair_stride: usize,
 }
 
-pub(crate) struct FillNormals<'a> {
-    pub seed: u64,
-    pub shape: BlockShape,
-    pub out: &'a mut [f32],
-}
-
-impl Vectorised for FillNormals<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd, const N: usize>(self, simd: S) {
-        fill_normals(simd, self.seed, self.shape, self.out);
-    }
-}
-
 /// Fills a block of standard normals.
 #[inline(always)]
-pub(crate) fn fill_normals<S: Simd>(simd: S, seed: u64, shape: BlockShape, out: &mut [f32]) {
-    let mut words = [[0u32; LANES]; 4];
-    for (index, word) in split_mix(seed).take(2 * LANES).enumerate() {
-        let (lane, half) = (index / 2, index % 2);
-        words[2 * half][lane] = word as u32;
-        words[2 * half + 1][lane] = (word >> 32) as u32;
-    }
-    // A lane's state stays in registers over the whole block; the lanes do not interact, so the
-    // width of the machine's vectors does not change which draw lands where.
-    for first_lane in (0..LANES).step_by(S::F32_LANES) {
-        let mut state = [simd.splat_u32s(0); 4];
-        for (state, lanes) in state.iter_mut().zip(&words) {
-            *state = S::as_simd_u32s(&lanes[first_lane..]).0[0];
-        }
-        for outer in 0..shape.outer {
-            for inner in 0..shape.inner {
-                let at = outer * shape.outer_stride + inner * shape.inner_stride + first_lane;
-                let (first, second) = box_muller(simd, &mut state);
-                store(simd, first, &mut out[at..]);
-                store(simd, second, &mut out[at + shape.pair_stride..]);
+pub(crate) fn fill_normals<S: Simd, const N: usize>(
+    simd: S,
+    seed: u64,
+    shape: BlockShape,
+    out: &mut [f32],
+) {
+    let mut generator = Generator::<S, N>::new(simd, seed);
+    let mut words = [[0u32; 2 * LANES]; WORDS];
+    let mut used = WORDS;
+    for outer in 0..shape.outer {
+        for inner in 0..shape.inner {
+            if used == WORDS {
+                generator.fill(&mut words);
+                used = 0;
             }
+            let at = outer * shape.outer_stride + inner * shape.inner_stride;
+            let (first, second) = box_muller::<S, N>(simd, &words[used]);
+            first.store(&mut out[at..]);
+            second.store(&mut out[at + shape.pair_stride..]);
+            used += 1;
         }
     }
 }
 
-#[inline(always)]
-fn store<S: Simd>(_: S, value: S::f32s, to: &mut [f32]) {
-    S::as_mut_simd_f32s(&mut to[..S::F32_LANES]).0[0] = value;
+/// Pairs of words that are drawn ahead: the generator and the polynomials each want all the
+/// registers that there are, so they take turns.
+const WORDS: usize = 16;
+
+/// xoshiro128+ (Blackman and Vigna) in each of 16 lanes, whatever the vectors' width: a draw's
+/// bits do not depend on the machine. Its upper bits are strong, and only they matter here.
+struct Generator<S: Simd, const N: usize> {
+    state: [WideBits<S, N>; 4],
 }
 
-/// xoshiro128+ (Blackman and Vigna): its upper bits are strong, and only they matter here.
-#[inline(always)]
-fn next_word<S: Simd>(simd: S, state: &mut [S::u32s; 4]) -> S::u32s {
-    let result = simd.add_u32s(state[0], state[3]);
-    let shifted = shift_left(simd, state[1], 9);
-    state[2] = simd.xor_u32s(state[2], state[0]);
-    state[3] = simd.xor_u32s(state[3], state[1]);
-    state[1] = simd.xor_u32s(state[1], state[2]);
-    state[0] = simd.xor_u32s(state[0], state[3]);
-    state[2] = simd.xor_u32s(state[2], shifted);
-    state[3] = simd.or_u32s(shift_left(simd, state[3], 11), shift_right(simd, state[3], 21));
-    result
+impl<S: Simd, const N: usize> Generator<S, N> {
+    #[inline(always)]
+    fn new(simd: S, seed: u64) -> Self {
+        let mut words = [[0u32; LANES]; 4];
+        for (index, word) in split_mix(seed).take(2 * LANES).enumerate() {
+            let (lane, half) = (index / 2, index % 2);
+            words[2 * half][lane] = word as u32;
+            words[2 * half + 1][lane] = (word >> 32) as u32;
+        }
+        let mut state = [WideBits::splat(simd, 0); 4];
+        for (state, words) in state.iter_mut().zip(&words) {
+            *state = WideBits::load(simd, words);
+        }
+        Self { state }
+    }
+
+    #[inline(always)]
+    fn fill(&mut self, words: &mut [[u32; 2 * LANES]; WORDS]) {
+        for pair in words {
+            self.next().store(&mut pair[..LANES]);
+            self.next().store(&mut pair[LANES..]);
+        }
+    }
+
+    #[inline(always)]
+    fn next(&mut self) -> WideBits<S, N> {
+        let state = &mut self.state;
+        let result = state[0].add(state[3]);
+        let shifted = state[1].shift_left(9);
+        state[2] = state[2].xor(state[0]);
+        state[3] = state[3].xor(state[1]);
+        state[1] = state[1].xor(state[2]);
+        state[0] = state[0].xor(state[3]);
+        state[2] = state[2].xor(shifted);
+        state[3] = state[3].shift_left(11).or(state[3].shift_right(21));
+        result
+    }
 }
 
-/// The bits of a float in [1, 2) with 23 random bits.
-#[inline(always)]
-fn one_to_two<S: Simd>(simd: S, word: S::u32s) -> S::f32s {
-    let bits = simd.or_u32s(shift_right(simd, word, 9), simd.splat_u32s(0x3f80_0000));
-    simd.transmute_f32s_u32s(bits)
-}
-
-#[inline(always)]
-fn box_muller<S: Simd>(simd: S, state: &mut [S::u32s; 4]) -> (S::f32s, S::f32s) {
-    let radius = radius(simd, next_word(simd, state));
-    let (sine, cosine) = point_on_circle(simd, next_word(simd, state));
-    (simd.mul_f32s(radius, sine), simd.mul_f32s(radius, cosine))
-}
-
-/// √(−2 ln v) for v uniform on the multiples of 2⁻³² in (0, 1]: tails reach 6.66σ.
+/// √(−2 ln v) · (sin θ, cos θ) with v uniform on (0, 1] and θ on the circle.
 ///
-/// 23 bits give v in steps of 2⁻²³; the other 9 refine it where steps that coarse would show,
-/// near zero. Both differences are exact there.
+/// The four polynomials go in lockstep: one alone is a chain of dependent operations, and the
+/// processor would wait for each. ln(1+f)/f is split into its even and odd parts for that; the
+/// minimax fits are good to 2e-7 in the logarithm and 7e-7 in sine and cosine.
 #[inline(always)]
-fn radius<S: Simd>(simd: S, word: S::u32s) -> S::f32s {
+fn box_muller<S: Simd, const N: usize>(
+    simd: S,
+    words: &[u32; 2 * LANES],
+) -> (Wide<S, N>, Wide<S, N>) {
+    const LN_EVEN: [f32; 4] = [0.161_805, 0.199_068_83, 0.333_347_14, 1.0];
+    const LN_ODD: [f32; 4] = [-0.100_823_72, -0.172_432_26, -0.249_712_29, -0.500_003_2];
+    const SINE: [f32; 4] = [-0.554_636_2, 2.541_899, -5.167_143, 3.141_582];
+    const COSINE: [f32; 5] = [0.219_696_8, -1.331_880_2, 4.058_412, -4.934_793, 0.999_999_94];
+    let uniform = uniform(simd, WideBits::load(simd, &words[..LANES]));
+    let (exponent, f) = uniform.split_exponent();
+    let angle = WideBits::load(simd, &words[LANES..]);
+    // In units of π, half a circle; a spare bit picks the side.
+    let x = one_to_two(simd, angle).sub(Wide::splat(simd, 1.5));
+    let side = angle.shift_left(23).and(WideBits::splat(simd, 0x8000_0000));
+
+    let (f_square, x_square) = (f.mul(f), x.mul(x));
+    let mut even = Wide::splat(simd, LN_EVEN[0]);
+    let mut odd = Wide::splat(simd, LN_ODD[0]);
+    let mut sine = Wide::splat(simd, SINE[0]);
+    let mut cosine = x_square.mul_add(Wide::splat(simd, COSINE[0]), Wide::splat(simd, COSINE[1]));
+    for step in 1..4 {
+        even = even.mul_add(f_square, Wide::splat(simd, LN_EVEN[step]));
+        odd = odd.mul_add(f_square, Wide::splat(simd, LN_ODD[step]));
+        sine = sine.mul_add(x_square, Wide::splat(simd, SINE[step]));
+        cosine = cosine.mul_add(x_square, Wide::splat(simd, COSINE[step + 1]));
+    }
+    let series = odd.mul_add(f, even);
+    let ln = exponent.mul_add(Wide::splat(simd, LN_2), f.mul(series));
+    let square = ln.mul(Wide::splat(simd, -2.0)).max(Wide::splat(simd, 0.0));
+    let radius = square.sqrt();
+    (radius.mul(sine.mul(x)), radius.mul(cosine.to_bits().xor(side).to_floats()))
+}
+
+/// A float in [1, 2) with 23 random bits.
+#[inline(always)]
+fn one_to_two<S: Simd, const N: usize>(simd: S, word: WideBits<S, N>) -> Wide<S, N> {
+    word.shift_right(9).or(WideBits::splat(simd, 0x3f80_0000)).to_floats()
+}
+
+/// Uniform on the multiples of 2⁻³² in (0, 1], so that tails reach 6.66σ.
+///
+/// 23 bits give steps of 2⁻²³; the other 9 refine them where steps that coarse would show, near
+/// zero. Both differences are exact there.
+#[inline(always)]
+fn uniform<S: Simd, const N: usize>(simd: S, word: WideBits<S, N>) -> Wide<S, N> {
     const STEP_BASE: f32 = 1.0 / 512.0; // its unit in the last place is 2⁻³²
-    let coarse = simd.sub_f32s(simd.splat_f32s(2.0 + STEP_BASE), one_to_two(simd, word));
-    let fine = simd.and_u32s(word, simd.splat_u32s(0x1ff));
-    let fine = simd.or_u32s(fine, simd.splat_u32s(STEP_BASE.to_bits()));
-    let uniform = simd.sub_f32s(coarse, simd.transmute_f32s_u32s(fine));
-    let squared = simd.mul_f32s(ln(simd, uniform), simd.splat_f32s(-2.0));
-    simd.sqrt_f32s(simd.max_f32s(squared, simd.splat_f32s(0.0)))
-}
-
-/// (sin, cos) of a uniform angle: the angle runs over a half circle, a spare bit picks the side.
-///
-/// Minimax polynomials on [−½, ½] in units of π, absolute error below 7e-7.
-#[inline(always)]
-fn point_on_circle<S: Simd>(simd: S, word: S::u32s) -> (S::f32s, S::f32s) {
-    let x = simd.sub_f32s(one_to_two(simd, word), simd.splat_f32s(1.5));
-    let square = simd.mul_f32s(x, x);
-    let sine = horner(simd, square, [-0.554_636_2, 2.541_899, -5.167_143, 3.141_582]);
-    let cosine =
-        horner(simd, square, [0.219_696_8, -1.331_880_2, 4.058_412, -4.934_793, 0.999_999_94]);
-    let side = simd.and_u32s(shift_left(simd, word, 23), simd.splat_u32s(0x8000_0000));
-    let cosine = simd.xor_u32s(simd.transmute_u32s_f32s(cosine), side);
-    (simd.mul_f32s(sine, x), simd.transmute_f32s_u32s(cosine))
+    let coarse = Wide::splat(simd, 2.0 + STEP_BASE).sub(one_to_two(simd, word));
+    let fine = word.and(WideBits::splat(simd, 0x1ff));
+    coarse.sub(fine.or(WideBits::splat(simd, STEP_BASE.to_bits())).to_floats())
 }

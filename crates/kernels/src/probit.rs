@@ -11,7 +11,7 @@
 
 use pulp::Simd;
 
-use crate::simd::{exp, horner, ln};
+use crate::simd::Wide;
 
 /// Weights w_i, and κ_i = 1/λ_i² of the probits Φ(λ_i x), largest first.
 ///
@@ -138,22 +138,28 @@ fn mills<S: Simd>(simd: S, a: S::f32s) -> S::f32s {
     let knot = simd.splat_f32s(2.75);
     let inverse = simd.div_f32s(simd.splat_f32s(1.0), simd.add_f32s(a, knot));
     let t = simd.mul_f32s(simd.sub_f32s(a, knot), inverse);
-    let series = horner(
-        simd,
-        t,
-        [
-            6.464_237e-5,
-            1.105_868e-5,
-            -4.786_43e-4,
-            -3.453_278_2e-4,
-            2.510_307_4e-3,
-            3.228_173e-3,
-            -1.644_552_3e-2,
-            -1.656_877_6e-2,
-            0.182_334_32,
-            -0.474_354,
-            0.718_986_04,
-        ],
-    );
-    simd.mul_f32s(inverse, series)
+    let series = Wide::of(simd, [t]).polynomial([
+        6.464_237e-5,
+        1.105_868e-5,
+        -4.786_43e-4,
+        -3.453_278_2e-4,
+        2.510_307_4e-3,
+        3.228_173e-3,
+        -1.644_552_3e-2,
+        -1.656_877_6e-2,
+        0.182_334_32,
+        -0.474_354,
+        0.718_986_04,
+    ]);
+    simd.mul_f32s(inverse, series.parts()[0])
+}
+
+#[inline(always)]
+fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    Wide::of(simd, [x]).exp().parts()[0]
+}
+
+#[inline(always)]
+fn ln<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    Wide::of(simd, [x]).ln().parts()[0]
 }

@@ -55,22 +55,14 @@ impl Vectors {
 }
 
 /// Lane by lane, vector by vector. Loops, not closures: a closure is compiled without the vector
-/// instructions of the function around it unless it happens to be inlined.
+/// instructions of the function around it unless it happens to be inlined. Every operation runs
+/// over all vectors before the next begins, so that the chains of several vectors interleave.
 macro_rules! each_part {
     (binary $name:ident, $op:ident) => {
         #[inline(always)]
         pub fn $name(mut self, other: Self) -> Self {
             for n in 0..N {
                 self.parts[n] = self.simd.$op(self.parts[n], other.parts[n]);
-            }
-            self
-        }
-    };
-    (unary $name:ident, $op:ident) => {
-        #[inline(always)]
-        pub fn $name(mut self) -> Self {
-            for n in 0..N {
-                self.parts[n] = $op(self.simd, self.parts[n]);
             }
             self
         }
@@ -88,6 +80,17 @@ impl<S: Simd, const N: usize> Wide<S, N> {
     #[inline(always)]
     pub fn splat(simd: S, value: f32) -> Self {
         Self { simd, parts: [simd.splat_f32s(value); N] }
+    }
+
+    /// Vectors as they are: with N = 1, the functions below on one of them.
+    #[inline(always)]
+    pub fn of(simd: S, parts: [S::f32s; N]) -> Self {
+        Self { simd, parts }
+    }
+
+    #[inline(always)]
+    pub fn parts(self) -> [S::f32s; N] {
+        self.parts
     }
 
     /// Loads the first 16 floats of a slice.
@@ -115,8 +118,7 @@ impl<S: Simd, const N: usize> Wide<S, N> {
     each_part!(binary mul, mul_f32s);
     each_part!(binary div, div_f32s);
     each_part!(binary max, max_f32s);
-    each_part!(unary exp2, exp2);
-    each_part!(unary log2, log2);
+    each_part!(binary min, min_f32s);
 
     /// `self · factor + addend`, fused where the machine can.
     #[inline(always)]
@@ -147,94 +149,83 @@ impl<S: Simd, const N: usize> Wide<S, N> {
         }
         self.simd.reduce_max_f32s(largest)
     }
-}
 
-/// Evaluates a polynomial by Horner's rule, highest coefficient first.
-#[inline(always)]
-pub(crate) fn horner<S: Simd, const C: usize>(
-    simd: S,
-    x: S::f32s,
-    coefficients: [f32; C],
-) -> S::f32s {
-    let mut sum = simd.splat_f32s(coefficients[0]);
-    for coefficient in &coefficients[1..] {
-        sum = simd.mul_add_e_f32s(sum, x, simd.splat_f32s(*coefficient));
+    #[inline(always)]
+    pub fn sqrt(mut self) -> Self {
+        for n in 0..N {
+            self.parts[n] = self.simd.sqrt_f32s(self.parts[n]);
+        }
+        self
     }
-    sum
-}
 
-#[inline(always)]
-pub(crate) fn shift_left<S: Simd>(simd: S, x: S::u32s, bits: u32) -> S::u32s {
-    simd.wrapping_dyn_shl_u32s(x, simd.splat_u32s(bits))
-}
+    /// The bits of the lanes.
+    #[inline(always)]
+    pub fn to_bits(self) -> WideBits<S, N> {
+        let simd = self.simd;
+        let mut parts = [simd.splat_u32s(0); N];
+        for n in 0..N {
+            parts[n] = simd.transmute_u32s_f32s(self.parts[n]);
+        }
+        WideBits { simd, parts }
+    }
 
-#[inline(always)]
-pub(crate) fn shift_right<S: Simd>(simd: S, x: S::u32s, bits: u32) -> S::u32s {
-    simd.wrapping_dyn_shr_u32s(x, simd.splat_u32s(bits))
-}
+    /// A polynomial in the lanes by Horner's rule, highest coefficient first.
+    #[inline(always)]
+    pub fn polynomial<const C: usize>(self, coefficients: [f32; C]) -> Self {
+        let mut sum = Self::splat(self.simd, coefficients[0]);
+        for coefficient in &coefficients[1..] {
+            sum = sum.mul_add(self, Self::splat(self.simd, *coefficient));
+        }
+        sum
+    }
 
-/// 2^x, relative error below 2e-7 on [−126, 127]; smaller arguments give 2^−126, larger 2^127.
-///
-/// The polynomial is the minimax one of degree 5 on [−½, ½] with its constant pinned to 1.
-#[inline(always)]
-pub(crate) fn exp2<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    // Adding 1.5·2²³ rounds to an integer and leaves it in the low bits of the mantissa.
-    let magic = simd.splat_f32s(12_582_912.0);
-    let x = simd.max_f32s(x, simd.splat_f32s(-126.0));
-    let x = simd.min_f32s(x, simd.splat_f32s(127.0));
-    let shifted = simd.add_f32s(x, magic);
-    let fraction = simd.sub_f32s(x, simd.sub_f32s(shifted, magic));
-    power_of_two(simd, shifted, fraction)
-}
+    /// 2^x, relative error below 2e-7 on [−126, 127]; arguments beyond are clamped to these.
+    #[inline(always)]
+    pub fn exp2(self) -> Self {
+        let simd = self.simd;
+        let magic = Self::splat(simd, ROUND_TO_INTEGER);
+        let x = self.max(Self::splat(simd, -126.0)).min(Self::splat(simd, 127.0));
+        let shifted = x.add(magic);
+        power_of_two(shifted, x.sub(shifted.sub(magic)))
+    }
 
-/// e^x, relative error below 3e-7 on [−87, 88]; arguments beyond are clamped to these.
-#[inline(always)]
-pub(crate) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    // log₂ e in two parts, so that the fraction keeps its bits when x is large.
-    const HIGH: f32 = 1.442_695;
-    const LOW: f32 = 1.925_963_2e-8;
-    let magic = simd.splat_f32s(12_582_912.0);
-    let x = simd.max_f32s(x, simd.splat_f32s(-87.0));
-    let x = simd.min_f32s(x, simd.splat_f32s(88.0));
-    let shifted = simd.mul_add_e_f32s(x, simd.splat_f32s(HIGH), magic);
-    let whole = simd.sub_f32s(shifted, magic);
-    let fraction = simd.mul_add_e_f32s(x, simd.splat_f32s(HIGH), simd.neg_f32s(whole));
-    let fraction = simd.mul_add_e_f32s(x, simd.splat_f32s(LOW), fraction);
-    power_of_two(simd, shifted, fraction)
-}
+    /// e^x, relative error below 3e-7 on [−87, 88]; arguments beyond are clamped to these.
+    #[inline(always)]
+    pub fn exp(self) -> Self {
+        // log₂ e in two parts, so that the fraction keeps its bits when x is large.
+        const HIGH: f32 = core::f32::consts::LOG2_E;
+        const LOW: f32 = 1.925_963e-8;
+        let simd = self.simd;
+        let magic = Self::splat(simd, ROUND_TO_INTEGER);
+        let x = self.max(Self::splat(simd, -87.0)).min(Self::splat(simd, 88.0));
+        let shifted = x.mul_add(Self::splat(simd, HIGH), magic);
+        let fraction = x.mul_add(Self::splat(simd, HIGH), magic.sub(shifted));
+        power_of_two(shifted, x.mul_add(Self::splat(simd, LOW), fraction))
+    }
 
-/// 2^(n + f) with the integer n in the low bits of `shifted` and f in [−½, ½].
-#[inline(always)]
-fn power_of_two<S: Simd>(simd: S, shifted: S::f32s, fraction: S::f32s) -> S::f32s {
-    let power = horner(
-        simd,
-        fraction,
-        [0.001_326_472_7, 0.009_671_513, 0.055_507_336, 0.240_222_42, 0.693_147, 1.0],
-    );
-    let exponent = shift_left(simd, simd.transmute_u32s_f32s(shifted), 23);
-    simd.transmute_f32s_u32s(simd.add_u32s(simd.transmute_u32s_f32s(power), exponent))
-}
+    /// x = 2^e (1 + f) with f in [√½ − 1, √2 − 1), for normal positive x: (e, f).
+    #[inline(always)]
+    pub fn split_exponent(self) -> (Self, Self) {
+        const SQRT_HALF: u32 = 0x3f35_04f3;
+        let simd = self.simd;
+        let bits = self.to_bits();
+        let offset = bits.sub(WideBits::splat(simd, SQRT_HALF));
+        // The exponent plus 128 is in [0, 256): or-ing it into the mantissa of 2²³ converts it.
+        let exponent = offset.add(WideBits::splat(simd, 128 << 23)).shift_right(23);
+        let exponent = exponent.or(WideBits::splat(simd, 0x4b00_0000)).to_floats();
+        let exponent = exponent.sub(Self::splat(simd, 8_388_608.0 + 128.0));
+        let whole = offset.and(WideBits::splat(simd, 0xff80_0000));
+        (exponent, bits.sub(whole).to_floats().sub(Self::splat(simd, 1.0)))
+    }
 
-/// ln x for normal positive x, relative error below 2e-7 (absolute near 1).
-///
-/// The polynomial is ln(1+f)/f, minimax of degree 8 on [√½−1, √2−1] with its constant pinned to 1.
-#[inline(always)]
-pub(crate) fn ln<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    const SQRT_HALF: u32 = 0x3f35_04f3;
-    const BIAS: u32 = 128 << 23;
-    let bits = simd.transmute_u32s_f32s(x);
-    let offset = simd.sub_u32s(bits, simd.splat_u32s(SQRT_HALF));
-    // The exponent plus 128 is in [0, 256): or-ing it into the mantissa of 2²³ converts it.
-    let exponent = shift_right(simd, simd.add_u32s(offset, simd.splat_u32s(BIAS)), 23);
-    let exponent = simd.transmute_f32s_u32s(simd.or_u32s(exponent, simd.splat_u32s(0x4b00_0000)));
-    let exponent = simd.sub_f32s(exponent, simd.splat_f32s(8_388_608.0 + 128.0));
-    let whole = simd.and_u32s(offset, simd.splat_u32s(0xff80_0000));
-    let mantissa = simd.transmute_f32s_u32s(simd.sub_u32s(bits, whole));
-    let f = simd.sub_f32s(mantissa, simd.splat_f32s(1.0));
-    let series = horner(
-        simd,
-        f,
-        [
+    /// ln x for normal positive x, relative error below 2e-7 (absolute near 1).
+    ///
+    /// The polynomial is ln(1+f)/f, minimax of degree 8 on [√½−1, √2−1], constant pinned to 1.
+    #[inline(always)]
+    pub fn ln(self) -> Self {
+        let simd = self.simd;
+        let (exponent, f) = self.split_exponent();
+        let series = f.polynomial([
             0.087_348_364,
             -0.143_075_18,
             0.149_179_74,
@@ -244,16 +235,96 @@ pub(crate) fn ln<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
             0.333_339_5,
             -0.499_999_9,
             1.0,
-        ],
-    );
-    // ln 2 in two parts: the product of the first with any exponent is exact.
-    let low =
-        simd.mul_add_e_f32s(exponent, simd.splat_f32s(-2.121_944_4e-4), simd.mul_f32s(f, series));
-    simd.mul_add_e_f32s(exponent, simd.splat_f32s(0.693_359_375), low)
+        ]);
+        // ln 2 in two parts: the product of the first with any exponent is exact.
+        let low = exponent.mul_add(Self::splat(simd, -2.121_944_4e-4), f.mul(series));
+        exponent.mul_add(Self::splat(simd, 0.693_359_4), low)
+    }
+
+    /// log₂ x, with the error of [`Wide::ln`].
+    #[inline(always)]
+    pub fn log2(self) -> Self {
+        self.ln().mul(Self::splat(self.simd, core::f32::consts::LOG2_E))
+    }
 }
 
-/// log₂ x for normal positive x, with the error of [`ln`].
+/// Adding 1.5·2²³ rounds to an integer and leaves it in the low bits of the mantissa.
+const ROUND_TO_INTEGER: f32 = 12_582_912.0;
+
+/// 2^(n + f) with the integer n in the low bits of `shifted` and f in [−½, ½].
+///
+/// The polynomial is the minimax one of degree 5 with its constant pinned to 1.
+#[allow(clippy::approx_constant, reason = "a minimax coefficient near ln 2, not ln 2")]
 #[inline(always)]
-pub(crate) fn log2<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    simd.mul_f32s(ln(simd, x), simd.splat_f32s(core::f32::consts::LOG2_E))
+fn power_of_two<S: Simd, const N: usize>(shifted: Wide<S, N>, fraction: Wide<S, N>) -> Wide<S, N> {
+    let power = fraction.polynomial([
+        0.001_326_472_7,
+        0.009_671_513,
+        0.055_507_336,
+        0.240_222_42,
+        0.693_147_0,
+        1.0,
+    ]);
+    power.to_bits().add(shifted.to_bits().shift_left(23)).to_floats()
+}
+
+/// Sixteen u32 lanes.
+#[derive(Clone, Copy)]
+pub(crate) struct WideBits<S: Simd, const N: usize> {
+    simd: S,
+    parts: [S::u32s; N],
+}
+
+impl<S: Simd, const N: usize> WideBits<S, N> {
+    #[inline(always)]
+    pub fn splat(simd: S, value: u32) -> Self {
+        Self { simd, parts: [simd.splat_u32s(value); N] }
+    }
+
+    #[inline(always)]
+    pub fn load(simd: S, from: &[u32]) -> Self {
+        let (vectors, _) = S::as_simd_u32s(&from[..LANES]);
+        let mut parts = [simd.splat_u32s(0); N];
+        for n in 0..N {
+            parts[n] = vectors[n];
+        }
+        Self { simd, parts }
+    }
+
+    #[inline(always)]
+    pub fn store(self, to: &mut [u32]) {
+        let (vectors, _) = S::as_mut_simd_u32s(&mut to[..LANES]);
+        for n in 0..N {
+            vectors[n] = self.parts[n];
+        }
+    }
+
+    each_part!(binary add, add_u32s);
+    each_part!(binary sub, sub_u32s);
+    each_part!(binary and, and_u32s);
+    each_part!(binary or, or_u32s);
+    each_part!(binary xor, xor_u32s);
+    each_part!(binary shift_left_by, wrapping_dyn_shl_u32s);
+    each_part!(binary shift_right_by, wrapping_dyn_shr_u32s);
+
+    #[inline(always)]
+    pub fn shift_left(self, bits: u32) -> Self {
+        self.shift_left_by(Self::splat(self.simd, bits))
+    }
+
+    #[inline(always)]
+    pub fn shift_right(self, bits: u32) -> Self {
+        self.shift_right_by(Self::splat(self.simd, bits))
+    }
+
+    /// The floats that have these bits.
+    #[inline(always)]
+    pub fn to_floats(self) -> Wide<S, N> {
+        let simd = self.simd;
+        let mut parts = [simd.splat_f32s(0.0); N];
+        for n in 0..N {
+            parts[n] = simd.transmute_f32s_u32s(self.parts[n]);
+        }
+        Wide { simd, parts }
+    }
 }

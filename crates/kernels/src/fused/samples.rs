@@ -95,7 +95,7 @@ impl Vectorised for FillTile<'_> {
 
     #[inline(always)]
     fn run<S: Simd, const N: usize>(self, simd: S) {
-        self.plan.fill(simd, self.at, self.planes.0, self.planes.1);
+        self.plan.fill::<S, N>(simd, self.at, self.planes.0, self.planes.1);
     }
 }
 

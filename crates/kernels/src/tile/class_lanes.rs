@@ -214,7 +214,7 @@ impl Tile for ClassLanes {
         let factor_shape = Self::factor_shape(self.rank, at);
         let diag = &mut self.diag_draws[..diag_shape.len()];
         let factors = &mut self.factor_draws[..factor_shape.len()];
-        plan.fill(simd, at, (diag_shape, diag), (factor_shape, factors));
+        plan.fill::<S, N>(simd, at, (diag_shape, diag), (factor_shape, factors));
         if self.rank > 0 {
             self.pack_factors();
         }
