@@ -29,6 +29,8 @@ pub enum Stream {
     Factor,
     /// The scrambling of a Sobol' sequence.
     Scramble,
+    /// The weights that a layer starts from.
+    Initial,
 }
 
 impl NoiseKey {
@@ -51,8 +53,14 @@ pub(crate) fn mix(word: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The SplitMix64 sequence from a seed; it seeds the vector generators.
-pub(crate) fn split_mix(seed: u64) -> impl Iterator<Item = u64> {
+/// The SplitMix64 sequence from a seed: it seeds the vector generators, and serves where few
+/// words are wanted.
+///
+/// ```
+/// let words: Vec<u64> = aleator_kernels::split_mix(7).take(3).collect();
+/// assert_eq!(words, aleator_kernels::split_mix(7).take(3).collect::<Vec<u64>>());
+/// ```
+pub fn split_mix(seed: u64) -> impl Iterator<Item = u64> {
     (0u64..).map(move |index| mix(seed.wrapping_add(index.wrapping_mul(GOLDEN))))
 }
 

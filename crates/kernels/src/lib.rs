@@ -14,7 +14,7 @@ mod latent;
 pub mod limits;
 pub mod multilabel;
 mod normal;
-mod probit;
+pub mod probit;
 pub mod quantile;
 pub mod reference;
 mod simd;
@@ -24,6 +24,6 @@ mod tile;
 
 pub use draws::{Draws, Sampling};
 pub use fused::Targets;
-pub use key::{NoiseKey, Stream};
+pub use key::{NoiseKey, Stream, split_mix};
 pub use latent::{BadTemperature, Covariance, Latent, LatentGrad, Temperature};
 pub use simd::{LANES, Vectors};

@@ -16,7 +16,7 @@ use crate::simd::Wide;
 /// Weights w_i, and κ_i = 1/λ_i² of the probits Φ(λ_i x), largest first.
 ///
 /// Minimax in the error of log P and its gradients over all (m, v) that the reflection leaves.
-const TERMS: [(f32, f32); 6] = [
+pub const TERMS: [(f32, f32); 6] = [
     (0.004_236_096, 15.614_862),
     (0.087_197_75, 8.189_348),
     (0.319_533_6, 4.309_218_4),
@@ -132,26 +132,31 @@ fn mixture<S: Simd>(simd: S, x: S::f32s, v: S::f32s) -> Mixture<S> {
     Mixture { sum, density, slope, exponent }
 }
 
-/// Φ(−a) e^{a²/2} for a ≥ 0, relative error below 3e-7 up to 1e18.
+/// Φ(−a) e^{a²/2} = z · series(t) with z = 1/(a + knot) and t = (a − knot) z, for a ≥ 0.
+pub const MILLS_KNOT: f32 = 2.75;
+
+/// The series, highest power first; relative error below 3e-7 up to a = 1e18.
+pub const MILLS_SERIES: [f32; 11] = [
+    6.464_237e-5,
+    1.105_868e-5,
+    -4.786_43e-4,
+    -3.453_278_2e-4,
+    2.510_307_4e-3,
+    3.228_173e-3,
+    -1.644_552_3e-2,
+    -1.656_877_6e-2,
+    0.182_334_32,
+    -0.474_354,
+    0.718_986_04,
+];
+
 #[inline(always)]
 fn mills<S: Simd>(simd: S, a: S::f32s) -> S::f32s {
-    let knot = simd.splat_f32s(2.75);
+    let knot = simd.splat_f32s(MILLS_KNOT);
     let inverse = simd.div_f32s(simd.splat_f32s(1.0), simd.add_f32s(a, knot));
     let t = simd.mul_f32s(simd.sub_f32s(a, knot), inverse);
-    let series = Wide::of(simd, [t]).polynomial([
-        6.464_237e-5,
-        1.105_868e-5,
-        -4.786_43e-4,
-        -3.453_278_2e-4,
-        2.510_307_4e-3,
-        3.228_173e-3,
-        -1.644_552_3e-2,
-        -1.656_877_6e-2,
-        0.182_334_32,
-        -0.474_354,
-        0.718_986_04,
-    ]);
-    simd.mul_f32s(inverse, series.parts()[0])
+    let [series] = Wide::of(simd, [t]).polynomial(MILLS_SERIES).parts();
+    simd.mul_f32s(inverse, series)
 }
 
 #[inline(always)]

@@ -262,7 +262,7 @@ fn power_of_two<S: Simd, const N: usize>(shifted: Wide<S, N>, fraction: Wide<S, 
         0.009_671_513,
         0.055_507_336,
         0.240_222_42,
-        0.693_147_0,
+        0.693_147,
         1.0,
     ]);
     power.to_bits().add(shifted.to_bits().shift_left(23)).to_floats()

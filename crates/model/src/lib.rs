@@ -1,1 +1,24 @@
-//! x
+//! Burn layers with a multivariate Normal on the utilities of the classes.
+
+#![recursion_limit = "256"]
+
+pub mod bench;
+mod custom_grad;
+mod dense;
+mod head;
+mod het_linear;
+mod latent;
+mod likelihood;
+mod on_device;
+mod on_device_sigmoid;
+mod predict;
+mod recycled;
+mod slices;
+
+pub use aleator_kernels::{BadTemperature, Draws, NoiseKey, Temperature};
+pub use dense::Dense;
+pub use head::{DiagScale, Head, HeadConfig, HeadTemperature, Noise};
+pub use het_linear::{HetLinear, HetLinearConfig, Labels};
+pub use latent::{Covariance, Latent};
+pub use likelihood::{BatchNoise, Link, sigmoid_logits, softmax_log_probs};
+pub use predict::Prediction;

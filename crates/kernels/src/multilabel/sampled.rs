@@ -154,6 +154,40 @@ pub fn sampled_log_probs(
     out
 }
 
+/// The variance over the noise of sigmoid(u_c/τ), [B, K].
+pub fn predictive_variance(
+    latent: &Latent,
+    temperature: Temperature,
+    sampling: &Sampling,
+) -> Vec<f32> {
+    let (classes, tau) = (latent.classes, temperature.get());
+    let mut out = vec![0.0; latent.batch * classes];
+    out.par_chunks_mut(classes).enumerate().for_each(|(row, out)| {
+        // Deviations from the noiseless probability: their squares do not cancel.
+        let origin: Vec<f32> = latent.example(row).mean.iter().map(|m| sigmoid(m / tau)).collect();
+        let (mut sums, mut count) = (vec![(0.0f64, 0.0f64); classes], 0);
+        for_each_utility_block(latent, sampling, row, |_, block| {
+            for utility in block.chunks_exact(classes) {
+                for (class, u) in utility.iter().enumerate() {
+                    let deviation = (sigmoid(u / tau) - origin[class]) as f64;
+                    sums[class].0 += deviation;
+                    sums[class].1 += deviation * deviation;
+                }
+                count += 1;
+            }
+        });
+        let count = count as f64;
+        for (out, (first, second)) in out.iter_mut().zip(sums) {
+            *out = (second / count - (first / count).powi(2)).max(0.0) as f32;
+        }
+    });
+    out
+}
+
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + (-x).exp())
+}
+
 /// The gradient of Σ (on · log p + off · log(1 − p)) of [`sampled_log_probs`], by drawing the
 /// same noise again.
 ///

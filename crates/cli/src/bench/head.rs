@@ -1,0 +1,145 @@
+//! `aleator bench head`.
+
+use std::io::Write;
+
+use aleator::Link;
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::{Shape, median, minimum, set_threads, time};
+use crate::memory;
+
+/// What of the step is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// The whole step, dense layers included
+    Full,
+    /// The kernel of the likelihood alone
+    Likelihood,
+}
+
+/// Time one training step of a head.
+#[derive(Args)]
+pub struct HeadArgs {
+    #[command(flatten)]
+    shape: Shape,
+    /// What to time
+    #[arg(long, value_enum, default_value = "full")]
+    part: Part,
+    /// Threads to run on
+    #[arg(long, default_value_t = 2, value_parser = super::at_least_one)]
+    threads: usize,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One measurement; the keys are those of the PyTorch programs that we are timed beside.
+#[derive(Serialize)]
+struct Measurement {
+    #[serde(rename = "impl")]
+    implementation: &'static str,
+    variant: String,
+    model: String,
+    #[serde(rename = "B")]
+    batch: usize,
+    #[serde(rename = "D")]
+    features: usize,
+    #[serde(rename = "K")]
+    classes: usize,
+    #[serde(rename = "R")]
+    rank: usize,
+    #[serde(rename = "S")]
+    samples: usize,
+    tau: f32,
+    threads: usize,
+    median_ms: f64,
+    min_ms: f64,
+    n: usize,
+    first_ms: f64,
+    peak_rss_mib: Option<u64>,
+    base_rss_mib: Option<u64>,
+    loss: f64,
+}
+
+pub fn run(args: &HeadArgs) -> Result<()> {
+    set_threads(args.threads)?;
+    let shape = &args.shape;
+    let bench = shape.prepare()?;
+    let base_rss_mib = memory::resident_mib();
+    let likelihood;
+    let step: &dyn Fn() -> f32 = match args.part {
+        Part::Full => &|| bench.step(),
+        Part::Likelihood => {
+            likelihood = bench.likelihood();
+            &likelihood
+        }
+    };
+    let (first_ms, mut loss) = time(step);
+    let mut times = vec![];
+    for _ in 0..shape.repetitions {
+        let (elapsed, value) = time(step);
+        times.push(elapsed);
+        loss = value;
+    }
+    // PyTorch's binary cross-entropy averages over the classes, where ours sums.
+    let per = if shape.model.link() == Link::Sigmoid { shape.classes as f64 } else { 1.0 };
+    let name = |value: &dyn ValueName| value.name();
+    let measurement = Measurement {
+        implementation: "aleator",
+        variant: format!("{},{}", name(&args.part), name(&shape.draws)),
+        model: name(&shape.model),
+        batch: shape.batch,
+        features: shape.features,
+        classes: shape.classes,
+        rank: shape.rank,
+        samples: shape.samples,
+        tau: shape.temperature.get(),
+        threads: args.threads,
+        median_ms: round(median(&mut times), 3),
+        min_ms: round(minimum(&times), 3),
+        n: times.len(),
+        first_ms: round(first_ms, 3),
+        peak_rss_mib: memory::peak_mib(),
+        base_rss_mib,
+        loss: round(loss as f64 / per, 5),
+    };
+    print(&measurement, args.json)
+}
+
+fn print(m: &Measurement, json: bool) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    if json {
+        writeln!(out, "{}", serde_json::to_string(m)?)?;
+        return Ok(());
+    }
+    let mib = |value: Option<u64>| value.map_or("unknown".into(), |mib| format!("{mib} MiB"));
+    writeln!(
+        out,
+        "{} ({}), batch {}, features {}, classes {}, rank {}, samples {}, {} threads",
+        m.model, m.variant, m.batch, m.features, m.classes, m.rank, m.samples, m.threads
+    )?;
+    writeln!(out, "  median  {:>9.2} ms  of {}", m.median_ms, m.n)?;
+    writeln!(out, "  fastest {:>9.2} ms", m.min_ms)?;
+    writeln!(out, "  first   {:>9.2} ms", m.first_ms)?;
+    writeln!(out, "  memory  {} at most, {} before", mib(m.peak_rss_mib), mib(m.base_rss_mib))?;
+    writeln!(out, "  loss    {}", m.loss)?;
+    Ok(())
+}
+
+fn round(value: f64, digits: i32) -> f64 {
+    let factor = 10f64.powi(digits);
+    (value * factor).round() / factor
+}
+
+/// The name that a value has on the command line.
+trait ValueName {
+    fn name(&self) -> String;
+}
+
+impl<T: ValueEnum> ValueName for T {
+    fn name(&self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
+    }
+}

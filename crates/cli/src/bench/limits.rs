@@ -1,0 +1,89 @@
+//! `aleator bench limits`: the likelihood beside the sum of its parts, in one run.
+
+use std::io::Write;
+
+use aleator::Noise;
+use aleator::kernels::limits;
+use anyhow::Result;
+use clap::Args;
+use rayon::prelude::*;
+
+use super::{Shape, minimum, time};
+
+/// Compare the likelihood with what the machine can do.
+#[derive(Args)]
+pub struct LimitsArgs {
+    #[command(flatten)]
+    shape: Shape,
+    /// Threads to compare with one thread
+    #[arg(long, default_value_t = 2, value_parser = super::at_least_one)]
+    threads: usize,
+}
+
+/// The fastest of the repetitions of each part, milliseconds.
+struct Times {
+    normals: f64,
+    exponentials: f64,
+    multiply_adds: f64,
+    likelihood: f64,
+}
+
+impl Times {
+    fn sum(&self) -> f64 {
+        self.normals + self.exponentials + self.multiply_adds
+    }
+}
+
+pub fn run(args: &LimitsArgs) -> Result<()> {
+    let shape = &args.shape;
+    let bench = shape.prepare()?;
+    let likelihood = bench.likelihood();
+    let entries = shape.batch * shape.samples * shape.classes;
+    let rank = match shape.model.noise(shape.rank) {
+        Noise::LowRank { rank } | Noise::SharedLowRank { rank } => rank,
+        Noise::None | Noise::Diagonal => 0,
+    };
+    // Forward: R factors and the diagonal. Backward: R factors, the mean, and the diagonal twice.
+    let per_entry = 2 * rank + 4;
+    let measure = |threads: usize| -> Result<Times> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+        let share = entries.div_ceil(threads);
+        let all = |work: fn(usize) -> f32, count: usize| {
+            let total = || (0..threads).into_par_iter().map(|_| work(count)).sum::<f32>();
+            time(|| std::hint::black_box(pool.install(total))).0
+        };
+        let mut times = [vec![], vec![], vec![], vec![]];
+        for _ in 0..shape.repetitions {
+            times[0].push(all(limits::normals, share));
+            times[1].push(all(limits::exponentials, share));
+            times[2].push(all(limits::multiply_adds, share * per_entry));
+            times[3].push(time(|| pool.install(|| likelihood())).0);
+        }
+        let [normals, exponentials, multiply_adds, likelihood] = times.map(|t| minimum(&t));
+        Ok(Times { normals, exponentials, multiply_adds, likelihood })
+    };
+    let (one, many) = (measure(1)?, measure(args.threads)?);
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "{entries} entries (batch x samples x classes), rank {rank}; fastest of {}",
+        shape.repetitions
+    )?;
+    writeln!(out, "{:<22}{:>12}{:>12}", "ms", "1 thread", format!("{} threads", args.threads))?;
+    let mut row = |name: &str, value: fn(&Times) -> f64| {
+        writeln!(out, "{name:<22}{:>12.2}{:>12.2}", value(&one), value(&many))
+    };
+    row("normals", |t| t.normals)?;
+    row("exponentials", |t| t.exponentials)?;
+    row("multiply-adds", |t| t.multiply_adds)?;
+    row("sum of the limits", Times::sum)?;
+    row("likelihood", |t| t.likelihood)?;
+    row("likelihood / sum", |t| t.likelihood / t.sum())?;
+    writeln!(
+        out,
+        "{} threads are {:.2} x as fast as one",
+        args.threads,
+        one.likelihood / many.likelihood
+    )?;
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! The dense layer, at the speed of the machine.
+
+use aleator_kernels::dense::{self, DenseShape};
+use aleator_kernels::split_mix;
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor, TensorData};
+
+use crate::custom_grad::custom_grad;
+use crate::recycled;
+use crate::slices::{Floats, is_cpu};
+
+/// `features · weight + bias`, as `burn::nn::Linear` but with our kernels on the CPU.
+#[derive(Module, Debug)]
+pub struct Dense {
+    /// [D, N].
+    pub weight: Param<Tensor<2>>,
+    /// [N].
+    pub bias: Param<Tensor<1>>,
+}
+
+impl Dense {
+    /// Weights and bias uniform within ±1/√D, as `burn::nn::Linear` starts, drawn from `seed` so
+    /// that a run can be repeated.
+    pub fn init(inputs: usize, outputs: usize, seed: u64, device: &Device) -> Self {
+        let bound = 1.0 / (inputs as f32).sqrt();
+        let mut words = split_mix(seed);
+        let mut uniform = |len: usize| -> Vec<f32> {
+            let unit = |word: u64| (word >> 40) as f32 / (1u64 << 23) as f32 - 1.0;
+            words.by_ref().take(len).map(|word| bound * unit(word)).collect()
+        };
+        let weight = TensorData::new(uniform(inputs * outputs), [inputs, outputs]);
+        let bias = TensorData::new(uniform(outputs), [outputs]);
+        Self { weight: Param::from_data(weight, device), bias: Param::from_data(bias, device) }
+    }
+
+    /// # Shapes
+    /// - features: [B, D]
+    /// - returns: [B, N]
+    pub fn forward(&self, features: Tensor<2>) -> Tensor<2> {
+        let (weight, bias) = (self.weight.val(), self.bias.val());
+        if !is_cpu(&features.device()) {
+            return features.matmul(weight) + bias.unsqueeze();
+        }
+        let [batch, inputs] = features.dims();
+        let [expected, outputs] = weight.dims();
+        assert!(inputs == expected, "features must be [B, {expected}], found [{batch}, {inputs}]");
+        dense_on_cpu(features, weight, bias, DenseShape { batch, inputs, outputs })
+    }
+}
+
+fn dense_on_cpu(
+    features: Tensor<2>,
+    weight: Tensor<2>,
+    bias: Tensor<1>,
+    shape: DenseShape,
+) -> Tensor<2> {
+    let x = Floats::new(features.clone().inner());
+    let w = Floats::new(weight.clone().inner());
+    let b = Floats::new(bias.clone().inner());
+    let DenseShape { batch, inputs, outputs } = shape;
+    let mut out = recycled::take(batch * outputs);
+    dense::forward(x.as_slice(), w.as_slice(), Some(b.as_slice()), &mut out, shape);
+    let out = recycled::tensor(out, [batch, outputs]);
+    let parents = vec![features.into_dispatch(), weight.into_dispatch(), bias.into_dispatch()];
+    custom_grad(out, parents, move |upstream: Tensor<2>, wanted| {
+        let upstream = Floats::new(upstream);
+        let grad_features = wanted[0].then(|| {
+            let mut grad = recycled::take(batch * inputs);
+            dense::backward_features(upstream.as_slice(), w.as_slice(), &mut grad, shape);
+            recycled::tensor(grad, [batch, inputs]).into_dispatch()
+        });
+        let grad_weight = wanted[1].then(|| {
+            let mut grad = recycled::take(inputs * outputs);
+            dense::backward_weight(x.as_slice(), upstream.as_slice(), &mut grad, shape);
+            recycled::tensor(grad, [inputs, outputs]).into_dispatch()
+        });
+        let grad_bias = wanted[2].then(|| {
+            let mut grad = recycled::take(outputs);
+            dense::backward_bias(upstream.as_slice(), &mut grad);
+            recycled::tensor(grad, [outputs]).into_dispatch()
+        });
+        vec![grad_features, grad_weight, grad_bias]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Distribution;
+
+    use super::*;
+
+    /// Value and gradients against Burn's own matmul under autodiff.
+    #[test]
+    fn dense_equals_matmul_forward_and_backward() {
+        let device = Device::flex().autodiff();
+        let random = |shape: [usize; 2]| {
+            Tensor::<2>::random(shape, Distribution::Normal(0.0, 1.0), &device).require_grad()
+        };
+        let (x, upstream) = (random([5, 7]), random([5, 9]));
+        let layer = Dense::init(7, 9, 3, &device);
+        let ours = layer.forward(x.clone());
+        let theirs = x.clone().matmul(layer.weight.val()) + layer.bias.val().unsqueeze();
+        let close = |a: Tensor<2>, b: Tensor<2>| {
+            let error: f32 = (a - b).abs().max().into_scalar();
+            assert!(error < 1e-5, "{error}"); // sums of 9 products of about 1
+        };
+        close(ours.clone().inner(), theirs.clone().inner());
+        let ours = (ours * upstream.clone()).sum().backward();
+        let theirs = (theirs * upstream).sum().backward();
+        close(x.grad(&ours).unwrap(), x.grad(&theirs).unwrap());
+        let weight = layer.weight.val();
+        close(weight.grad(&ours).unwrap(), weight.grad(&theirs).unwrap());
+        let bias = layer.bias.val();
+        let bias = |grads| bias.grad(grads).unwrap().unsqueeze::<2>();
+        close(bias(&ours), bias(&theirs));
+    }
+}

@@ -1,0 +1,202 @@
+//! The Normal on the utilities, as tensors.
+
+use aleator_kernels as kernels;
+use burn::backend::DispatchTensor;
+use burn::tensor::{Device, Tensor};
+
+use crate::slices::Floats;
+
+/// Σ(x), in the form in which a head computes it.
+#[derive(Clone, Debug)]
+pub enum Covariance {
+    /// No noise.
+    None,
+    /// diag(d²).
+    Diagonal {
+        /// d(x), [B, K].
+        diag_scale: Tensor<2>,
+    },
+    /// diag(d²) + V Vᵀ.
+    LowRank {
+        /// d(x), [B, K].
+        diag_scale: Tensor<2>,
+        /// V(x), [B, K, R].
+        loadings: Tensor<3>,
+    },
+    /// diag(d²) + diag(v) V Vᵀ diag(v).
+    SharedLowRank {
+        /// d(x), [B, K].
+        diag_scale: Tensor<2>,
+        /// v(x), [B, K].
+        loading_scale: Tensor<2>,
+        /// V, [K, R].
+        shared_loadings: Tensor<2>,
+    },
+}
+
+/// u ~ N(μ(x), Σ(x)) for each example, with the temperature of the link.
+#[derive(Clone, Debug)]
+pub struct Latent {
+    /// μ(x), [B, K].
+    pub mean: Tensor<2>,
+    /// Σ(x).
+    pub covariance: Covariance,
+    /// τ, [1].
+    pub temperature: Tensor<1>,
+}
+
+impl Latent {
+    /// [B, K].
+    pub fn dims(&self) -> [usize; 2] {
+        self.mean.dims()
+    }
+
+    /// R, zero without factors.
+    pub fn rank(&self) -> usize {
+        match &self.covariance {
+            Covariance::None | Covariance::Diagonal { .. } => 0,
+            Covariance::LowRank { loadings, .. } => loadings.dims()[2],
+            Covariance::SharedLowRank { shared_loadings, .. } => shared_loadings.dims()[1],
+        }
+    }
+
+    /// Σ of one example, [K, K].
+    ///
+    /// # Panics
+    /// When there is no such example.
+    pub fn covariance(&self, example: usize) -> Tensor<2> {
+        let [batch, classes] = self.dims();
+        assert!(example < batch, "example must be below {batch}, found {example}");
+        let row =
+            |values: &Tensor<2>| values.clone().slice([example..example + 1]).reshape([classes, 1]);
+        let diagonal = |scale: &Tensor<2>| {
+            let square = row(scale).square();
+            Tensor::eye(classes, &self.mean.device()) * square
+        };
+        let gram = |loadings: Tensor<2>| loadings.clone().matmul(loadings.transpose());
+        match &self.covariance {
+            Covariance::None => {
+                self.mean.zeros_like().slice([0..1]).reshape([1, classes])
+                    * Tensor::zeros([classes, 1], &self.mean.device())
+            }
+            Covariance::Diagonal { diag_scale } => diagonal(diag_scale),
+            Covariance::LowRank { diag_scale, loadings } => {
+                let own = loadings.clone().slice([example..example + 1]);
+                diagonal(diag_scale) + gram(own.squeeze_dim(0))
+            }
+            Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => {
+                diagonal(diag_scale) + gram(shared_loadings.clone() * row(loading_scale))
+            }
+        }
+    }
+
+    /// The tensors in the order in which gradients are given.
+    pub(crate) fn tensors(self) -> Vec<DispatchTensor> {
+        let mut out = vec![self.mean.into_dispatch(), self.temperature.into_dispatch()];
+        match self.covariance {
+            Covariance::None => {}
+            Covariance::Diagonal { diag_scale } => out.push(diag_scale.into_dispatch()),
+            Covariance::LowRank { diag_scale, loadings } => {
+                out.extend([diag_scale.into_dispatch(), loadings.into_dispatch()]);
+            }
+            Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => {
+                out.push(diag_scale.into_dispatch());
+                out.extend([loading_scale.into_dispatch(), shared_loadings.into_dispatch()]);
+            }
+        }
+        out
+    }
+
+    /// The same without autodiff.
+    pub(crate) fn inner(&self) -> Self {
+        let two = |tensor: &Tensor<2>| tensor.clone().inner();
+        let covariance = match &self.covariance {
+            Covariance::None => Covariance::None,
+            Covariance::Diagonal { diag_scale } => {
+                Covariance::Diagonal { diag_scale: two(diag_scale) }
+            }
+            Covariance::LowRank { diag_scale, loadings } => Covariance::LowRank {
+                diag_scale: two(diag_scale),
+                loadings: loadings.clone().inner(),
+            },
+            Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => {
+                Covariance::SharedLowRank {
+                    diag_scale: two(diag_scale),
+                    loading_scale: two(loading_scale),
+                    shared_loadings: two(shared_loadings),
+                }
+            }
+        };
+        Self { mean: two(&self.mean), covariance, temperature: self.temperature.clone().inner() }
+    }
+
+    pub(crate) fn device(&self) -> Device {
+        self.mean.device()
+    }
+}
+
+/// A [`Latent`] on the CPU, readable as slices.
+#[derive(Clone, Debug)]
+pub(crate) struct CpuLatent {
+    batch: usize,
+    classes: usize,
+    rank: usize,
+    mean: Floats,
+    /// diag_scale, then loadings, or loading_scale and shared_loadings.
+    scales: Vec<Floats>,
+    temperature: f32,
+}
+
+impl CpuLatent {
+    pub fn new(latent: Latent) -> Self {
+        let [batch, classes] = latent.dims();
+        let rank = latent.rank();
+        let temperature = latent.temperature.into_scalar();
+        let scales = match latent.covariance {
+            Covariance::None => vec![],
+            Covariance::Diagonal { diag_scale } => vec![Floats::new(diag_scale)],
+            Covariance::LowRank { diag_scale, loadings } => {
+                vec![Floats::new(diag_scale), Floats::new(loadings)]
+            }
+            Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => vec![
+                Floats::new(diag_scale),
+                Floats::new(loading_scale),
+                Floats::new(shared_loadings),
+            ],
+        };
+        Self { batch, classes, rank, mean: Floats::new(latent.mean), scales, temperature }
+    }
+
+    pub fn view(&self) -> kernels::Latent<'_> {
+        let rank = self.rank;
+        let covariance = match self.scales.as_slice() {
+            [] => kernels::Covariance::None,
+            [diag_scale] => kernels::Covariance::Diagonal { diag_scale: diag_scale.as_slice() },
+            [diag_scale, loadings] => kernels::Covariance::LowRank {
+                diag_scale: diag_scale.as_slice(),
+                loadings: loadings.as_slice(),
+                rank,
+            },
+            [diag_scale, loading_scale, shared_loadings, ..] => {
+                kernels::Covariance::SharedLowRank {
+                    diag_scale: diag_scale.as_slice(),
+                    loading_scale: loading_scale.as_slice(),
+                    shared_loadings: shared_loadings.as_slice(),
+                    rank,
+                }
+            }
+        };
+        kernels::Latent {
+            batch: self.batch,
+            classes: self.classes,
+            mean: self.mean.as_slice(),
+            covariance,
+        }
+    }
+
+    /// # Panics
+    /// When a learned or given temperature is not above zero.
+    pub fn temperature(&self) -> kernels::Temperature {
+        kernels::Temperature::try_from(self.temperature).unwrap_or_else(|error| panic!("{error}"))
+    }
+}

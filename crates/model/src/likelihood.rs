@@ -1,0 +1,171 @@
+//! [`Latent`] + noise key → log-probabilities: the one place where kernels meet autograd.
+
+use aleator_kernels::{self as kernels, Draws, LatentGrad, NoiseKey, Sampling, Vectors};
+use burn::backend::DispatchTensor;
+use burn::tensor::Tensor;
+
+use crate::custom_grad::custom_grad;
+use crate::latent::{CpuLatent, Latent};
+use crate::recycled;
+use crate::slices::{Floats, is_cpu};
+use crate::{on_device, on_device_sigmoid};
+
+/// What turns a utility into a probability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// One class is right.
+    Softmax,
+    /// Each class is on or off by itself; computed in closed form, without samples.
+    Sigmoid,
+}
+
+/// Which noise a batch sees: the key and the ids of its examples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchNoise {
+    /// Seed and step.
+    pub key: NoiseKey,
+    /// Stable example ids, [B].
+    pub ids: Vec<u64>,
+    /// S.
+    pub samples: usize,
+    /// How the samples are drawn.
+    pub draws: Draws,
+}
+
+impl BatchNoise {
+    pub(crate) fn sampling(&self) -> Sampling<'_> {
+        Sampling { key: self.key, ids: &self.ids, samples: self.samples, draws: self.draws }
+    }
+
+    fn check(&self, batch: usize) {
+        let found = self.ids.len();
+        assert!(found == batch, "example ids must be [B] = {batch} long, found {found}");
+        assert!(self.samples > 0, "samples must be at least 1, found 0");
+    }
+}
+
+/// log p of every class under the softmax link, differentiable in everything in `latent`.
+///
+/// # Shapes
+/// - returns: [B, K]
+pub fn softmax_log_probs(latent: Latent, noise: &BatchNoise) -> Tensor<2> {
+    let [batch, classes] = latent.dims();
+    noise.check(batch);
+    let inner = latent.inner();
+    let noise = noise.clone();
+    if !is_cpu(&inner.device()) {
+        let value = on_device::log_probs(&inner, &noise);
+        let saved = value.clone();
+        return custom_grad(value, latent.tensors(), move |upstream, _| {
+            on_device::backward(&inner, &noise, saved, upstream)
+        });
+    }
+    let cpu = CpuLatent::new(inner);
+    let mut log_probs = recycled::take(batch * classes);
+    let (view, tau) = (cpu.view(), cpu.temperature());
+    kernels::fused::log_probs(&view, tau, &noise.sampling(), Vectors::Detected, &mut log_probs);
+    let value = recycled::tensor(log_probs, [batch, classes]);
+    let saved = Floats::new(value.clone());
+    custom_grad(value, latent.tensors(), move |upstream: Tensor<2>, _| {
+        let upstream = Floats::new(upstream);
+        let grad = kernels::fused::backward(
+            &cpu.view(),
+            cpu.temperature(),
+            &noise.sampling(),
+            Vectors::Detected,
+            saved.as_slice(),
+            upstream.as_slice(),
+        );
+        gradients(grad, batch, classes)
+    })
+}
+
+/// log p − log(1 − p) of every class under the sigmoid link, exact, differentiable.
+///
+/// # Shapes
+/// - returns: [B, K]
+pub fn sigmoid_logits(latent: Latent) -> Tensor<2> {
+    let [batch, classes] = latent.dims();
+    let inner = latent.inner();
+    if !is_cpu(&inner.device()) {
+        let (value, rule) = on_device_sigmoid::logits(&inner);
+        return custom_grad(value, latent.tensors(), move |upstream, _| rule.pull(upstream));
+    }
+    let cpu = CpuLatent::new(inner);
+    let log_probs =
+        kernels::multilabel::log_probs(&cpu.view(), cpu.temperature(), Vectors::Detected);
+    let logits = log_probs.on.iter().zip(&log_probs.off).map(|(on, off)| on - off).collect();
+    let value = recycled::tensor(logits, [batch, classes]);
+    custom_grad(value, latent.tensors(), move |upstream: Tensor<2>, _| {
+        let on = Floats::new(upstream);
+        let off: Vec<f32> = on.as_slice().iter().map(|up| -up).collect();
+        let (view, tau) = (cpu.view(), cpu.temperature());
+        let grad =
+            kernels::multilabel::backward(&view, tau, Vectors::Detected, on.as_slice(), &off);
+        gradients(grad, batch, classes)
+    })
+}
+
+/// −log p of the targets, summed with `weights`, and all gradients in the same pass.
+pub(crate) fn softmax_loss_on_cpu(
+    latent: Latent,
+    noise: &BatchNoise,
+    targets: kernels::Targets,
+    weights: &[f32],
+) -> Tensor<1> {
+    let [batch, _] = latent.dims();
+    noise.check(batch);
+    let cpu = CpuLatent::new(latent.inner());
+    let (view, tau, sampling) = (cpu.view(), cpu.temperature(), noise.sampling());
+    let out =
+        kernels::fused::loss_and_grad(&view, tau, &sampling, targets, weights, Vectors::Detected);
+    fused_loss(latent, out, weights)
+}
+
+/// Binary cross-entropy, summed with `weights`, and all gradients in the same pass.
+pub(crate) fn sigmoid_loss_on_cpu(latent: Latent, labels: &[f32], weights: &[f32]) -> Tensor<1> {
+    let cpu = CpuLatent::new(latent.inner());
+    let (view, tau) = (cpu.view(), cpu.temperature());
+    let out = kernels::multilabel::loss_and_grad(&view, tau, labels, weights, Vectors::Detected);
+    fused_loss(latent, out, weights)
+}
+
+fn fused_loss(latent: Latent, out: kernels::fused::LossGrad, weights: &[f32]) -> Tensor<1> {
+    let [batch, classes] = latent.dims();
+    let terms = out.losses.iter().zip(weights);
+    let loss: f64 = terms.map(|(loss, weight)| *loss as f64 * *weight as f64).sum();
+    let value = recycled::tensor(vec![loss as f32], [1]);
+    custom_grad(value, latent.tensors(), move |upstream: Tensor<1>, _| {
+        let scale: f32 = upstream.into_scalar();
+        let mut grad = out.grad;
+        if scale != 1.0 {
+            let LatentGrad { mean, diag_scale, loadings, loading_scale, shared_loadings, .. } =
+                &mut grad;
+            for values in [mean, diag_scale, loadings, loading_scale, shared_loadings] {
+                values.iter_mut().for_each(|value| *value *= scale);
+            }
+            grad.temperature *= scale;
+        }
+        gradients(grad, batch, classes)
+    })
+}
+
+/// Gradients in the order of [`Latent::tensors`].
+fn gradients(grad: LatentGrad, batch: usize, classes: usize) -> Vec<Option<DispatchTensor>> {
+    let two = |values: Vec<f32>| recycled::tensor(values, [batch, classes]).into_dispatch();
+    let mut out =
+        vec![two(grad.mean), recycled::tensor(vec![grad.temperature], [1]).into_dispatch()];
+    if !grad.diag_scale.is_empty() {
+        out.push(two(grad.diag_scale));
+    }
+    if !grad.loadings.is_empty() {
+        let rank = grad.loadings.len() / (batch * classes);
+        out.push(recycled::tensor(grad.loadings, [batch, classes, rank]).into_dispatch());
+    }
+    if !grad.loading_scale.is_empty() {
+        let rank = grad.shared_loadings.len() / classes;
+        out.push(two(grad.loading_scale));
+        out.push(recycled::tensor(grad.shared_loadings, [classes, rank]).into_dispatch());
+    }
+    out.into_iter().map(Some).collect()
+}

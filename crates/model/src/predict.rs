@@ -1,0 +1,52 @@
+//! Predictions: probabilities, how much they vary with the noise, and the Normal behind them.
+
+use aleator_kernels::{self as kernels, Vectors};
+use burn::tensor::Tensor;
+use burn::tensor::activation::log_sigmoid;
+
+use crate::latent::{CpuLatent, Latent};
+use crate::likelihood::{BatchNoise, Link, sigmoid_logits, softmax_log_probs};
+use crate::on_device;
+use crate::recycled;
+use crate::slices::is_cpu;
+
+/// What [`HetLinear::predict`](crate::HetLinear::predict) gives.
+#[derive(Clone, Debug)]
+pub struct Prediction {
+    /// log p of every class, [B, K].
+    pub log_probs: Tensor<2>,
+    /// The variance over the noise of softmax(u/τ) or sigmoid(u/τ), [B, K].
+    pub variance: Tensor<2>,
+    /// μ(x), Σ(x) and τ: `latent.mean`, `latent.covariance(example)`.
+    pub latent: Latent,
+}
+
+pub(crate) fn predict(latent: Latent, link: Link, noise: &BatchNoise) -> Prediction {
+    let [batch, classes] = latent.dims();
+    if !is_cpu(&latent.device()) {
+        let log_probs = match link {
+            Link::Softmax => softmax_log_probs(latent.clone(), noise),
+            Link::Sigmoid => log_sigmoid(sigmoid_logits(latent.clone())),
+        };
+        let variance = on_device::variance(&latent, link, noise);
+        return Prediction { log_probs, variance, latent };
+    }
+    let cpu = CpuLatent::new(latent.clone());
+    let (view, tau, sampling) = (cpu.view(), cpu.temperature(), noise.sampling());
+    let (log_probs, variance) = match link {
+        Link::Softmax => {
+            let out = kernels::fused::predict(&view, tau, &sampling, Vectors::Detected);
+            (out.log_probs, out.variance)
+        }
+        Link::Sigmoid => (
+            kernels::multilabel::log_probs(&view, tau, Vectors::Detected).on,
+            kernels::multilabel::predictive_variance(&view, tau, &sampling),
+        ),
+    };
+    let shape = [batch, classes];
+    Prediction {
+        log_probs: recycled::tensor(log_probs, shape),
+        variance: recycled::tensor(variance, shape),
+        latent,
+    }
+}

@@ -1,0 +1,114 @@
+//! Large buffers that are used again.
+//!
+//! A gradient of a wide layer is hundreds of megabytes, freed and allocated anew at every step.
+//! Fresh memory costs a page fault for every 4 KiB, several times the work of filling it, so
+//! tensors made here give their memory back to a pool when they are dropped.
+
+use std::mem::MaybeUninit;
+use std::sync::Mutex;
+
+use burn::backend::Flex;
+use burn::backend::flex::{FlexTensor, Layout};
+use burn::tensor::{Bytes, DType, Shape, Tensor};
+use burn_std::{AccessError, AccessPolicy, AllocationController, AllocationProperty};
+
+/// Below this many floats the allocator is as fast.
+const LARGE: usize = 1 << 18;
+
+/// Buffers kept at most; the oldest goes first.
+const KEPT: usize = 12;
+
+static POOL: Mutex<Vec<Vec<f32>>> = Mutex::new(Vec::new());
+
+/// A buffer of this many floats with arbitrary contents.
+pub(crate) fn take(len: usize) -> Vec<f32> {
+    if len >= LARGE {
+        let mut pool = POOL.lock().expect("no one panics with the pool");
+        if let Some(at) = pool.iter().position(|buffer| buffer.len() == len) {
+            return pool.swap_remove(at);
+        }
+    }
+    vec![0.0; len]
+}
+
+/// A tensor on the CPU from a buffer, without copying; its memory returns to the pool.
+pub(crate) fn tensor<const D: usize>(buffer: Vec<f32>, shape: [usize; D]) -> Tensor<D> {
+    let bytes = if buffer.len() >= LARGE { pooled(buffer) } else { Bytes::from_elems(buffer) };
+    let layout = Layout::contiguous(Shape::from(shape));
+    Tensor::from_primitive::<Flex>(FlexTensor::new(bytes, layout, DType::F32))
+}
+
+struct Pooled(Vec<f32>);
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        // A poisoned pool only means that this buffer is freed instead.
+        if let Ok(mut pool) = POOL.lock() {
+            if pool.len() == KEPT {
+                pool.remove(0);
+            }
+            pool.push(std::mem::take(&mut self.0));
+        }
+    }
+}
+
+#[allow(unsafe_code, reason = "Burn takes memory with an owner of its own only this way")]
+impl AllocationController for Pooled {
+    fn alloc_align(&self) -> usize {
+        align_of::<f32>()
+    }
+
+    fn property(&self) -> AllocationProperty {
+        AllocationProperty::Other
+    }
+
+    unsafe fn memory_mut(
+        &mut self,
+        _: AccessPolicy,
+    ) -> Result<&mut [MaybeUninit<u8>], AccessError> {
+        let size = size_of_val(self.0.as_slice());
+        // SAFETY: the vector owns `size` initialised bytes, borrowed for as long as `self`, and
+        // any bytes are valid floats; the caller promises to leave them initialised.
+        Ok(unsafe { core::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), size) })
+    }
+
+    fn memory(&self, _: AccessPolicy) -> Result<&[MaybeUninit<u8>], AccessError> {
+        let size = size_of_val(self.0.as_slice());
+        // SAFETY: the vector owns `size` initialised bytes, borrowed for as long as `self`.
+        Ok(unsafe { core::slice::from_raw_parts(self.0.as_ptr().cast(), size) })
+    }
+}
+
+#[allow(unsafe_code, reason = "Burn takes memory with an owner of its own only this way")]
+fn pooled(buffer: Vec<f32>) -> Bytes {
+    let size = size_of_val(buffer.as_slice());
+    // SAFETY: the controller's memory is `size` bytes, all of them initialised.
+    unsafe { Bytes::from_controller(Box::new(Pooled(buffer)), size) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_tensor_gives_its_memory_to_the_next_of_its_size() {
+        let len = LARGE + 12_345; // a size that no other test uses
+        let buffer = take(len);
+        let address = buffer.as_ptr() as usize;
+        let tensor = tensor(buffer, [len]);
+        assert_eq!(tensor.clone().sum().into_scalar::<f32>(), 0.0);
+        drop(tensor);
+        assert_eq!(take(len).as_ptr() as usize, address);
+    }
+
+    #[test]
+    fn a_clone_keeps_the_memory() {
+        let len = LARGE + 54_321;
+        let first = tensor::<1>(take(len), [len]);
+        let second = first.clone();
+        drop(first);
+        let other = take(len);
+        assert_eq!(second.sum().into_scalar::<f32>(), 0.0);
+        drop(other);
+    }
+}
