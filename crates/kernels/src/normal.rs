@@ -33,16 +33,22 @@ pub(crate) fn fill_normals<S: Simd, const N: usize>(
     out: &mut [f32],
 ) {
     let mut generator = Generator::<S, N>::new(simd, seed);
-    let mut words = [[0u32; 2 * LANES]; WORDS];
-    let mut used = WORDS;
+    let mut ahead = Ahead { squares: [[0; LANES]; AHEAD], angles: [[0; LANES]; AHEAD] };
+    let mut used = AHEAD;
     for outer in 0..shape.outer {
         for inner in 0..shape.inner {
-            if used == WORDS {
-                generator.fill(&mut words);
+            if used == AHEAD {
+                generator.fill(&mut ahead);
+                for word in &mut ahead.squares {
+                    let square = minus_two_ln(simd, WideBits::<S, N>::load(simd, word));
+                    square.to_bits().store(word);
+                }
                 used = 0;
             }
             let at = outer * shape.outer_stride + inner * shape.inner_stride;
-            let (first, second) = box_muller::<S, N>(simd, &words[used]);
+            let square = WideBits::<S, N>::load(simd, &ahead.squares[used]).to_floats();
+            let angle = WideBits::load(simd, &ahead.angles[used]);
+            let (first, second) = on_circle(simd, square, angle);
             first.store(&mut out[at..]);
             second.store(&mut out[at + shape.pair_stride..]);
             used += 1;
@@ -50,9 +56,17 @@ pub(crate) fn fill_normals<S: Simd, const N: usize>(
     }
 }
 
-/// Pairs of words that are drawn ahead: the generator and the polynomials each want all the
-/// registers that there are, so they take turns.
-const WORDS: usize = 16;
+/// Pairs that are drawn ahead: the generator, the logarithm and the circle each want all the
+/// registers that there are, and each alone is short enough for the processor to overlap several
+/// pairs; so they take turns.
+const AHEAD: usize = 16;
+
+/// Words for radii, and in their place the bits of the squared radii; words for angles.
+#[repr(align(64))]
+struct Ahead {
+    squares: [[u32; LANES]; AHEAD],
+    angles: [[u32; LANES]; AHEAD],
+}
 
 /// xoshiro128+ (Blackman and Vigna) in each of 16 lanes, whatever the vectors' width: a draw's
 /// bits do not depend on the machine. Its upper bits are strong, and only they matter here.
@@ -77,10 +91,10 @@ impl<S: Simd, const N: usize> Generator<S, N> {
     }
 
     #[inline(always)]
-    fn fill(&mut self, words: &mut [[u32; 2 * LANES]; WORDS]) {
-        for pair in words {
-            self.next().store(&mut pair[..LANES]);
-            self.next().store(&mut pair[LANES..]);
+    fn fill(&mut self, ahead: &mut Ahead) {
+        for pair in 0..AHEAD {
+            self.next().store(&mut ahead.squares[pair]);
+            self.next().store(&mut ahead.angles[pair]);
         }
     }
 
@@ -99,43 +113,53 @@ impl<S: Simd, const N: usize> Generator<S, N> {
     }
 }
 
-/// √(−2 ln v) · (sin θ, cos θ) with v uniform on (0, 1] and θ on the circle.
+/// −2 ln v with v uniform on (0, 1]: a squared radius. Where v is 1 it is a zero of either sign.
 ///
-/// The four polynomials go in lockstep: one alone is a chain of dependent operations, and the
-/// processor would wait for each. ln(1+f)/f is split into its even and odd parts for that; the
-/// minimax fits are good to 2e-7 in the logarithm and 7e-7 in sine and cosine.
+/// ln(1+f)/f is split into its even and odd parts: one polynomial alone is a chain of dependent
+/// operations, and the processor would wait for each. The minimax fit is good to 2e-7.
 #[inline(always)]
-fn box_muller<S: Simd, const N: usize>(
-    simd: S,
-    words: &[u32; 2 * LANES],
-) -> (Wide<S, N>, Wide<S, N>) {
-    const LN_EVEN: [f32; 4] = [0.161_805, 0.199_068_83, 0.333_347_14, 1.0];
-    const LN_ODD: [f32; 4] = [-0.100_823_72, -0.172_432_26, -0.249_712_29, -0.500_003_2];
-    const SINE: [f32; 4] = [-0.554_636_2, 2.541_899, -5.167_143, 3.141_582];
-    const COSINE: [f32; 5] = [0.219_696_8, -1.331_880_2, 4.058_412, -4.934_793, 0.999_999_94];
-    let uniform = uniform(simd, WideBits::load(simd, &words[..LANES]));
-    let (exponent, f) = uniform.split_exponent();
-    let angle = WideBits::load(simd, &words[LANES..]);
-    // In units of π, half a circle; a spare bit picks the side.
-    let x = one_to_two(simd, angle).sub(Wide::splat(simd, 1.5));
-    let side = angle.shift_left(23).and(WideBits::splat(simd, 0x8000_0000));
-
-    let (f_square, x_square) = (f.mul(f), x.mul(x));
-    let mut even = Wide::splat(simd, LN_EVEN[0]);
-    let mut odd = Wide::splat(simd, LN_ODD[0]);
-    let mut sine = Wide::splat(simd, SINE[0]);
-    let mut cosine = x_square.mul_add(Wide::splat(simd, COSINE[0]), Wide::splat(simd, COSINE[1]));
+fn minus_two_ln<S: Simd, const N: usize>(simd: S, word: WideBits<S, N>) -> Wide<S, N> {
+    // Times −2, as is the logarithm of two.
+    const EVEN: [f32; 4] = [-0.323_61, -0.398_137_66, -0.666_694_3, -2.0];
+    const ODD: [f32; 4] = [0.201_647_44, 0.344_864_52, 0.499_424_58, 1.000_006_4];
+    let (exponent, f) = uniform(simd, word).split_exponent();
+    let square = f.mul(f);
+    let mut even = Wide::splat(simd, EVEN[0]);
+    let mut odd = Wide::splat(simd, ODD[0]);
     for step in 1..4 {
-        even = even.mul_add(f_square, Wide::splat(simd, LN_EVEN[step]));
-        odd = odd.mul_add(f_square, Wide::splat(simd, LN_ODD[step]));
-        sine = sine.mul_add(x_square, Wide::splat(simd, SINE[step]));
-        cosine = cosine.mul_add(x_square, Wide::splat(simd, COSINE[step + 1]));
+        even = even.mul_add(square, Wide::splat(simd, EVEN[step]));
+        odd = odd.mul_add(square, Wide::splat(simd, ODD[step]));
     }
     let series = odd.mul_add(f, even);
-    let ln = exponent.mul_add(Wide::splat(simd, LN_2), f.mul(series));
-    let square = ln.mul(Wide::splat(simd, -2.0)).max(Wide::splat(simd, 0.0));
-    let radius = square.sqrt();
-    (radius.mul(sine.mul(x)), radius.mul(cosine.to_bits().xor(side).to_floats()))
+    exponent.mul_add(Wide::splat(simd, -2.0 * LN_2), f.mul(series))
+}
+
+/// radius · (sin θ, cos θ) with θ uniform on the circle; the minimax fits are good to 7e-7.
+///
+/// The root is taken here, where it is done while the polynomials are.
+#[inline(always)]
+fn on_circle<S: Simd, const N: usize>(
+    simd: S,
+    radius_square: Wide<S, N>,
+    angle: WideBits<S, N>,
+) -> (Wide<S, N>, Wide<S, N>) {
+    const SINE: [f32; 4] = [-0.554_636_2, 2.541_899, -5.167_143, 3.141_582];
+    const COSINE: [f32; 5] = [0.219_696_8, -1.331_880_2, 4.058_412, -4.934_793, 0.999_999_94];
+    // In units of π, half a circle; the strongest bit picks the side.
+    let fraction = angle.and(WideBits::splat(simd, 0x007f_ffff));
+    let x = fraction.or(WideBits::splat(simd, 0x3f80_0000)).to_floats();
+    let x = x.sub(Wide::splat(simd, 1.5));
+    let side = angle.and(WideBits::splat(simd, 0x8000_0000));
+    let square = x.mul(x);
+    let mut sine = Wide::splat(simd, SINE[0]);
+    let mut cosine = square.mul_add(Wide::splat(simd, COSINE[0]), Wide::splat(simd, COSINE[1]));
+    for step in 1..4 {
+        sine = sine.mul_add(square, Wide::splat(simd, SINE[step]));
+        cosine = cosine.mul_add(square, Wide::splat(simd, COSINE[step + 1]));
+    }
+    let radius = radius_square.sqrt();
+    let signed = radius.to_bits().xor(side).to_floats();
+    (radius.mul(x).mul(sine), signed.mul(cosine))
 }
 
 /// A float in [1, 2) with 23 random bits.

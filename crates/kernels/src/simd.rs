@@ -130,24 +130,36 @@ impl<S: Simd, const N: usize> Wide<S, N> {
         self
     }
 
-    /// The sum of the lanes.
+    /// The vectors folded into one by addition; the sum of its lanes is that of all lanes.
     #[inline(always)]
-    pub fn sum(self) -> f32 {
+    pub fn fold_sum(self) -> Wide<S, 1> {
         let mut total = self.parts[0];
         for n in 1..N {
             total = self.simd.add_f32s(total, self.parts[n]);
         }
-        self.simd.reduce_sum_f32s(total)
+        Wide { simd: self.simd, parts: [total] }
+    }
+
+    /// The vectors folded into one by maximum.
+    #[inline(always)]
+    pub fn fold_max(self) -> Wide<S, 1> {
+        let mut largest = self.parts[0];
+        for n in 1..N {
+            largest = self.simd.max_f32s(largest, self.parts[n]);
+        }
+        Wide { simd: self.simd, parts: [largest] }
+    }
+
+    /// The sum of the lanes.
+    #[inline(always)]
+    pub fn sum(self) -> f32 {
+        self.simd.reduce_sum_f32s(self.fold_sum().parts[0])
     }
 
     /// The largest lane.
     #[inline(always)]
     pub fn maximum(self) -> f32 {
-        let mut largest = self.parts[0];
-        for n in 1..N {
-            largest = self.simd.max_f32s(largest, self.parts[n]);
-        }
-        self.simd.reduce_max_f32s(largest)
+        self.simd.reduce_max_f32s(self.fold_max().parts[0])
     }
 
     #[inline(always)]
@@ -185,6 +197,16 @@ impl<S: Simd, const N: usize> Wide<S, N> {
         let simd = self.simd;
         let magic = Self::splat(simd, ROUND_TO_INTEGER);
         let x = self.max(Self::splat(simd, -126.0)).min(Self::splat(simd, 127.0));
+        let shifted = x.add(magic);
+        power_of_two(shifted, x.sub(shifted.sub(magic)))
+    }
+
+    /// 2^x for x ≤ 0 with the error of [`Wide::exp2`]: one clamp less.
+    #[inline(always)]
+    pub fn exp2_of_negative(self) -> Self {
+        let simd = self.simd;
+        let magic = Self::splat(simd, ROUND_TO_INTEGER);
+        let x = self.max(Self::splat(simd, -126.0));
         let shifted = x.add(magic);
         power_of_two(shifted, x.sub(shifted.sub(magic)))
     }

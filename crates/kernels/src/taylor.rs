@@ -3,8 +3,8 @@
 //! p_k ≈ s_k + ½ tr(∇²s_k Σ/τ²) with s = softmax(μ/τ). Since
 //! ∇²s_k = s_k [(e_k − s)(e_k − s)ᵀ − diag(s) + s sᵀ], the trace is
 //! s_k [Σ_kk − 2(Σs)_k + 2 sᵀΣs − Σ_j s_j Σ_jj], and Σs = d² ⊙ s + V(Vᵀs) never forms Σ.
-//! Its cross term −2 s_k Σ_{j≠k} s_j (1 − s_k) Σ_jk… counts both Σ_jk and Σ_kj, where the paper's
-//! appendix has one ½ too many (deviation D1).
+//! Half of it has the cross term −s_k Σ_{j≠k} s_j (1 − 2 s_k) Σ_jk, which counts both Σ_jk and
+//! Σ_kj; the paper's appendix has one ½ too many there (deviation D1).
 
 use crate::latent::{Example, Latent, Temperature};
 

@@ -9,6 +9,8 @@ mod class_lanes;
 mod sample_lanes;
 
 pub(crate) use class_lanes::ClassLanes;
+use core::ops::{Deref, DerefMut};
+
 use pulp::Simd;
 pub(crate) use sample_lanes::SampleLanes;
 
@@ -25,12 +27,46 @@ pub(crate) fn has_few_classes(classes: usize) -> bool {
     classes <= FEW_CLASSES
 }
 
+/// Floats that begin at a cache line: a vector that straddles two lines costs two accesses.
+pub(crate) struct Aligned {
+    buffer: Vec<f32>,
+    first: usize,
+    len: usize,
+}
+
+impl Aligned {
+    const LINE: usize = 64;
+
+    pub fn zeros(len: usize) -> Self {
+        let buffer = vec![0.0f32; len + Self::LINE / size_of::<f32>()];
+        // The contract of `align_offset` allows it to give up; then it only costs time.
+        let first = buffer.as_ptr().align_offset(Self::LINE).min(buffer.len() - len);
+        Self { buffer, first, len }
+    }
+}
+
+impl Deref for Aligned {
+    type Target = [f32];
+
+    #[inline(always)]
+    fn deref(&self) -> &[f32] {
+        &self.buffer[self.first..self.first + self.len]
+    }
+}
+
+impl DerefMut for Aligned {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.buffer[self.first..self.first + self.len]
+    }
+}
+
 /// Σ_s a_s g_sk · (1, ε_R, ε_k): what every gradient is made of.
 ///
-/// One row for each class: [mean, factors…, diagonal].
+/// For each class: [mean, factors…, diagonal], in 16 lanes where the lanes are samples.
 pub(crate) struct Moments {
-    pub sums: Vec<f32>,
-    /// Columns of the factor part: the mean's one and R factors', padded to a multiple of 4.
+    pub sums: Aligned,
+    /// Columns of the factor part: the mean's one and R factors', and padding.
     pub columns: usize,
 }
 

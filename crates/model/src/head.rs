@@ -92,11 +92,11 @@ pub struct HeadConfig {
 /// Features → [`Latent`].
 #[derive(Module, Debug)]
 pub struct Head {
-    mean: Dense,
-    diag_scale: Option<Dense>,
-    loadings: Option<Dense>,
-    loading_scale: Option<Dense>,
-    shared_loadings: Option<Param<Tensor<2>>>,
+    pub(crate) mean: Dense,
+    pub(crate) diag_scale: Option<Dense>,
+    pub(crate) loadings: Option<Dense>,
+    pub(crate) loading_scale: Option<Dense>,
+    pub(crate) shared_loadings: Option<Param<Tensor<2>>>,
     temperature_logit: Option<Param<Tensor<1>>>,
     #[module(skip)]
     config: HeadConfig,

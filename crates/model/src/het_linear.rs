@@ -130,6 +130,16 @@ impl HetLinear {
         &self.head
     }
 
+    /// This layer with other weights.
+    ///
+    /// # Panics
+    /// When the head has another shape or noise model.
+    pub fn with_head(mut self, head: Head) -> Self {
+        assert_eq!(head.config(), self.head.config(), "the head must be of the same configuration");
+        self.head = head;
+        self
+    }
+
     /// What the layer was made from.
     pub fn config(&self) -> &HetLinearConfig {
         &self.config

@@ -14,6 +14,7 @@ mod on_device_sigmoid;
 mod predict;
 mod recycled;
 mod slices;
+mod weights;
 
 pub use aleator_kernels::{BadTemperature, Draws, NoiseKey, Temperature};
 pub use dense::Dense;
@@ -22,3 +23,4 @@ pub use het_linear::{HetLinear, HetLinearConfig, Labels};
 pub use latent::{Covariance, Latent};
 pub use likelihood::{BatchNoise, Link, sigmoid_logits, softmax_log_probs};
 pub use predict::Prediction;
+pub use weights::{Array, DenseArrays, ReferenceLayer, WeightsError};

@@ -213,7 +213,9 @@ fn draws(
     dimensions: usize,
     device: &Device,
 ) -> Tensor<3> {
-    let covered = dimensions <= sobol::MAX_DIMENSIONS || stream == Stream::Factor;
+    // As on the CPU: factors and classes together where they fit, else the factors alone.
+    let covered = dimensions <= sobol::MAX_DIMENSIONS
+        || (stream == Stream::Factor && width <= sobol::MAX_DIMENSIONS);
     match noise.draws {
         Draws::Sobol if covered => {
             let dimensions = first_dimension..first_dimension + width;

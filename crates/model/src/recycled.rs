@@ -98,7 +98,8 @@ mod tests {
         let tensor = tensor(buffer, [len]);
         assert_eq!(tensor.clone().sum().into_scalar::<f32>(), 0.0);
         drop(tensor);
-        assert_eq!(take(len).as_ptr() as usize, address);
+        let next = take(len);
+        assert_eq!(next.as_ptr() as usize, address);
     }
 
     #[test]

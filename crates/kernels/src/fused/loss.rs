@@ -251,8 +251,12 @@ fn responsibilities<S: Simd, const N: usize>(
             .add(Wide::load(simd, &rows.sum[at..]).log2());
         Wide::load(simd, &target.utility[at..]).sub(lse).store(&mut rows.lse[at..]);
     }
-    let log_probs = &rows.lse[..samples];
-    let largest = log_probs.iter().copied().fold(target.maximum, f32::max);
+    rows.lse[samples..].fill(f32::NEG_INFINITY);
+    let mut largest = Wide::<S, N>::splat(simd, target.maximum);
+    for at in vectors() {
+        largest = largest.max(Wide::load(simd, &rows.lse[at..]));
+    }
+    let largest = largest.maximum();
     if largest > target.maximum {
         let factor = (target.maximum - largest).exp2();
         target.moments.rescale(factor);
@@ -263,7 +267,13 @@ fn responsibilities<S: Simd, const N: usize>(
     for at in vectors() {
         Wide::load(simd, &rows.lse[at..]).sub(shift).exp2().store(&mut rows.weights[at..]);
     }
-    target.total += rows.weights[..samples].iter().map(|weight| *weight as f64).sum::<f64>();
+    rows.weights[samples..].fill(0.0);
+    // Few enough in a tile for f32; across tiles they are added in f64.
+    let mut total = Wide::<S, N>::splat(simd, 0.0);
+    for at in vectors() {
+        total = total.add(Wide::load(simd, &rows.weights[at..]));
+    }
+    target.total += total.sum() as f64;
     for at in vectors() {
         let weights = &mut rows.weights[at..];
         Wide::<S, N>::load(simd, weights).div(Wide::load(simd, &rows.sum[at..])).store(weights);

@@ -51,6 +51,8 @@ pub(crate) fn write_grad<T: Tile>(
     let largest = example.mean.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let (mut piece, mut loadings) = (vec![0.0; rank], vec![0.0; rank]);
     let mut euler = 0.0f64;
+    // By factor, so that the sums are not one chain of dependent additions.
+    let mut euler_factors = vec![0.0f64; rank];
     for class in 0..example.mean.len() {
         let (mut mean, mut diag_scale) = (0.0, 0.0);
         loadings.fill(0.0);
@@ -70,7 +72,9 @@ pub(crate) fn write_grad<T: Tile>(
             euler += (scale[class] * diag_scale) as f64;
         }
         let row = example.loadings.row(class, 1.0);
-        euler += row.zip(&loadings).map(|(v, g)| (v * g) as f64).sum::<f64>();
+        for (sum, (loading, grad)) in euler_factors.iter_mut().zip(row.zip(&loadings)) {
+            *sum += (loading * grad) as f64;
+        }
         match example.loadings {
             Loadings::None => {}
             Loadings::Own { .. } => out.loadings[class * rank..][..rank].copy_from_slice(&loadings),
@@ -84,5 +88,5 @@ pub(crate) fn write_grad<T: Tile>(
             }
         }
     }
-    -euler / temperature as f64
+    -(euler + euler_factors.iter().sum::<f64>()) / temperature as f64
 }

@@ -95,11 +95,14 @@ pub fn loss_and_grad(
         let labels = &labels[row * classes..(row + 1) * classes];
         scratch.resize(classes);
         for (class, label) in labels.iter().enumerate() {
-            scratch.on[class] = -label * weights[row];
-            scratch.off[class] = (label - 1.0) * weights[row];
+            scratch.on[class] = -label;
+            scratch.off[class] = label - 1.0;
         }
         call.evaluate(row, Task::Loss, scratch);
-        scratch.total / weights[row] as f64
+        for grad in scratch.first.iter_mut().chain(&mut scratch.second) {
+            *grad *= weights[row];
+        }
+        scratch.total
     })
 }
 

@@ -2,13 +2,16 @@
 
 use pulp::Simd;
 
-use super::{ClassGrad, Deviations, LogMean, Moments, PADDING, Tile, centred};
+use super::{Aligned, ClassGrad, Deviations, LogMean, Moments, PADDING, Tile, centred};
 use crate::draws::{Plan, PlaneShape, TileAddress};
 use crate::latent::Example;
 use crate::simd::{LANES, Wide};
 
 /// Samples that share one load of the loadings, and columns that share one load of a tile's row.
-const BLOCK: usize = 4;
+///
+/// Two AVX2 vectors for each make 12 sums: enough to hide the latency of multiply-adds, few
+/// enough for 16 registers.
+const BLOCK: usize = 6;
 
 /// Entries of a tile that leave room in a 512 KiB cache for the noise, loadings and moments.
 const TILE_ENTRIES: usize = 24 * 1024;
@@ -21,24 +24,33 @@ pub(crate) struct ClassLanes {
     /// Rows of the present tile: its samples, padded to whole blocks.
     rows: usize,
     /// μ and d, [groups, 16].
-    mean: Vec<f32>,
-    diag_scale: Vec<f32>,
+    mean: Aligned,
+    diag_scale: Aligned,
     /// V, [groups, R, 16].
-    loadings: Vec<f32>,
+    loadings: Aligned,
     /// ε_K and the utilities, [groups, rows, 16]: a group's rows are contiguous.
-    diag_draws: Vec<f32>,
-    tile: Vec<f32>,
+    diag_draws: Aligned,
+    tile: Aligned,
+    /// Each sample's largest utility and Σ 2^(u − max), lane by lane of one hardware vector, in
+    /// room for 16 lanes, [rows, 16].
+    largest: Aligned,
+    totals: Aligned,
     /// ε_R as drawn, [⌈R/16⌉, rows, 16].
-    factor_draws: Vec<f32>,
-    /// ε_R by blocks, [rows / 4, R, 4].
-    factor_blocks: Vec<f32>,
-    /// weight · (1, ε_R), [columns / 4, rows, 4].
-    weighted: Vec<f32>,
+    factor_draws: Aligned,
+    /// ε_R by blocks, [rows / 6, R, 6].
+    factor_blocks: Aligned,
+    /// weight · (1, ε_R, 1) by blocks of six columns and one of the others, [rows, block] each.
+    weighted: Aligned,
 }
 
 impl ClassLanes {
     fn columns(&self) -> usize {
-        (self.rank + 1).next_multiple_of(BLOCK)
+        self.rank + 1
+    }
+
+    /// Columns in whole blocks.
+    fn whole_columns(&self) -> usize {
+        self.columns() / BLOCK * BLOCK
     }
 
     /// Floats of a group in the moments: the columns and the diagonal, 16 classes each.
@@ -46,21 +58,16 @@ impl ClassLanes {
         (self.columns() + 1) * LANES
     }
 
-    /// Where ε_R of a sample lies in `factor_draws`.
-    fn factor_index(&self, factor: usize, sample: usize) -> usize {
-        PlaneShape::ClassLanes { count: self.rank, rows: self.rows }.index(factor, sample)
-    }
-
     fn group(&self, group: usize) -> &[f32] {
         &self.tile[group * self.rows * LANES..(group + 1) * self.rows * LANES]
     }
 
     fn pack_factors(&mut self) {
-        for sample in 0..self.rows {
-            let (block, within) = (sample / BLOCK, sample % BLOCK);
-            for factor in 0..self.rank {
-                self.factor_blocks[(block * self.rank + factor) * BLOCK + within] =
-                    self.factor_draws[self.factor_index(factor, sample)];
+        for factor in 0..self.rank {
+            let draws = factor_samples(&self.factor_draws, factor, self.rows);
+            let blocks = self.factor_blocks[factor * BLOCK..].chunks_mut(BLOCK).step_by(self.rank);
+            for (to, draw) in blocks.flat_map(|six| &mut six[..BLOCK]).zip(draws) {
+                *to = *draw;
             }
         }
     }
@@ -68,6 +75,7 @@ impl ClassLanes {
     #[inline(always)]
     fn utilities<S: Simd, const N: usize>(&mut self, simd: S) {
         let (rows, rank) = (self.rows, self.rank);
+        self.largest[..rows * LANES].fill(PADDING);
         let tile = self.tile.chunks_exact_mut(rows * LANES);
         let draws = self.diag_draws.chunks_exact(rows * LANES);
         for (group, (tile, draws)) in tile.zip(draws).take(self.groups).enumerate() {
@@ -76,33 +84,45 @@ impl ClassLanes {
             let loadings = &self.loadings[group * rank * LANES..][..rank * LANES];
             let tile = tile.chunks_exact_mut(BLOCK * LANES);
             let draws = draws.chunks_exact(BLOCK * LANES);
-            for (block, (tile, draws)) in tile.zip(draws).enumerate() {
+            let largest = self.largest.chunks_exact_mut(BLOCK * LANES);
+            for (block, ((tile, draws), largest)) in tile.zip(draws).zip(largest).enumerate() {
                 let factors = &self.factor_blocks[block * rank * BLOCK..][..rank * BLOCK];
                 let sums = multiply_block(simd, mean, loadings, factors);
                 for row in 0..BLOCK {
                     let draw = Wide::load(simd, &draws[row * LANES..]);
-                    diag.mul_add(draw, sums[row]).store(&mut tile[row * LANES..]);
+                    let utility = diag.mul_add(draw, sums[row]);
+                    utility.store(&mut tile[row * LANES..]);
+                    let largest = &mut largest[row * LANES..];
+                    utility.fold_max().max(Wide::load(simd, largest)).store(largest);
                 }
             }
         }
     }
 
     fn pack_weighted(&mut self, weights: &[f32]) {
-        for (sample, weight) in weights.iter().enumerate().take(self.rows) {
-            for column in 0..self.columns() {
-                let value = match column {
-                    0 => *weight,
-                    _ if column > self.rank => 0.0,
-                    _ => weight * self.factor_draws[self.factor_index(column - 1, sample)],
-                };
-                let (block, within) = (column / BLOCK, column % BLOCK);
-                self.weighted[(block * self.rows + sample) * BLOCK + within] = value;
+        let (rows, columns) = (self.rows, self.columns() + 1);
+        let whole = self.whole_columns();
+        for column in 0..columns {
+            let first = if column < whole { column / BLOCK * BLOCK } else { whole };
+            let width = if column < whole { BLOCK } else { columns - whole };
+            let to = self.weighted[first * rows + column - first..].iter_mut().step_by(width);
+            if column == 0 || column > self.rank {
+                to.zip(weights).take(rows).for_each(|(to, weight)| *to = *weight);
+            } else {
+                let draws = factor_samples(&self.factor_draws, column - 1, rows).zip(weights);
+                to.zip(draws).for_each(|(to, (draw, weight))| *to = draw * weight);
             }
         }
     }
 }
 
-/// mean + Σ_r V_r ε_r for 16 classes and four samples.
+/// ε_R of one factor, sample by sample.
+fn factor_samples(draws: &[f32], factor: usize, rows: usize) -> impl Iterator<Item = &f32> {
+    let first = factor / LANES * rows * LANES + factor % LANES;
+    draws[first..].iter().step_by(LANES).take(rows)
+}
+
+/// mean + Σ_r V_r ε_r for 16 classes and six samples.
 #[inline(always)]
 fn multiply_block<S: Simd, const N: usize>(
     simd: S,
@@ -111,16 +131,16 @@ fn multiply_block<S: Simd, const N: usize>(
     factors: &[f32],
 ) -> [Wide<S, N>; BLOCK] {
     let mut sums = [mean; BLOCK];
-    for (loading, four) in loadings.chunks_exact(LANES).zip(factors.chunks_exact(BLOCK)) {
+    for (loading, six) in loadings.chunks_exact(LANES).zip(factors.chunks_exact(BLOCK)) {
         let loading = Wide::load(simd, loading);
         for sample in 0..BLOCK {
-            sums[sample] = loading.mul_add(Wide::splat(simd, four[sample]), sums[sample]);
+            sums[sample] = loading.mul_add(Wide::splat(simd, six[sample]), sums[sample]);
         }
     }
     sums
 }
 
-/// Adds Σ_s tile_s · weighted_s to four columns of 16 classes.
+/// Adds Σ_s tile_s · weighted_s to some columns of 16 classes.
 #[inline(always)]
 fn accumulate_block<S: Simd, const N: usize>(
     simd: S,
@@ -129,13 +149,41 @@ fn accumulate_block<S: Simd, const N: usize>(
     out: &mut [f32],
 ) {
     let mut sums = [Wide::<S, N>::splat(simd, 0.0); BLOCK];
-    for (row, four) in tile.chunks_exact(LANES).zip(weighted.chunks_exact(BLOCK)) {
+    for (row, six) in tile.chunks_exact(LANES).zip(weighted.chunks_exact(BLOCK)) {
         let row = Wide::load(simd, row);
         for column in 0..BLOCK {
-            sums[column] = row.mul_add(Wide::splat(simd, four[column]), sums[column]);
+            sums[column] = row.mul_add(Wide::splat(simd, six[column]), sums[column]);
         }
     }
     for column in 0..BLOCK {
+        let out = &mut out[column * LANES..];
+        sums[column].add(Wide::load(simd, out)).store(out);
+    }
+}
+
+/// The same for the `D` − 1 columns that are left and for the diagonal, whose column is the
+/// weights and whose rows are multiplied by ε.
+#[inline(always)]
+fn accumulate_rest<S: Simd, const N: usize, const D: usize>(
+    simd: S,
+    tile: &[f32],
+    draws: &[f32],
+    weighted: &[f32],
+    out: &mut [f32],
+) {
+    let tile = tile.as_chunks::<LANES>().0;
+    let draws = &draws.as_chunks::<LANES>().0[..tile.len()];
+    let weighted = &weighted.as_chunks::<D>().0[..tile.len()];
+    let mut sums = [Wide::<S, N>::splat(simd, 0.0); D];
+    for at in 0..tile.len() {
+        let row = Wide::load(simd, &tile[at]);
+        for column in 0..D - 1 {
+            sums[column] = row.mul_add(Wide::splat(simd, weighted[at][column]), sums[column]);
+        }
+        let product = row.mul(Wide::load(simd, &draws[at]));
+        sums[D - 1] = product.mul_add(Wide::splat(simd, weighted[at][D - 1]), sums[D - 1]);
+    }
+    for column in 0..D {
         let out = &mut out[column * LANES..];
         sums[column].add(Wide::load(simd, out)).store(out);
     }
@@ -151,20 +199,22 @@ impl Tile for ClassLanes {
             groups,
             capacity,
             rows: capacity,
-            mean: vec![0.0; groups * LANES],
-            diag_scale: vec![0.0; groups * LANES],
-            loadings: vec![0.0; groups * rank * LANES],
-            diag_draws: vec![0.0; entries],
-            tile: vec![0.0; entries],
-            factor_draws: vec![0.0; rank.div_ceil(LANES) * capacity * LANES],
-            factor_blocks: vec![0.0; capacity * rank],
-            weighted: vec![0.0; capacity * (rank + 1).next_multiple_of(BLOCK)],
+            mean: Aligned::zeros(groups * LANES),
+            diag_scale: Aligned::zeros(groups * LANES),
+            loadings: Aligned::zeros(groups * rank * LANES),
+            diag_draws: Aligned::zeros(entries),
+            tile: Aligned::zeros(entries),
+            largest: Aligned::zeros(capacity * LANES),
+            totals: Aligned::zeros(capacity * LANES),
+            factor_draws: Aligned::zeros(rank.div_ceil(LANES) * capacity * LANES),
+            factor_blocks: Aligned::zeros(capacity * rank),
+            weighted: Aligned::zeros(capacity * (rank + 2)),
         }
     }
 
     fn tile_samples(classes: usize) -> usize {
         let rows = TILE_ENTRIES / classes.next_multiple_of(LANES);
-        (rows / BLOCK * BLOCK).clamp(BLOCK, 64)
+        (rows / BLOCK * BLOCK).clamp(BLOCK, 60)
     }
 
     fn diag_shape(classes: usize, at: TileAddress) -> PlaneShape {
@@ -189,7 +239,7 @@ impl Tile for ClassLanes {
     }
 
     fn moments(&self) -> Moments {
-        let sums = vec![0.0; self.groups * self.moment_stride()];
+        let sums = Aligned::zeros(self.groups * self.moment_stride());
         Moments { sums, columns: self.columns() }
     }
 
@@ -232,23 +282,27 @@ impl Tile for ClassLanes {
         maximum: &mut [f32],
         sum: &mut [f32],
     ) {
-        let (rows, groups) = (self.rows, self.groups);
-        for row in 0..rows {
-            let at = |group: usize| (group * rows + row) * LANES;
-            let mut largest = Wide::<S, N>::splat(simd, PADDING);
-            for group in 0..groups {
-                largest = largest.max(Wide::load(simd, &self.tile[at(group)..]));
+        let rows = self.rows;
+        for (maximum, lanes) in maximum.iter_mut().zip(self.largest.chunks_exact(LANES)).take(rows)
+        {
+            *maximum = Wide::<S, 1>::load(simd, lanes).maximum();
+        }
+        self.totals[..rows * LANES].fill(0.0);
+        let (totals, _) = self.totals.as_chunks_mut::<LANES>();
+        let (totals, maximum) = (&mut totals[..rows], &maximum[..rows]);
+        for group in self.tile.chunks_exact_mut(rows * LANES).take(self.groups) {
+            let entries = &mut group.as_chunks_mut::<LANES>().0[..rows];
+            for row in 0..rows {
+                let maximum = Wide::splat(simd, maximum[row]);
+                let power = Wide::<S, N>::load(simd, &entries[row]).sub(maximum);
+                let power = power.exp2_of_negative();
+                power.store(&mut entries[row]);
+                let total = Wide::<S, 1>::load(simd, &totals[row]);
+                total.add(power.fold_sum()).store(&mut totals[row]);
             }
-            maximum[row] = largest.maximum();
-            let largest = Wide::splat(simd, maximum[row]);
-            let mut total = Wide::<S, N>::splat(simd, 0.0);
-            for group in 0..groups {
-                let entry = &mut self.tile[at(group)..];
-                let power = Wide::<S, N>::load(simd, entry).sub(largest).exp2();
-                power.store(entry);
-                total = total.add(power);
-            }
-            sum[row] = total.sum();
+        }
+        for (sum, lanes) in sum.iter_mut().zip(self.totals.chunks_exact(LANES)).take(rows) {
+            *sum = Wide::<S, 1>::load(simd, lanes).sum();
         }
     }
 
@@ -257,11 +311,7 @@ impl Tile for ClassLanes {
         let rows = self.rows;
         for (row, out) in out.iter_mut().enumerate().take(rows) {
             let at = |group: usize| (group * rows + row) * LANES;
-            let mut largest = Wide::<S, N>::splat(simd, PADDING);
-            for group in 0..self.groups {
-                largest = largest.max(Wide::load(simd, &self.tile[at(group)..]));
-            }
-            let maximum = largest.maximum();
+            let maximum = Wide::<S, 1>::load(simd, &self.largest[row * LANES..]).maximum();
             let largest = Wide::<S, N>::splat(simd, maximum);
             let mut total = Wide::<S, N>::splat(simd, 0.0);
             for group in 0..self.groups {
@@ -289,23 +339,25 @@ impl Tile for ClassLanes {
     ) {
         self.pack_weighted(weights);
         let (rows, columns) = (self.rows, self.columns());
+        let whole = self.whole_columns();
         let sums = moments.sums.chunks_exact_mut(self.moment_stride());
         for (group, sums) in sums.enumerate() {
             let tile = &self.tile[group * rows * LANES..][..rows * LANES];
             let draws = &self.diag_draws[group * rows * LANES..][..rows * LANES];
-            for block in 0..columns / BLOCK {
-                let weighted = &self.weighted[block * rows * BLOCK..][..rows * BLOCK];
-                let out = &mut sums[block * BLOCK * LANES..][..BLOCK * LANES];
-                accumulate_block::<S, N>(simd, tile, weighted, out);
+            for first in (0..whole).step_by(BLOCK) {
+                let weighted = &self.weighted[first * rows..][..BLOCK * rows];
+                accumulate_block::<S, N>(simd, tile, weighted, &mut sums[first * LANES..]);
             }
-            let diag = &mut sums[columns * LANES..];
-            let mut sum = Wide::<S, N>::load(simd, diag);
-            let entries = tile.chunks_exact(LANES).zip(draws.chunks_exact(LANES));
-            for ((entry, draw), weight) in entries.zip(weights) {
-                let product = Wide::load(simd, entry).mul(Wide::load(simd, draw));
-                sum = product.mul_add(Wide::splat(simd, *weight), sum);
+            let weighted = &self.weighted[whole * rows..(columns + 1) * rows];
+            let sums = &mut sums[whole * LANES..];
+            match columns + 1 - whole {
+                1 => accumulate_rest::<S, N, 1>(simd, tile, draws, weighted, sums),
+                2 => accumulate_rest::<S, N, 2>(simd, tile, draws, weighted, sums),
+                3 => accumulate_rest::<S, N, 3>(simd, tile, draws, weighted, sums),
+                4 => accumulate_rest::<S, N, 4>(simd, tile, draws, weighted, sums),
+                5 => accumulate_rest::<S, N, 5>(simd, tile, draws, weighted, sums),
+                _ => accumulate_rest::<S, N, 6>(simd, tile, draws, weighted, sums),
             }
-            sum.store(diag);
         }
     }
 

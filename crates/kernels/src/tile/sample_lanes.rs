@@ -2,7 +2,7 @@
 
 use pulp::Simd;
 
-use super::{ClassGrad, Deviations, LogMean, Moments, PADDING, Tile, centred};
+use super::{Aligned, ClassGrad, Deviations, LogMean, Moments, PADDING, Tile, centred};
 use crate::draws::{Plan, PlaneShape, TileAddress};
 use crate::latent::Example;
 use crate::simd::{LANES, Wide};
@@ -19,25 +19,26 @@ const TILE_ENTRIES: usize = 3 * 1024;
 /// See the [module](self).
 pub(crate) struct SampleLanes {
     rank: usize,
-    /// Classes, padded to whole blocks.
+    /// Classes with noise, and classes padded to whole blocks.
+    drawn: usize,
     classes: usize,
     capacity: usize,
     /// Lanes of the present tile: its samples, padded to whole vectors.
     stride: usize,
     /// μ and d, [classes].
-    mean: Vec<f32>,
-    diag_scale: Vec<f32>,
+    mean: Aligned,
+    diag_scale: Aligned,
     /// V by blocks, [classes / 4, R, 4].
-    loadings: Vec<f32>,
+    loadings: Aligned,
     /// ε_K and the utilities, [classes, stride].
-    diag_draws: Vec<f32>,
-    tile: Vec<f32>,
+    diag_draws: Aligned,
+    tile: Aligned,
     /// ε_R, [R, stride].
-    factor_draws: Vec<f32>,
+    factor_draws: Aligned,
     /// weight · (1, ε_R), [columns, stride].
-    weighted: Vec<f32>,
+    weighted: Aligned,
     /// One for a sample, zero for padding, [stride].
-    valid: Vec<f32>,
+    valid: Aligned,
 }
 
 impl SampleLanes {
@@ -116,14 +117,17 @@ impl SampleLanes {
     }
 }
 
-/// Σ over samples of tile · weighted for two classes and two columns.
+/// Adds the samples' tile · weighted, lane by lane, for two classes and two columns; `out` has the
+/// second class `row` floats after the first.
 #[inline(always)]
 fn dot_pairs<S: Simd, const N: usize>(
     simd: S,
     tile: &[f32],
     weighted: &[f32],
     stride: usize,
-) -> [[f32; PAIR]; PAIR] {
+    row: usize,
+    out: &mut [f32],
+) {
     let mut sums = [[Wide::<S, N>::splat(simd, 0.0); PAIR]; PAIR];
     let (first, second) = tile.split_at(stride);
     let (left, right) = weighted.split_at(stride);
@@ -136,26 +140,33 @@ fn dot_pairs<S: Simd, const N: usize>(
             }
         }
     }
-    [[sums[0][0].sum(), sums[0][1].sum()], [sums[1][0].sum(), sums[1][1].sum()]]
+    for i in 0..PAIR {
+        for j in 0..PAIR {
+            let out = &mut out[i * row + j * LANES..];
+            sums[i][j].add(Wide::load(simd, out)).store(out);
+        }
+    }
 }
 
 impl Tile for SampleLanes {
     fn new(classes: usize, rank: usize) -> Self {
+        let drawn = classes;
         let classes = classes.next_multiple_of(BLOCK);
         let capacity = Self::tile_samples(classes);
         Self {
             rank,
+            drawn,
             classes,
             capacity,
             stride: capacity,
-            mean: vec![0.0; classes],
-            diag_scale: vec![0.0; classes],
-            loadings: vec![0.0; classes * rank],
-            diag_draws: vec![0.0; classes * capacity],
-            tile: vec![0.0; classes * capacity],
-            factor_draws: vec![0.0; rank.next_multiple_of(2) * capacity],
-            weighted: vec![0.0; (rank + 1).next_multiple_of(PAIR) * capacity],
-            valid: vec![0.0; capacity],
+            mean: Aligned::zeros(classes),
+            diag_scale: Aligned::zeros(classes),
+            loadings: Aligned::zeros(classes * rank),
+            diag_draws: Aligned::zeros(classes * capacity),
+            tile: Aligned::zeros(classes * capacity),
+            factor_draws: Aligned::zeros(rank.next_multiple_of(2) * capacity),
+            weighted: Aligned::zeros((rank + 1).next_multiple_of(PAIR) * capacity),
+            valid: Aligned::zeros(capacity),
         }
     }
 
@@ -165,8 +176,7 @@ impl Tile for SampleLanes {
     }
 
     fn diag_shape(classes: usize, at: TileAddress) -> PlaneShape {
-        let stride = at.samples.next_multiple_of(LANES);
-        PlaneShape::SampleLanes { count: classes.next_multiple_of(BLOCK), stride }
+        PlaneShape::SampleLanes { count: classes, stride: at.samples.next_multiple_of(LANES) }
     }
 
     fn factor_shape(rank: usize, at: TileAddress) -> PlaneShape {
@@ -186,7 +196,7 @@ impl Tile for SampleLanes {
     }
 
     fn moments(&self) -> Moments {
-        let sums = vec![0.0; self.classes * (self.columns() + 1)];
+        let sums = Aligned::zeros(self.classes * (self.columns() + 1) * LANES);
         Moments { sums, columns: self.columns() }
     }
 
@@ -209,7 +219,7 @@ impl Tile for SampleLanes {
         self.stride = at.samples.next_multiple_of(LANES);
         self.valid.fill(0.0);
         self.valid[..at.samples].fill(1.0);
-        let diag_shape = Self::diag_shape(self.classes, at);
+        let diag_shape = Self::diag_shape(self.drawn, at);
         let factor_shape = Self::factor_shape(self.rank, at);
         let diag = &mut self.diag_draws[..diag_shape.len()];
         let factors = &mut self.factor_draws[..factor_shape.len()];
@@ -269,28 +279,27 @@ impl Tile for SampleLanes {
     ) {
         self.pack_weighted::<S, N>(simd, weights);
         let (stride, columns) = (self.stride, self.columns());
-        let rows = moments.sums.chunks_exact_mut(PAIR * (columns + 1));
-        for (pair, sums) in rows.enumerate() {
+        let row = (columns + 1) * LANES;
+        for (pair, sums) in moments.sums.chunks_exact_mut(PAIR * row).enumerate() {
             let tile = &self.tile[pair * PAIR * stride..][..PAIR * stride];
             for column in (0..columns).step_by(PAIR) {
                 let weighted = &self.weighted[column * stride..][..PAIR * stride];
-                let dots = dot_pairs::<S, N>(simd, tile, weighted, stride);
-                for (row, dots) in dots.into_iter().enumerate() {
-                    let at = row * (columns + 1) + column;
-                    sums[at] += dots[0];
-                    sums[at + 1] += dots[1];
-                }
+                let out = &mut sums[column * LANES..];
+                dot_pairs::<S, N>(simd, tile, weighted, stride, row, out);
             }
             let draws = &self.diag_draws[pair * PAIR * stride..][..PAIR * stride];
-            let entries = tile.chunks_exact(stride).zip(draws.chunks_exact(stride));
-            for (row, (tile, draws)) in entries.enumerate() {
-                let mut sum = Wide::<S, N>::splat(simd, 0.0);
-                for lane in (0..stride).step_by(LANES) {
-                    let weight = Wide::load(simd, &weights[lane..]);
-                    let product = Wide::load(simd, &tile[lane..]).mul(weight);
-                    sum = product.mul_add(Wide::load(simd, &draws[lane..]), sum);
+            let mut diag = [Wide::<S, N>::splat(simd, 0.0); PAIR];
+            for lane in (0..stride).step_by(LANES) {
+                let weight = Wide::load(simd, &weights[lane..]);
+                for i in 0..PAIR {
+                    let product = Wide::load(simd, &tile[i * stride + lane..]).mul(weight);
+                    let draw = Wide::load(simd, &draws[i * stride + lane..]);
+                    diag[i] = product.mul_add(draw, diag[i]);
                 }
-                sums[row * (columns + 1) + columns] += sum.sum();
+            }
+            for i in 0..PAIR {
+                let out = &mut sums[i * row + columns * LANES..];
+                diag[i].add(Wide::load(simd, out)).store(out);
             }
         }
     }
@@ -366,8 +375,12 @@ impl Tile for SampleLanes {
         class: usize,
         loadings: &'a mut [f32],
     ) -> ClassGrad<'a> {
-        let row = &moments.sums[class * (moments.columns + 1)..][..moments.columns + 1];
-        loadings.copy_from_slice(&row[1..self.rank + 1]);
-        ClassGrad { mean: row[0], diag_scale: row[moments.columns], loadings }
+        let size = (moments.columns + 1) * LANES;
+        let row = moments.sums[class * size..][..size].as_chunks::<LANES>().0;
+        for (loading, lanes) in loadings.iter_mut().zip(&row[1..]) {
+            *loading = lanes.iter().sum();
+        }
+        let diag_scale = row[moments.columns].iter().sum();
+        ClassGrad { mean: row[0].iter().sum(), diag_scale, loadings }
     }
 }

@@ -1,0 +1,208 @@
+//! Weights in files: safetensors, and the layers of the reference implementations.
+
+use std::path::Path;
+
+use burn::module::Param;
+use burn::store::{ModuleSnapshot, SafetensorsStore};
+use burn::tensor::{Device, Tensor, TensorData};
+
+use crate::dense::Dense;
+use crate::head::{Head, HeadConfig, Noise};
+use crate::het_linear::HetLinear;
+
+/// Why weights could not be saved, loaded or taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum WeightsError {
+    /// The file could not be written.
+    #[error("{path}: weights could not be saved: {reason}")]
+    Save {
+        /// The file.
+        path: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// The file could not be read, or does not fit the layer.
+    #[error(
+        "{path}: weights could not be loaded: {reason}; expected the tensors that `save` writes \
+         for a layer of the same sizes"
+    )]
+    Load {
+        /// The file.
+        path: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// An array of a reference layer is missing.
+    #[error("array `{name}` is missing; a layer with noise {noise:?} has it")]
+    Missing {
+        /// Its name.
+        name: &'static str,
+        /// The noise model that asked for it.
+        noise: Noise,
+    },
+    /// An array of a reference layer has another shape.
+    #[error("array `{name}` must be {expected:?}, found {found:?}")]
+    Shape {
+        /// Its name.
+        name: &'static str,
+        /// The shape that the layer needs.
+        expected: Vec<usize>,
+        /// The shape that was given.
+        found: Vec<usize>,
+    },
+}
+
+impl HetLinear {
+    /// Writes the parameters to a safetensors file, under a temporary name first.
+    ///
+    /// The keys are stable: `head.mean.weight`, `head.mean.bias`, `head.diag_scale.*`,
+    /// `head.loadings.*`, `head.loading_scale.*`, `head.shared_loadings`,
+    /// `head.temperature_logit`, as far as the noise model has them.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), WeightsError> {
+        let mut store = SafetensorsStore::from_file(path.as_ref()).overwrite(true);
+        self.save_into(&mut store).map_err(|error| WeightsError::Save {
+            path: path.as_ref().display().to_string(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// This layer with the parameters of a file; on an error nothing has changed.
+    pub fn load(&self, path: impl AsRef<Path>) -> Result<Self, WeightsError> {
+        // Burn applies tensors one by one before it reports, so a copy takes the risk.
+        let mut loaded = self.clone();
+        let mut store = SafetensorsStore::from_file(path.as_ref());
+        loaded.load_from(&mut store).map_err(|error| WeightsError::Load {
+            path: path.as_ref().display().to_string(),
+            reason: error.to_string(),
+        })?;
+        Ok(loaded)
+    }
+}
+
+/// An array of a reference layer: its numbers, row-major, and its shape.
+#[derive(Clone, Debug)]
+pub struct Array {
+    /// The numbers.
+    pub values: Vec<f32>,
+    /// The shape.
+    pub shape: Vec<usize>,
+}
+
+/// Kernel [in, out] and bias [out] of a dense layer of a reference implementation.
+#[derive(Clone, Debug)]
+pub struct DenseArrays {
+    /// [in, out].
+    pub kernel: Array,
+    /// [out].
+    pub bias: Array,
+}
+
+/// The arrays of the published layers `MCSoftmaxDenseFA` and `MCSigmoidDenseFA`. The TensorFlow
+/// and the JAX version name them alike (TensorFlow puts the layer's own name in front) and keep
+/// kernels as [in, out].
+///
+/// | field | reference | kernel, bias | becomes |
+/// |---|---|---|---|
+/// | `loc` | `loc_layer` | [D, K], [K] | `mean` |
+/// | `diag` | `diag_layer` | [D, K], [K] | `diag_scale`, before softplus |
+/// | `scale` | `scale_layer` | [D, K·R], [K·R] | `loadings` |
+/// | `scale` | `scale_layer_heteroscedastic` | [D, K], [K] | `loading_scale` |
+/// | `shared` | `scale_layer_homoscedastic` | [R, K], [K] | `shared_loadings`, transposed |
+///
+/// The third row is for `parameter_efficient=False`, the last two are for `True`. There the
+/// reference gives the shared loadings a bias b, which moves the mean of the utilities by
+/// v(x) ⊙ b; ours have none (deviation D3), and the import puts that term where it belongs, into
+/// the mean: W_μ + W_v diag(b), b_μ + b_v ⊙ b. The distribution stays the same.
+#[derive(Clone, Debug)]
+pub struct ReferenceLayer {
+    /// `loc_layer`.
+    pub loc: DenseArrays,
+    /// `diag_layer`.
+    pub diag: Option<DenseArrays>,
+    /// `scale_layer`, or `scale_layer_heteroscedastic` where loadings are shared.
+    pub scale: Option<DenseArrays>,
+    /// `scale_layer_homoscedastic`.
+    pub shared: Option<DenseArrays>,
+}
+
+impl ReferenceLayer {
+    /// A head with these weights. The reference puts softplus on the diagonal scale, so `config`
+    /// should have [`DiagScale::Softplus`](crate::DiagScale::Softplus).
+    pub fn import(&self, config: &HeadConfig, device: &Device) -> Result<Head, WeightsError> {
+        let (classes, noise) = (config.classes, config.noise);
+        let need = |layer: &Option<DenseArrays>, name| {
+            layer.clone().ok_or(WeightsError::Missing { name, noise })
+        };
+        let width = config.feature_dim;
+        let mut loc = self.loc.check("loc", width, classes)?;
+        let mut head = config.init(device);
+        if noise != Noise::None {
+            let diag = need(&self.diag, "diag")?.check("diag", width, classes)?;
+            head.diag_scale = Some(diag.dense(device));
+        }
+        match noise {
+            Noise::None | Noise::Diagonal => {}
+            Noise::LowRank { rank } => {
+                let scale = need(&self.scale, "scale")?.check("scale", width, classes * rank)?;
+                head.loadings = Some(scale.dense(device));
+            }
+            Noise::SharedLowRank { rank } => {
+                let scale = need(&self.scale, "scale")?.check("scale", width, classes)?;
+                let shared = need(&self.shared, "shared")?.check("shared", rank, classes)?;
+                loc.add_scaled(&scale, &shared.bias);
+                let loadings = shared.kernel.transposed();
+                head.loading_scale = Some(scale.dense(device));
+                head.shared_loadings = Some(loadings.param(device));
+            }
+        }
+        head.mean = loc.dense(device);
+        Ok(head)
+    }
+}
+
+impl DenseArrays {
+    fn check(
+        &self,
+        name: &'static str,
+        inputs: usize,
+        outputs: usize,
+    ) -> Result<Self, WeightsError> {
+        for (array, expected) in [(&self.kernel, vec![inputs, outputs]), (&self.bias, vec![outputs])]
+        {
+            let size: usize = expected.iter().product();
+            if array.shape != expected || array.values.len() != size {
+                let found = array.shape.clone();
+                return Err(WeightsError::Shape { name, expected, found });
+            }
+        }
+        Ok(self.clone())
+    }
+
+    /// Adds `other` with each output multiplied by its entry of `scale`.
+    fn add_scaled(&mut self, other: &Self, scale: &Array) {
+        let outputs = scale.values.len();
+        for (to, from) in [(&mut self.kernel, &other.kernel), (&mut self.bias, &other.bias)] {
+            for (at, (to, from)) in to.values.iter_mut().zip(&from.values).enumerate() {
+                *to += from * scale.values[at % outputs];
+            }
+        }
+    }
+
+    fn dense(&self, device: &Device) -> Dense {
+        Dense { weight: self.kernel.param(device), bias: self.bias.param(device) }
+    }
+}
+
+impl Array {
+    fn param<const D: usize>(&self, device: &Device) -> Param<Tensor<D>> {
+        Param::from_data(TensorData::new(self.values.clone(), self.shape.clone()), device)
+    }
+
+    /// A matrix the other way round.
+    fn transposed(&self) -> Self {
+        let (rows, columns) = (self.shape[0], self.shape[1]);
+        let values =
+            (0..columns).flat_map(|c| (0..rows).map(move |r| self.values[r * columns + c]));
+        Self { values: values.collect(), shape: vec![columns, rows] }
+    }
+}
