@@ -2,11 +2,9 @@
 
 use core::ops::Range;
 
-use pulp::Simd;
-
 use crate::key::{NoiseKey, Stream};
-use crate::normal::{BlockShape, fill_normals};
-use crate::simd::LANES;
+use crate::normal::{BlockShape, FillNormals};
+use crate::simd::{LANES, Level};
 use crate::sobol::{self, Sobol};
 
 /// How Monte Carlo noise is drawn. Every kind is unbiased; they differ in variance and cost.
@@ -147,10 +145,9 @@ pub(crate) struct TileAddress {
 
 impl Plan<'_> {
     /// Fills ε_K and ε_R of one tile.
-    #[inline(always)]
-    pub fn fill<S: Simd, const N: usize>(
+    pub fn fill(
         &self,
-        simd: S,
+        level: Level,
         at: TileAddress,
         (diag_shape, diag_draws): (PlaneShape, &mut [f32]),
         (factor_shape, factor_draws): (PlaneShape, &mut [f32]),
@@ -158,21 +155,20 @@ impl Plan<'_> {
         let rank = factor_shape.count();
         match &self.sobol {
             Some(sobol) => self.fill_sobol(sobol, at, 0..rank, factor_shape, factor_draws),
-            None => self.fill_random::<S, N>(simd, at, Stream::Factor, factor_shape, factor_draws),
+            None => self.fill_random(level, at, Stream::Factor, factor_shape, factor_draws),
         }
         match &self.sobol {
             Some(sobol) if self.sobol_classes => {
                 let dimensions = rank..rank + self.classes;
                 self.fill_sobol(sobol, at, dimensions, diag_shape, diag_draws);
             }
-            _ => self.fill_random::<S, N>(simd, at, Stream::Diagonal, diag_shape, diag_draws),
+            _ => self.fill_random(level, at, Stream::Diagonal, diag_shape, diag_draws),
         }
     }
 
-    #[inline(always)]
-    fn fill_random<S: Simd, const N: usize>(
+    fn fill_random(
         &self,
-        simd: S,
+        level: Level,
         at: TileAddress,
         stream: Stream,
         shape: PlaneShape,
@@ -186,7 +182,7 @@ impl Plan<'_> {
         // Sobol' draws of the factors alone leave the classes' noise independent.
         let antithetic = draws == Draws::Antithetic;
         let half = if antithetic { at.samples.div_ceil(2) } else { at.samples };
-        fill_normals::<S, N>(simd, seed, shape.block(half), plane);
+        level.run(FillNormals { seed, shape: shape.block(half), out: plane });
         if antithetic {
             shape.mirror(half, at.samples, plane);
         }

@@ -7,7 +7,7 @@ use core::hint::black_box;
 
 use pulp::Simd;
 
-use crate::normal::{BlockShape, fill_normals};
+use crate::normal::{BlockShape, FillNormals};
 use crate::simd::{LANES, Vectorised, Vectors, Wide};
 
 /// Floats that stay in the first-level cache.
@@ -17,38 +17,25 @@ const CACHED: usize = 4096;
 /// that the work cannot be left out.
 pub fn normals(count: usize) -> f32 {
     let mut buffer = vec![0.0; CACHED];
-    for seed in 0..count.div_ceil(CACHED) {
-        Vectors::Detected.run(Normals { seed: seed as u64, out: &mut buffer });
+    let shape = BlockShape {
+        outer: CACHED / (2 * LANES),
+        outer_stride: 2 * LANES,
+        inner: 1,
+        inner_stride: 0,
+        pair_stride: LANES,
+    };
+    let level = Vectors::Detected.level();
+    for seed in 0..count.div_ceil(CACHED) as u64 {
+        level.run(FillNormals { seed, shape, out: &mut buffer });
     }
     buffer[0]
-}
-
-struct Normals<'a> {
-    seed: u64,
-    out: &'a mut [f32],
-}
-
-impl Vectorised for Normals<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd, const N: usize>(self, simd: S) {
-        let shape = BlockShape {
-            outer: CACHED / (2 * LANES),
-            outer_stride: 2 * LANES,
-            inner: 1,
-            inner_stride: 0,
-            pair_stride: LANES,
-        };
-        fill_normals::<S, N>(simd, self.seed, shape, self.out);
-    }
 }
 
 /// Computes `count` exponentials in cache, rounded up to whole blocks.
 pub fn exponentials(count: usize) -> f32 {
     let mut buffer: Vec<f32> = (0..CACHED).map(|i| -(i as f32) / CACHED as f32).collect();
     for _ in 0..count.div_ceil(CACHED) {
-        Vectors::Detected.run(Exponentials { buffer: &mut buffer });
+        Vectors::Detected.level().run(Exponentials { buffer: &mut buffer });
     }
     buffer[0]
 }
@@ -70,7 +57,7 @@ impl Vectorised for Exponentials<'_> {
 
 /// Computes `count` multiply-adds in registers, rounded up to whole blocks.
 pub fn multiply_adds(count: usize) -> f32 {
-    Vectors::Detected.run(MultiplyAdds { count })
+    Vectors::Detected.level().run(MultiplyAdds { count })
 }
 
 struct MultiplyAdds {

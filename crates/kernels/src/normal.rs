@@ -1,14 +1,14 @@
 //! Standard normals: xoshiro128+ in every lane, turned by Box–Muller into pairs.
 //!
-//! The generator was chosen by measurement (`aleator bench normals`) and by the tests in
-//! `tests/normals.rs`: moments, tails to 5σ, independence of streams.
+//! The generator was chosen by measurement (`aleator bench limits`; docs/method.md has the figures)
+//! and by the tests in `tests/moments.rs`: moments, tails to 5σ, independence of streams.
 
 use core::f32::consts::LN_2;
 
 use pulp::Simd;
 
 use crate::key::split_mix;
-use crate::simd::{LANES, Wide, WideBits};
+use crate::simd::{LANES, Vectorised, Wide, WideBits};
 
 /// Where the draws of a block go: draw (outer, inner) is a pair of 16 lanes at
 /// `outer · outer_stride + inner · inner_stride`, its second half `pair_stride` further on.
@@ -24,14 +24,24 @@ pub(crate) struct BlockShape {
     pub pair_stride: usize,
 }
 
-/// Fills a block of standard normals.
+/// Fills a block of standard normals from a seed.
+pub(crate) struct FillNormals<'a> {
+    pub seed: u64,
+    pub shape: BlockShape,
+    pub out: &'a mut [f32],
+}
+
+impl Vectorised for FillNormals<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd, const N: usize>(self, simd: S) {
+        fill_normals::<S, N>(simd, self.seed, self.shape, self.out);
+    }
+}
+
 #[inline(always)]
-pub(crate) fn fill_normals<S: Simd, const N: usize>(
-    simd: S,
-    seed: u64,
-    shape: BlockShape,
-    out: &mut [f32],
-) {
+fn fill_normals<S: Simd, const N: usize>(simd: S, seed: u64, shape: BlockShape, out: &mut [f32]) {
     let mut generator = Generator::<S, N>::new(simd, seed);
     let mut ahead = Ahead { squares: [[0; LANES]; AHEAD], angles: [[0; LANES]; AHEAD] };
     let mut used = AHEAD;

@@ -1,8 +1,8 @@
 //! Sixteen logical lanes on whatever vectors the machine has, and the functions we need on them.
 //!
 //! A [`Wide`] is `16 / S::F32_LANES` hardware vectors, so every loop of this crate is written once
-//! for SSE-free portable code, AVX2, AVX-512 and NEON, and a draw has the same place in its block
-//! on each of them. Each function states its error; `tests/simd.rs` holds it to that.
+//! for portable code, AVX2, AVX-512 and NEON, and a draw has the same place in its block
+//! on each of them. Each function states its error; the tests below hold them to that.
 
 use pulp::{Arch, Scalar256b, Simd, WithSimd};
 
@@ -32,7 +32,6 @@ impl<Op: Vectorised> WithSimd for Adapter<Op> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Op::Output {
         match S::F32_LANES {
-            1 => self.0.run::<S, 16>(simd),
             4 => self.0.run::<S, 4>(simd),
             8 => self.0.run::<S, 2>(simd),
             16 => self.0.run::<S, 1>(simd),
@@ -41,15 +40,46 @@ impl<Op: Vectorised> WithSimd for Adapter<Op> {
     }
 }
 
+/// Vector instructions that this machine is known to have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Level {
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    Avx2(pulp::x86::V3),
+    #[cfg(all(feature = "avx512", any(target_arch = "x86", target_arch = "x86_64")))]
+    Avx512(pulp::x86::V4),
+    #[cfg(target_arch = "aarch64")]
+    Neon(pulp::aarch64::Neon),
+    Portable,
+}
+
 impl Vectors {
+    /// Looks once, so that the many small operations of a call need not.
+    pub(crate) fn level(self) -> Level {
+        match (self, Arch::new()) {
+            (Self::Portable, _) => Level::Portable,
+            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+            (Self::Detected, Arch::V3(simd)) => Level::Avx2(simd),
+            #[cfg(all(feature = "avx512", any(target_arch = "x86", target_arch = "x86_64")))]
+            (Self::Detected, Arch::V4(simd)) => Level::Avx512(simd),
+            #[cfg(target_arch = "aarch64")]
+            (Self::Detected, Arch::Neon(simd)) => Level::Neon(simd),
+            // Not pulp's own fallback of one lane, which is slower to run and to build.
+            (Self::Detected, _) => Level::Portable,
+        }
+    }
+}
+
+impl Level {
+    /// Every operation that is run is compiled once for each level: keep them few and whole.
     pub(crate) fn run<Op: Vectorised>(self, op: Op) -> Op::Output {
         match self {
+            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+            Self::Avx2(simd) => Simd::vectorize(simd, Adapter(op)),
+            #[cfg(all(feature = "avx512", any(target_arch = "x86", target_arch = "x86_64")))]
+            Self::Avx512(simd) => Simd::vectorize(simd, Adapter(op)),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(simd) => Simd::vectorize(simd, Adapter(op)),
             Self::Portable => Scalar256b.vectorize(Adapter(op)),
-            Self::Detected => match Arch::new() {
-                #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-                Arch::Scalar => Scalar256b.vectorize(Adapter(op)),
-                arch => arch.dispatch(Adapter(op)),
-            },
         }
     }
 }
@@ -350,3 +380,6 @@ impl<S: Simd, const N: usize> WideBits<S, N> {
         Wide { simd, parts }
     }
 }
+
+#[cfg(test)]
+mod tests;

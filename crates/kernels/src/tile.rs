@@ -6,6 +6,7 @@
 //! softmax is a power of two, and relative to the largest mean, which softmax does not see.
 
 mod class_lanes;
+pub(crate) mod operations;
 mod sample_lanes;
 
 pub(crate) use class_lanes::ClassLanes;
@@ -16,6 +17,7 @@ pub(crate) use sample_lanes::SampleLanes;
 
 use crate::draws::{Plan, PlaneShape, TileAddress};
 use crate::latent::Example;
+use crate::simd::Level;
 
 /// Up to this many classes the lanes are samples.
 const FEW_CLASSES: usize = 32;
@@ -134,7 +136,10 @@ pub(crate) trait Tile {
     fn load(&mut self, example: &Example, scale: f32);
 
     /// Draws the noise of a tile and computes its utilities.
-    fn draw<S: Simd, const N: usize>(&mut self, simd: S, plan: &Plan, at: TileAddress);
+    fn draw(&mut self, level: Level, plan: &Plan, at: TileAddress);
+
+    /// The utilities of the noise that lies in the tile.
+    fn utilities<S: Simd, const N: usize>(&mut self, simd: S);
 
     fn utility(&self, class: usize, sample: usize) -> f32;
 

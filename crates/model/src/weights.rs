@@ -167,7 +167,8 @@ impl DenseArrays {
         inputs: usize,
         outputs: usize,
     ) -> Result<Self, WeightsError> {
-        for (array, expected) in [(&self.kernel, vec![inputs, outputs]), (&self.bias, vec![outputs])]
+        for (array, expected) in
+            [(&self.kernel, vec![inputs, outputs]), (&self.bias, vec![outputs])]
         {
             let size: usize = expected.iter().product();
             if array.shape != expected || array.values.len() != size {

@@ -62,7 +62,8 @@ fn layer(case: &Value, link: Link, device: &Device) -> HetLinear {
     };
     let shared = params.get("shared").map(|v| {
         let rows = array(v); // [K, R] there, [R, K] in the reference layers
-        let kernel = (0..2).flat_map(|r| (0..4).map(move |k| (k, r))).map(|(k, r)| rows.values[k * 2 + r]);
+        let kernel =
+            (0..2).flat_map(|r| (0..4).map(move |k| (k, r))).map(|(k, r)| rows.values[k * 2 + r]);
         DenseArrays {
             kernel: Array { values: kernel.collect(), shape: vec![2, 4] },
             bias: Array { values: vec![0.0; 4], shape: vec![4] },

@@ -11,12 +11,8 @@ use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Int, Tensor, TensorData};
 use support::{assert_close, config, device, matrix, named_grads, noise, numbers, tau, values};
 
-const NOISES: [Noise; 4] = [
-    Noise::None,
-    Noise::Diagonal,
-    Noise::LowRank { rank: 2 },
-    Noise::SharedLowRank { rank: 2 },
-];
+const NOISES: [Noise; 4] =
+    [Noise::None, Noise::Diagonal, Noise::LowRank { rank: 2 }, Noise::SharedLowRank { rank: 2 }];
 
 fn classes(device: &burn::tensor::Device) -> Tensor<1, Int> {
     Tensor::from_ints([0, 3, 1, 2, 2, 0], device)
@@ -45,7 +41,8 @@ fn any_cross_entropy_on_the_logits_is_the_loss() {
 #[test]
 fn sigmoid_cross_entropy_on_the_logits_is_the_loss() {
     let device = device().autodiff();
-    let labels: Vec<f32> = numbers(24, 9).iter().map(|x| if *x > 0.0 { 1.0 } else { 0.0 }).collect();
+    let labels: Vec<f32> =
+        numbers(24, 9).iter().map(|x| if *x > 0.0 { 1.0 } else { 0.0 }).collect();
     let labels = Tensor::<2>::from_data(TensorData::new(labels, [6, 4]), &device);
     for kind in NOISES {
         let layer = config(kind, Link::Sigmoid).init(&device);
@@ -197,8 +194,9 @@ fn overfit(mut layer: HetLinear, steps: usize) -> f32 {
 fn a_learned_temperature_starts_in_the_middle_and_gets_the_right_gradient() {
     let device = device().autodiff();
     let temperature = HeadTemperature::Learned { low: tau(0.5), high: tau(1.5) };
-    let layer = HetLinearConfig { temperature, ..config(Noise::LowRank { rank: 2 }, Link::Softmax) }
-        .init(&device);
+    let layer =
+        HetLinearConfig { temperature, ..config(Noise::LowRank { rank: 2 }, Link::Softmax) }
+            .init(&device);
     let (x, noise) = (matrix(6, 5, 1, &device), noise(6, 64, Draws::Independent));
     let start = layer.head().forward(x.clone()).temperature;
     assert_close(&values(start), &[1.0], 1e-6);

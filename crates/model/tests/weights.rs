@@ -8,12 +8,8 @@ use aleator_model::{
 use burn::tensor::Device;
 use support::{assert_close, config, matrix, noise, numbers, values};
 
-const ALL: [Noise; 4] = [
-    Noise::None,
-    Noise::Diagonal,
-    Noise::LowRank { rank: 2 },
-    Noise::SharedLowRank { rank: 2 },
-];
+const ALL: [Noise; 4] =
+    [Noise::None, Noise::Diagonal, Noise::LowRank { rank: 2 }, Noise::SharedLowRank { rank: 2 }];
 
 #[test]
 fn saved_weights_load_to_the_same_logits_under_stable_keys() {
@@ -21,7 +17,12 @@ fn saved_weights_load_to_the_same_logits_under_stable_keys() {
     let folder = tempfile::tempdir().unwrap();
     for (kind, keys) in ALL.into_iter().zip([
         vec!["head.mean.bias", "head.mean.weight"],
-        vec!["head.diag_scale.bias", "head.diag_scale.weight", "head.mean.bias", "head.mean.weight"],
+        vec![
+            "head.diag_scale.bias",
+            "head.diag_scale.weight",
+            "head.mean.bias",
+            "head.mean.weight",
+        ],
         vec![
             "head.diag_scale.bias",
             "head.diag_scale.weight",
@@ -108,7 +109,8 @@ fn head_config(noise: Noise) -> HeadConfig {
 /// W r + b of one row, output `k`.
 fn affine(layer: &DenseArrays, row: &[f32], k: usize) -> f32 {
     let outputs = layer.bias.values.len();
-    let dot: f32 = row.iter().enumerate().map(|(d, x)| x * layer.kernel.values[d * outputs + k]).sum();
+    let dot: f32 =
+        row.iter().enumerate().map(|(d, x)| x * layer.kernel.values[d * outputs + k]).sum();
     dot + layer.bias.values[k]
 }
 
@@ -172,14 +174,13 @@ fn the_bias_of_shared_loadings_moves_to_the_mean() {
 #[test]
 fn reference_arrays_of_a_wrong_shape_or_missing_are_refused_by_name() {
     let device = Device::flex();
-    let reference =
-        ReferenceLayer { loc: dense(5, 3, 1), diag: None, scale: None, shared: None };
-    let message =
-        reference.import(&head_config(Noise::None), &device).unwrap_err().to_string();
-    assert!(message.contains("`loc`") && message.contains("[5, 4]") && message.contains("[5, 3]"), "{message}");
-    let reference =
-        ReferenceLayer { loc: dense(5, 4, 1), diag: None, scale: None, shared: None };
-    let message =
-        reference.import(&head_config(Noise::Diagonal), &device).unwrap_err().to_string();
+    let reference = ReferenceLayer { loc: dense(5, 3, 1), diag: None, scale: None, shared: None };
+    let message = reference.import(&head_config(Noise::None), &device).unwrap_err().to_string();
+    assert!(
+        message.contains("`loc`") && message.contains("[5, 4]") && message.contains("[5, 3]"),
+        "{message}"
+    );
+    let reference = ReferenceLayer { loc: dense(5, 4, 1), diag: None, scale: None, shared: None };
+    let message = reference.import(&head_config(Noise::Diagonal), &device).unwrap_err().to_string();
     assert!(message.contains("`diag`"), "{message}");
 }

@@ -1,6 +1,5 @@
 //! Log-probabilities of all classes, and their backward pass by drawing the same noise again.
 
-use pulp::Simd;
 use rayon::prelude::*;
 
 use super::loss::reduce_batch;
@@ -8,7 +7,8 @@ use super::rows::{RowGrad, write_grad};
 use super::worker::{Call, Worker};
 use crate::draws::Sampling;
 use crate::latent::{Latent, LatentGrad, Temperature};
-use crate::simd::{Vectorised, Vectors};
+use crate::simd::Vectors;
+use crate::tile::operations::{Accumulate, AddLogMean, Backpropagate, LogSumExp};
 use crate::tile::{ClassLanes, LogMean, SampleLanes, Tile, has_few_classes};
 
 /// log p_c = log (1/S) Σ_s softmax(u_s/τ)_c of every class, in log space throughout.
@@ -49,29 +49,11 @@ pub fn log_probs(
 fn forward_batch<T: Tile + Send>(call: &Call, out: &mut [f32]) {
     out.par_chunks_mut(call.latent.classes).enumerate().for_each_init(
         || Worker::<T>::new(&call.latent),
-        |worker, (row, out)| call.vectors.run(ExampleForward { call, worker, row, out }),
+        |worker, (row, out)| log_probs_example(call, worker, row, out),
     );
 }
 
-struct ExampleForward<'a, T> {
-    call: &'a Call<'a>,
-    worker: &'a mut Worker<T>,
-    row: usize,
-    out: &'a mut [f32],
-}
-
-impl<T: Tile> Vectorised for ExampleForward<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd, const N: usize>(self, simd: S) {
-        log_probs_example::<T, S, N>(simd, self.call, self.worker, self.row, self.out);
-    }
-}
-
-#[inline(always)]
-pub(super) fn log_probs_example<T: Tile, S: Simd, const N: usize>(
-    simd: S,
+pub(super) fn log_probs_example<T: Tile>(
     call: &Call,
     worker: &mut Worker<T>,
     row: usize,
@@ -81,9 +63,10 @@ pub(super) fn log_probs_example<T: Tile, S: Simd, const N: usize>(
     let Worker { tile, rows, .. } = worker;
     let mut mean = LogMean::new(tile.padded_classes());
     for at in call.tiles::<T>(row) {
-        tile.draw::<S, N>(simd, &call.plan, at);
-        tile.log_sum_exp::<S, N>(simd, &mut rows.lse);
-        tile.log_mean::<S, N>(simd, trimmed(&rows.lse, at.samples, tile), &mut mean);
+        tile.draw(call.level, &call.plan, at);
+        call.level.run(LogSumExp { tile: &*tile, rows: &mut rows.lse });
+        let lse = trimmed(&rows.lse, at.samples, tile);
+        call.level.run(AddLogMean { tile: &*tile, lse, mean: &mut mean });
     }
     write_log_probs(&mean, call.samples(), out);
 }
@@ -130,34 +113,11 @@ fn backward_batch<T: Tile + Send>(call: &Call, log_probs: &[f32], upstream: &[f3
     reduce_batch::<T>(call, &mut unused, |worker, row, _, out, shared| {
         let entries = row * classes..(row + 1) * classes;
         let (log_probs, upstream) = (&log_probs[entries.clone()], &upstream[entries]);
-        call.vectors.run(ExampleBackward { call, worker, row, log_probs, upstream, out, shared })
+        backward_example(call, worker, row, log_probs, upstream, out, shared)
     })
 }
 
-struct ExampleBackward<'a, 'g, T> {
-    call: &'a Call<'a>,
-    worker: &'a mut Worker<T>,
-    row: usize,
-    log_probs: &'a [f32],
-    upstream: &'a [f32],
-    out: &'a mut RowGrad<'g>,
-    shared: &'a mut [f32],
-}
-
-impl<T: Tile> Vectorised for ExampleBackward<'_, '_, T> {
-    type Output = f64;
-
-    #[inline(always)]
-    fn run<S: Simd, const N: usize>(self, simd: S) -> f64 {
-        let Self { call, worker, row, log_probs, upstream, out, shared } = self;
-        backward_example::<T, S, N>(simd, call, worker, row, log_probs, upstream, out, shared)
-    }
-}
-
-#[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "the pieces of one example")]
-pub(super) fn backward_example<T: Tile, S: Simd, const N: usize>(
-    simd: S,
+pub(super) fn backward_example<T: Tile>(
     call: &Call,
     worker: &mut Worker<T>,
     row: usize,
@@ -178,12 +138,14 @@ pub(super) fn backward_example<T: Tile, S: Simd, const N: usize>(
     let log2_probs = padded(log_probs, core::f32::consts::LOG2_E);
     let upstream = padded(upstream, 1.0);
     for at in call.tiles::<T>(row) {
-        tile.draw::<S, N>(simd, &call.plan, at);
-        tile.log_sum_exp::<S, N>(simd, &mut rows.lse);
-        tile.backpropagate::<S, N>(simd, &rows.lse, &log2_probs, &upstream);
+        tile.draw(call.level, &call.plan, at);
+        call.level.run(LogSumExp { tile: &*tile, rows: &mut rows.lse });
+        let (lse, log2_probs, upstream) = (&rows.lse, &log2_probs, &upstream);
+        call.level.run(Backpropagate { tile: &mut *tile, lse, log2_probs, upstream });
         rows.weights[..at.samples].fill(1.0);
         rows.weights[at.samples..].fill(0.0);
-        tile.accumulate::<S, N>(simd, &rows.weights, moments);
+        let weights = &rows.weights;
+        call.level.run(Accumulate { tile: &mut *tile, weights, moments: &mut *moments });
     }
     let parts = [(&*moments, 1.0 / call.samples() as f32)];
     write_grad(tile, &parts, &example, call.temperature, out, shared)

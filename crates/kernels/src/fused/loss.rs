@@ -9,7 +9,8 @@ use super::rows::{RowGrad, split_rows, write_grad};
 use super::worker::{Call, Rows, Target, Worker};
 use crate::draws::Sampling;
 use crate::latent::{Latent, LatentGrad, Temperature};
-use crate::simd::{LANES, Vectorised, Vectors, Wide};
+use crate::simd::{LANES, Level, Vectorised, Vectors, Wide};
+use crate::tile::operations::{Accumulate, Exponentiate};
 use crate::tile::{ClassLanes, Moments, SampleLanes, Tile, has_few_classes};
 
 /// Up to this many target classes share one pass; more take a second pass over the same noise,
@@ -84,16 +85,12 @@ fn over_batch<T: Tile + Send>(call: &Call, targets: Targets, weights: &[f32]) ->
     let mut losses = vec![0.0; call.latent.batch];
     let grad = reduce_batch::<T>(call, &mut losses, |worker, row, loss, out, shared| {
         let targets = targets.of(row);
-        call.vectors.run(ExampleLoss {
-            call,
-            worker,
-            row,
-            targets: &targets,
-            weight: weights[row],
-            loss,
-            out,
-            shared,
-        })
+        let example = ExampleLoss { call, row, targets: &targets, weight: weights[row] };
+        if targets.len() <= ONE_PASS_TARGETS {
+            example.one_pass(worker, loss, out, shared)
+        } else {
+            example.two_passes(worker, loss, out, shared)
+        }
     });
     LossGrad { losses, grad }
 }
@@ -140,39 +137,28 @@ pub(super) fn reduce_batch<T: Tile + Send>(
     grad
 }
 
-struct ExampleLoss<'a, 'g, T> {
+/// One example with its targets.
+struct ExampleLoss<'a> {
     call: &'a Call<'a>,
-    worker: &'a mut Worker<T>,
     row: usize,
     targets: &'a [(usize, f32)],
     weight: f32,
-    loss: &'a mut f32,
-    out: &'a mut RowGrad<'g>,
-    shared: &'a mut [f32],
 }
 
-impl<T: Tile> Vectorised for ExampleLoss<'_, '_, T> {
-    type Output = f64;
-
-    #[inline(always)]
-    fn run<S: Simd, const N: usize>(self, simd: S) -> f64 {
-        if self.targets.len() <= ONE_PASS_TARGETS {
-            self.one_pass::<S, N>(simd)
-        } else {
-            self.two_passes::<S, N>(simd)
-        }
-    }
-}
-
-impl<T: Tile> ExampleLoss<'_, '_, T> {
-    #[inline(always)]
-    fn one_pass<S: Simd, const N: usize>(self, simd: S) -> f64 {
-        let Self { call, worker, row, targets, weight, loss, out, shared } = self;
+impl ExampleLoss<'_> {
+    fn one_pass<T: Tile>(
+        self,
+        worker: &mut Worker<T>,
+        loss: &mut f32,
+        out: &mut RowGrad,
+        shared: &mut [f32],
+    ) -> f64 {
+        let Self { call, row, targets, weight } = self;
         let example = call.latent.example(row);
         worker.load(&example, call.temperature, targets.len());
         for at in call.tiles::<T>(row) {
-            worker.tile.draw::<S, N>(simd, &call.plan, at);
-            add_tile::<T, S, N>(simd, worker, targets, at.samples);
+            worker.tile.draw(call.level, &call.plan, at);
+            add_tile(call.level, worker, targets, at.samples);
         }
         let samples = call.samples() as f64;
         let used = &worker.targets[..targets.len()];
@@ -194,26 +180,30 @@ impl<T: Tile> ExampleLoss<'_, '_, T> {
         write_grad(&worker.tile, &parts, &example, call.temperature, out, shared)
     }
 
-    #[inline(always)]
-    fn two_passes<S: Simd, const N: usize>(self, simd: S) -> f64 {
-        let Self { call, worker, row, targets, weight, loss, out, shared } = self;
+    fn two_passes<T: Tile>(
+        self,
+        worker: &mut Worker<T>,
+        loss: &mut f32,
+        out: &mut RowGrad,
+        shared: &mut [f32],
+    ) -> f64 {
+        let Self { call, row, targets, weight } = self;
         let classes = call.latent.classes;
         let (mut log_probs, mut upstream) = (vec![0.0; classes], vec![0.0; classes]);
-        log_probs_example::<T, S, N>(simd, call, worker, row, &mut log_probs);
+        log_probs_example(call, worker, row, &mut log_probs);
         let mut total = 0.0f64;
         for (class, prob) in targets {
             total -= *prob as f64 * log_probs[*class] as f64;
             upstream[*class] -= prob * weight;
         }
         *loss = total as f32;
-        backward_example::<T, S, N>(simd, call, worker, row, &log_probs, &upstream, out, shared)
+        backward_example(call, worker, row, &log_probs, &upstream, out, shared)
     }
 }
 
 /// Adds one tile's samples to each target's running sums.
-#[inline(always)]
-fn add_tile<T: Tile, S: Simd, const N: usize>(
-    simd: S,
+fn add_tile<T: Tile>(
+    level: Level,
     worker: &mut Worker<T>,
     targets: &[(usize, f32)],
     samples: usize,
@@ -224,13 +214,15 @@ fn add_tile<T: Tile, S: Simd, const N: usize>(
             *utility = tile.utility(*class, sample);
         }
     }
-    tile.exponentiate::<S, N>(simd, &mut rows.maximum, &mut rows.sum);
+    let (maximum, sum) = (&mut rows.maximum, &mut rows.sum);
+    level.run(Exponentiate { tile: &mut *tile, maximum, sum });
     let last = targets.len().saturating_sub(1);
     for (index, (target, (class, _))) in running.iter_mut().zip(targets).enumerate() {
-        responsibilities::<S, N>(simd, rows, target, samples);
+        level.run(Responsibilities { rows: &mut *rows, target: &mut *target, samples });
         // p_sk − 1[k = y], up to the sample's weight and sum.
         tile.shift_class(*class, -1.0, &rows.sum);
-        tile.accumulate::<S, N>(simd, &rows.weights, &mut target.moments);
+        let (weights, moments) = (&rows.weights, &mut target.moments);
+        level.run(Accumulate { tile: &mut *tile, weights, moments });
         if index < last {
             tile.shift_class(*class, 1.0, &rows.sum);
         }
@@ -238,6 +230,21 @@ fn add_tile<T: Tile, S: Simd, const N: usize>(
 }
 
 /// Weighs the samples by p_sy relative to the largest so far, divided by their sums.
+struct Responsibilities<'a> {
+    rows: &'a mut Rows,
+    target: &'a mut Target,
+    samples: usize,
+}
+
+impl Vectorised for Responsibilities<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd, const N: usize>(self, simd: S) {
+        responsibilities::<S, N>(simd, self.rows, self.target, self.samples);
+    }
+}
+
 #[inline(always)]
 fn responsibilities<S: Simd, const N: usize>(
     simd: S,

@@ -1,13 +1,13 @@
 //! Prediction: log-probabilities and how much each probability varies with the noise.
 
-use pulp::Simd;
 use rayon::prelude::*;
 
 use super::log_probs::{trimmed, write_log_probs};
 use super::worker::{Call, Worker};
 use crate::draws::Sampling;
 use crate::latent::{Example, Latent, Temperature};
-use crate::simd::{Vectorised, Vectors};
+use crate::simd::Vectors;
+use crate::tile::operations::{AddDeviations, AddLogMean, LogSumExp};
 use crate::tile::{ClassLanes, Deviations, LogMean, SampleLanes, Tile, has_few_classes};
 
 /// What [`predict`] gives.
@@ -57,49 +57,41 @@ fn over_batch<T: Tile + Send>(call: &Call) -> Prediction {
     log_probs.zip(variance).enumerate().for_each_init(
         || Worker::<T>::new(&call.latent),
         |worker, (row, (log_probs, variance))| {
-            call.vectors.run(ExamplePrediction { call, worker, row, log_probs, variance })
+            predict_example(call, worker, row, log_probs, variance);
         },
     );
     prediction
 }
 
-struct ExamplePrediction<'a, T> {
-    call: &'a Call<'a>,
-    worker: &'a mut Worker<T>,
+fn predict_example<T: Tile>(
+    call: &Call,
+    worker: &mut Worker<T>,
     row: usize,
-    log_probs: &'a mut [f32],
-    variance: &'a mut [f32],
-}
-
-impl<T: Tile> Vectorised for ExamplePrediction<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd, const N: usize>(self, simd: S) {
-        let Self { call, worker, row, log_probs, variance } = self;
-        let example = call.latent.example(row);
-        worker.load(&example, call.temperature, 0);
-        let Worker { tile, rows, .. } = worker;
-        let mut mean = LogMean::new(tile.padded_classes());
-        let mut deviations = Deviations {
-            origin: noiseless_probs(&example, call.temperature, tile.padded_classes()),
-            first: vec![0.0; tile.padded_classes()],
-            second: vec![0.0; tile.padded_classes()],
-        };
-        for at in call.tiles::<T>(row) {
-            tile.draw::<S, N>(simd, &call.plan, at);
-            tile.log_sum_exp::<S, N>(simd, &mut rows.lse);
-            let lse = trimmed(&rows.lse, at.samples, tile);
-            tile.log_mean::<S, N>(simd, lse, &mut mean);
-            tile.deviations::<S, N>(simd, lse, &mut deviations);
-        }
-        write_log_probs(&mean, call.samples(), log_probs);
-        let samples = call.samples() as f32;
-        let sums = deviations.first.iter().zip(&deviations.second);
-        for (variance, (first, second)) in variance.iter_mut().zip(sums) {
-            let mean = first / samples;
-            *variance = (second / samples - mean * mean).max(0.0);
-        }
+    log_probs: &mut [f32],
+    variance: &mut [f32],
+) {
+    let example = call.latent.example(row);
+    worker.load(&example, call.temperature, 0);
+    let Worker { tile, rows, .. } = worker;
+    let mut mean = LogMean::new(tile.padded_classes());
+    let mut deviations = Deviations {
+        origin: noiseless_probs(&example, call.temperature, tile.padded_classes()),
+        first: vec![0.0; tile.padded_classes()],
+        second: vec![0.0; tile.padded_classes()],
+    };
+    for at in call.tiles::<T>(row) {
+        tile.draw(call.level, &call.plan, at);
+        call.level.run(LogSumExp { tile: &*tile, rows: &mut rows.lse });
+        let lse = trimmed(&rows.lse, at.samples, tile);
+        call.level.run(AddLogMean { tile: &*tile, lse, mean: &mut mean });
+        call.level.run(AddDeviations { tile: &*tile, lse, out: &mut deviations });
+    }
+    write_log_probs(&mean, call.samples(), log_probs);
+    let samples = call.samples() as f32;
+    let sums = deviations.first.iter().zip(&deviations.second);
+    for (variance, (first, second)) in variance.iter_mut().zip(sums) {
+        let mean = first / samples;
+        *variance = (second / samples - mean * mean).max(0.0);
     }
 }
 

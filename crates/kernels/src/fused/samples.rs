@@ -1,11 +1,9 @@
 //! The samples themselves: noise and utilities, for those who want them.
 
-use pulp::Simd;
-
 use super::worker::Call;
-use crate::draws::{Plan, PlaneShape, Sampling, TileAddress};
+use crate::draws::{PlaneShape, Sampling, TileAddress};
 use crate::latent::{Latent, Temperature};
-use crate::simd::{Vectorised, Vectors};
+use crate::simd::Vectors;
 use crate::tile::{ClassLanes, SampleLanes, Tile, has_few_classes};
 
 /// The noise of one example as the kernels draw it.
@@ -63,7 +61,7 @@ pub fn for_each_noise_block(
         };
         let (mut diag_plane, mut factor_plane) = (vec![0.0; diag.len()], vec![0.0; factor.len()]);
         let planes = ((diag, &mut diag_plane[..]), (factor, &mut factor_plane[..]));
-        call.vectors.run(FillTile { plan: &call.plan, at, planes });
+        call.plan.fill(call.level, at, planes.0, planes.1);
         let gather = |shape: PlaneShape, count: usize, plane: &[f32]| -> Vec<f32> {
             let samples = 0..at.samples;
             samples.flat_map(|s| (0..count).map(move |i| plane[shape.index(i, s)])).collect()
@@ -80,23 +78,6 @@ pub fn for_each_noise_block(
 fn unscaled<'a>(latent: &Latent<'a>, sampling: &Sampling<'a>) -> Call<'a> {
     let one = Temperature::try_from(1.0).expect("1 is a temperature");
     Call::new(latent, one, sampling, Vectors::Detected)
-}
-
-type Planes<'a> = ((PlaneShape, &'a mut [f32]), (PlaneShape, &'a mut [f32]));
-
-struct FillTile<'a> {
-    plan: &'a Plan<'a>,
-    at: TileAddress,
-    planes: Planes<'a>,
-}
-
-impl Vectorised for FillTile<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd, const N: usize>(self, simd: S) {
-        self.plan.fill::<S, N>(simd, self.at, self.planes.0, self.planes.1);
-    }
 }
 
 /// Calls `visit(first_sample, utilities)` with blocks [n, K] of one example's sampled utilities,
@@ -129,21 +110,6 @@ pub fn for_each_utility_block(
     }
 }
 
-struct DrawTile<'a, T> {
-    tile: &'a mut T,
-    plan: &'a Plan<'a>,
-    at: TileAddress,
-}
-
-impl<T: Tile> Vectorised for DrawTile<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd, const N: usize>(self, simd: S) {
-        self.tile.draw::<S, N>(simd, self.plan, self.at);
-    }
-}
-
 fn visit_blocks<T: Tile>(call: &Call, row: usize, mut visit: impl FnMut(usize, &[f32])) {
     let classes = call.latent.classes;
     let example = call.latent.example(row);
@@ -153,7 +119,7 @@ fn visit_blocks<T: Tile>(call: &Call, row: usize, mut visit: impl FnMut(usize, &
     tile.load(&example, 1.0);
     let mut block = Vec::new();
     for at in call.tiles::<T>(row) {
-        call.vectors.run(DrawTile { tile: &mut tile, plan: &call.plan, at });
+        tile.draw(call.level, &call.plan, at);
         block.clear();
         for sample in 0..at.samples {
             block.extend((0..classes).map(|class| offset + tile.utility(class, sample)));

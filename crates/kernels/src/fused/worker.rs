@@ -3,7 +3,7 @@
 use super::check;
 use crate::draws::{Plan, Sampling, TileAddress};
 use crate::latent::{Example, Latent, Temperature};
-use crate::simd::{LANES, Vectors};
+use crate::simd::{LANES, Level, Vectors};
 use crate::tile::{Moments, Tile};
 
 /// A call's common arguments.
@@ -11,7 +11,7 @@ pub(super) struct Call<'a> {
     pub latent: Latent<'a>,
     pub temperature: f32,
     pub plan: Plan<'a>,
-    pub vectors: Vectors,
+    pub level: Level,
 }
 
 impl<'a> Call<'a> {
@@ -30,7 +30,7 @@ impl<'a> Call<'a> {
             latent: *latent,
             temperature: temperature.get(),
             plan: Plan::new(sampling, latent.classes, latent.rank()),
-            vectors,
+            level: vectors.level(),
         }
     }
 

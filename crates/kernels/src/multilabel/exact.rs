@@ -8,7 +8,7 @@ use crate::fused::LossGrad;
 use crate::fused::rows::{RowGrad, split_rows};
 use crate::latent::{Covariance, Latent, LatentGrad, Temperature};
 use crate::probit::{Marginal, marginal};
-use crate::simd::{LANES, Vectorised, Vectors};
+use crate::simd::{LANES, Level, Vectorised, Vectors};
 
 /// log p_c and log(1 − p_c) of every class, exact.
 ///
@@ -121,7 +121,7 @@ pub(super) fn check_labels(labels: &[f32], batch: usize, classes: usize) {
 struct Call<'a> {
     latent: Latent<'a>,
     temperature: f32,
-    vectors: Vectors,
+    level: Level,
     /// ‖V_c‖² of shared loadings, [K].
     shared_norms: Vec<f32>,
 }
@@ -172,12 +172,17 @@ impl<'a> Call<'a> {
                 .collect(),
             _ => Vec::new(),
         };
-        Self { latent: *latent, temperature: temperature.get(), vectors, shared_norms }
+        Self {
+            latent: *latent,
+            temperature: temperature.get(),
+            level: vectors.level(),
+            shared_norms,
+        }
     }
 
     fn evaluate(&self, row: usize, task: Task, scratch: &mut Scratch) {
         scratch.resize(self.latent.classes);
-        self.vectors.run(EvaluateRow { call: self, row, task, scratch });
+        self.level.run(EvaluateRow { call: self, row, task, scratch });
     }
 
     /// Runs `upstream_and_evaluate(row, scratch) -> loss` over the batch and turns the gradients

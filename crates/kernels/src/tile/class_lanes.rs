@@ -2,10 +2,11 @@
 
 use pulp::Simd;
 
+use super::operations::Utilities;
 use super::{Aligned, ClassGrad, Deviations, LogMean, Moments, PADDING, Tile, centred};
 use crate::draws::{Plan, PlaneShape, TileAddress};
 use crate::latent::Example;
-use crate::simd::{LANES, Wide};
+use crate::simd::{LANES, Level, Wide};
 
 /// Samples that share one load of the loadings, and columns that share one load of a tile's row.
 ///
@@ -68,33 +69,6 @@ impl ClassLanes {
             let blocks = self.factor_blocks[factor * BLOCK..].chunks_mut(BLOCK).step_by(self.rank);
             for (to, draw) in blocks.flat_map(|six| &mut six[..BLOCK]).zip(draws) {
                 *to = *draw;
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn utilities<S: Simd, const N: usize>(&mut self, simd: S) {
-        let (rows, rank) = (self.rows, self.rank);
-        self.largest[..rows * LANES].fill(PADDING);
-        let tile = self.tile.chunks_exact_mut(rows * LANES);
-        let draws = self.diag_draws.chunks_exact(rows * LANES);
-        for (group, (tile, draws)) in tile.zip(draws).take(self.groups).enumerate() {
-            let mean = Wide::<S, N>::load(simd, &self.mean[group * LANES..]);
-            let diag = Wide::<S, N>::load(simd, &self.diag_scale[group * LANES..]);
-            let loadings = &self.loadings[group * rank * LANES..][..rank * LANES];
-            let tile = tile.chunks_exact_mut(BLOCK * LANES);
-            let draws = draws.chunks_exact(BLOCK * LANES);
-            let largest = self.largest.chunks_exact_mut(BLOCK * LANES);
-            for (block, ((tile, draws), largest)) in tile.zip(draws).zip(largest).enumerate() {
-                let factors = &self.factor_blocks[block * rank * BLOCK..][..rank * BLOCK];
-                let sums = multiply_block(simd, mean, loadings, factors);
-                for row in 0..BLOCK {
-                    let draw = Wide::load(simd, &draws[row * LANES..]);
-                    let utility = diag.mul_add(draw, sums[row]);
-                    utility.store(&mut tile[row * LANES..]);
-                    let largest = &mut largest[row * LANES..];
-                    utility.fold_max().max(Wide::load(simd, largest)).store(largest);
-                }
             }
         }
     }
@@ -257,18 +231,44 @@ impl Tile for ClassLanes {
         }
     }
 
-    #[inline(always)]
-    fn draw<S: Simd, const N: usize>(&mut self, simd: S, plan: &Plan, at: TileAddress) {
+    fn draw(&mut self, level: Level, plan: &Plan, at: TileAddress) {
         self.rows = at.samples.next_multiple_of(BLOCK);
         let diag_shape = Self::diag_shape(self.padded_classes(), at);
         let factor_shape = Self::factor_shape(self.rank, at);
         let diag = &mut self.diag_draws[..diag_shape.len()];
         let factors = &mut self.factor_draws[..factor_shape.len()];
-        plan.fill::<S, N>(simd, at, (diag_shape, diag), (factor_shape, factors));
+        plan.fill(level, at, (diag_shape, diag), (factor_shape, factors));
         if self.rank > 0 {
             self.pack_factors();
         }
-        self.utilities::<S, N>(simd);
+        level.run(Utilities { tile: self });
+    }
+
+    #[inline(always)]
+    fn utilities<S: Simd, const N: usize>(&mut self, simd: S) {
+        let (rows, rank) = (self.rows, self.rank);
+        self.largest[..rows * LANES].fill(PADDING);
+        let tile = self.tile.chunks_exact_mut(rows * LANES);
+        let draws = self.diag_draws.chunks_exact(rows * LANES);
+        for (group, (tile, draws)) in tile.zip(draws).take(self.groups).enumerate() {
+            let mean = Wide::<S, N>::load(simd, &self.mean[group * LANES..]);
+            let diag = Wide::<S, N>::load(simd, &self.diag_scale[group * LANES..]);
+            let loadings = &self.loadings[group * rank * LANES..][..rank * LANES];
+            let tile = tile.chunks_exact_mut(BLOCK * LANES);
+            let draws = draws.chunks_exact(BLOCK * LANES);
+            let largest = self.largest.chunks_exact_mut(BLOCK * LANES);
+            for (block, ((tile, draws), largest)) in tile.zip(draws).zip(largest).enumerate() {
+                let factors = &self.factor_blocks[block * rank * BLOCK..][..rank * BLOCK];
+                let sums = multiply_block(simd, mean, loadings, factors);
+                for row in 0..BLOCK {
+                    let draw = Wide::load(simd, &draws[row * LANES..]);
+                    let utility = diag.mul_add(draw, sums[row]);
+                    utility.store(&mut tile[row * LANES..]);
+                    let largest = &mut largest[row * LANES..];
+                    utility.fold_max().max(Wide::load(simd, largest)).store(largest);
+                }
+            }
+        }
     }
 
     fn utility(&self, class: usize, sample: usize) -> f32 {

@@ -2,10 +2,11 @@
 
 use pulp::Simd;
 
+use super::operations::Utilities;
 use super::{Aligned, ClassGrad, Deviations, LogMean, Moments, PADDING, Tile, centred};
 use crate::draws::{Plan, PlaneShape, TileAddress};
 use crate::latent::Example;
-use crate::simd::{LANES, Wide};
+use crate::simd::{LANES, Level, Wide};
 
 /// Classes that share one load of the factors.
 const BLOCK: usize = 4;
@@ -48,34 +49,6 @@ impl SampleLanes {
 
     fn class(&self, class: usize) -> &[f32] {
         &self.tile[class * self.stride..(class + 1) * self.stride]
-    }
-
-    #[inline(always)]
-    fn utilities<S: Simd, const N: usize>(&mut self, simd: S) {
-        let (stride, rank) = (self.stride, self.rank);
-        for block in 0..self.classes / BLOCK {
-            let loadings = &self.loadings[block * rank * BLOCK..][..rank * BLOCK];
-            let mut mean = [Wide::<S, N>::splat(simd, 0.0); BLOCK];
-            for i in 0..BLOCK {
-                mean[i] = Wide::splat(simd, self.mean[block * BLOCK + i]);
-            }
-            for lane in (0..stride).step_by(LANES) {
-                let mut sums = mean;
-                let factors = self.factor_draws.chunks_exact(stride);
-                for (four, factor) in loadings.chunks_exact(BLOCK).zip(factors) {
-                    let factor = Wide::load(simd, &factor[lane..]);
-                    for i in 0..BLOCK {
-                        sums[i] = factor.mul_add(Wide::splat(simd, four[i]), sums[i]);
-                    }
-                }
-                for i in 0..BLOCK {
-                    let class = block * BLOCK + i;
-                    let draw = Wide::load(simd, &self.diag_draws[class * stride + lane..]);
-                    let diag = Wide::splat(simd, self.diag_scale[class]);
-                    draw.mul_add(diag, sums[i]).store(&mut self.tile[class * stride + lane..]);
-                }
-            }
-        }
     }
 
     #[inline(always)]
@@ -214,8 +187,7 @@ impl Tile for SampleLanes {
         }
     }
 
-    #[inline(always)]
-    fn draw<S: Simd, const N: usize>(&mut self, simd: S, plan: &Plan, at: TileAddress) {
+    fn draw(&mut self, level: Level, plan: &Plan, at: TileAddress) {
         self.stride = at.samples.next_multiple_of(LANES);
         self.valid.fill(0.0);
         self.valid[..at.samples].fill(1.0);
@@ -223,8 +195,36 @@ impl Tile for SampleLanes {
         let factor_shape = Self::factor_shape(self.rank, at);
         let diag = &mut self.diag_draws[..diag_shape.len()];
         let factors = &mut self.factor_draws[..factor_shape.len()];
-        plan.fill::<S, N>(simd, at, (diag_shape, diag), (factor_shape, factors));
-        self.utilities::<S, N>(simd);
+        plan.fill(level, at, (diag_shape, diag), (factor_shape, factors));
+        level.run(Utilities { tile: self });
+    }
+
+    #[inline(always)]
+    fn utilities<S: Simd, const N: usize>(&mut self, simd: S) {
+        let (stride, rank) = (self.stride, self.rank);
+        for block in 0..self.classes / BLOCK {
+            let loadings = &self.loadings[block * rank * BLOCK..][..rank * BLOCK];
+            let mut mean = [Wide::<S, N>::splat(simd, 0.0); BLOCK];
+            for i in 0..BLOCK {
+                mean[i] = Wide::splat(simd, self.mean[block * BLOCK + i]);
+            }
+            for lane in (0..stride).step_by(LANES) {
+                let mut sums = mean;
+                let factors = self.factor_draws.chunks_exact(stride);
+                for (four, factor) in loadings.chunks_exact(BLOCK).zip(factors) {
+                    let factor = Wide::load(simd, &factor[lane..]);
+                    for i in 0..BLOCK {
+                        sums[i] = factor.mul_add(Wide::splat(simd, four[i]), sums[i]);
+                    }
+                }
+                for i in 0..BLOCK {
+                    let class = block * BLOCK + i;
+                    let draw = Wide::load(simd, &self.diag_draws[class * stride + lane..]);
+                    let diag = Wide::splat(simd, self.diag_scale[class]);
+                    draw.mul_add(diag, sums[i]).store(&mut self.tile[class * stride + lane..]);
+                }
+            }
+        }
     }
 
     fn utility(&self, class: usize, sample: usize) -> f32 {
