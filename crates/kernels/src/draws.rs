@@ -39,7 +39,7 @@ pub enum Draws {
 pub struct Sampling<'a> {
     /// Names the noise.
     pub key: NoiseKey,
-    /// Stable example ids, [B].
+    /// Stable example ids, `[B]`.
     pub ids: &'a [u64],
     /// S, the number of Monte Carlo samples.
     pub samples: usize,

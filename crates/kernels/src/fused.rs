@@ -34,7 +34,7 @@ use crate::latent::Latent;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Targets<'a> {
-    /// One class for each example, [B].
+    /// One class for each example, `[B]`.
     Classes(&'a [usize]),
     /// Soft targets: example i has `classes[offsets[i]..offsets[i + 1]]` with those `probs`.
     Sparse {

@@ -26,4 +26,4 @@ pub use draws::{Draws, Sampling};
 pub use fused::Targets;
 pub use key::{NoiseKey, Stream, split_mix};
 pub use latent::{BadTemperature, Covariance, Latent, LatentGrad, Temperature};
-pub use simd::{LANES, Vectors};
+pub use simd::Vectors;

@@ -5,17 +5,17 @@
 /// u = μ + d ⊙ ε_K + V ε_R of one example, with link temperature τ.
 #[derive(Clone, Debug)]
 pub struct Example {
-    /// μ, [K].
+    /// μ, `[K]`.
     pub mean: Vec<f64>,
-    /// d, [K].
+    /// d, `[K]`.
     pub diag_scale: Vec<f64>,
-    /// V, [K][R]. For shared loadings V(x) = diag(v) V, see [`Example::shared`].
+    /// V, `[K][R]`. For shared loadings V(x) = diag(v) V, see [`Example::shared`].
     pub loadings: Vec<Vec<f64>>,
     /// τ.
     pub temperature: f64,
 }
 
-/// Explicit noise: ε_K [S][K] and ε_R [S][R].
+/// Explicit noise: ε_K `[S][K]` and ε_R `[S][R]`.
 #[derive(Clone, Debug)]
 pub struct Noise {
     /// ε_K.
@@ -45,7 +45,7 @@ impl Example {
         self
     }
 
-    /// Utilities of each sample, [S][K].
+    /// Utilities of each sample, `[S][K]`.
     pub fn utilities(&self, noise: &Noise) -> Vec<Vec<f64>> {
         let draws = noise.diag_draws.iter().zip(&noise.factor_draws);
         draws
@@ -61,7 +61,7 @@ impl Example {
             .collect()
     }
 
-    /// log softmax(u_s/τ), [S][K].
+    /// log softmax(u_s/τ), `[S][K]`.
     pub fn sample_log_probs(&self, noise: &Noise) -> Vec<Vec<f64>> {
         let log_softmax = |utility: &Vec<f64>| {
             let scaled: Vec<f64> = utility.iter().map(|u| u / self.temperature).collect();
@@ -71,7 +71,7 @@ impl Example {
         self.utilities(noise).iter().map(log_softmax).collect()
     }
 
-    /// `log p_c = log (1/S) Σ_s softmax(u_s/τ)_c` (paper, Eq. 3), [K].
+    /// `log p_c = log (1/S) Σ_s softmax(u_s/τ)_c` (paper, Eq. 3), `[K]`.
     pub fn log_probs(&self, noise: &Noise) -> Vec<f64> {
         let samples = self.sample_log_probs(noise);
         mean_over_samples(&samples)
@@ -95,7 +95,7 @@ impl Example {
         self.chain(noise, &grad_utilities.collect::<Vec<_>>())
     }
 
-    /// Sampled sigmoid link: (log p_c, log(1 − p_c)) with p_c = (1/S) Σ_s sigmoid(u_sc/τ), [K] each.
+    /// Sampled sigmoid link: (log p_c, log(1 − p_c)) with p_c = (1/S) Σ_s sigmoid(u_sc/τ), `[K]` each.
     pub fn sigmoid_log_probs(&self, noise: &Noise) -> (Vec<f64>, Vec<f64>) {
         let both = |sign: f64| {
             let samples: Vec<Vec<f64>> = self

@@ -7,7 +7,7 @@
 use pulp::{Arch, Scalar256b, Simd, WithSimd};
 
 /// Logical lanes of a [`Wide`].
-pub const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 
 /// Which vector instructions to run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! What must hold whatever the numbers are.
 
+#![allow(clippy::needless_range_loop, reason = "indices are the classes of the formulas")]
+
 mod support;
 
 use aleator_kernels::{
@@ -163,7 +165,8 @@ fn permuting_the_classes_permutes_the_probabilities() {
     assert_close("permuted", &log_probs(&permuted), &expected, case.tolerance());
 }
 
-/// Extremes that the paper's probability space cannot hold in f32.
+/// Extremes that the paper's probability space cannot hold in f32, and that the reference code
+/// clips at 1e-7, which takes their gradient away (deviation D7).
 #[test]
 fn utilities_of_ten_thousand_give_finite_losses_and_gradients() {
     for classes in [1usize, 2, 3, 33, 200] {
@@ -278,7 +281,8 @@ fn expansion_is_half_the_trace_of_hessian_times_covariance() {
     }
 }
 
-/// For small noise the expansion is the likelihood up to fourth order.
+/// For small noise the expansion is the likelihood up to fourth order, also when normalised
+/// (deviation D9).
 #[test]
 fn expansion_meets_sampling_when_noise_is_small() {
     let base = Case::new(Kind::LowRank, 1, 5, 2, 1 << 16);

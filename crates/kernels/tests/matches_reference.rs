@@ -1,5 +1,7 @@
 //! The fused kernels equal the f64 reference on the same noise.
 
+#![allow(clippy::needless_range_loop, reason = "indices are the classes of the formulas")]
+
 mod support;
 
 use aleator_kernels::fused::{self, LossGrad};

@@ -1,5 +1,7 @@
 //! The draws are what they claim: moments, tails, independence; and the utilities have Σ(x).
 
+#![allow(clippy::needless_range_loop, reason = "indices are the classes of the formulas")]
+
 mod support;
 
 use aleator_kernels::fused::drawn_noise;
@@ -164,8 +166,8 @@ fn utilities_have_the_mean_and_covariance_of_the_latent() {
         for draws in [Draws::Independent, Draws::Antithetic, Draws::Sobol] {
             let case = Case { draws, ..Case::new(kind, 1, classes, 2, samples) };
             let example = case.reference(0);
-            let mut sums = vec![0.0f64; 4];
-            let mut products = vec![0.0f64; 16];
+            let mut sums = [0.0f64; 4];
+            let mut products = [0.0f64; 16];
             fused::for_each_utility_block(&case.latent(), &case.sampling(), 0, |_, block| {
                 for u in block.chunks_exact(classes) {
                     for i in 0..4 {
@@ -205,7 +207,7 @@ fn utilities_have_the_mean_and_covariance_of_the_latent() {
     }
 }
 
-/// What the better draws are for: the variance of the estimate at equal S.
+/// What the better draws (deviation D10) are for: the variance of the estimate at equal S.
 #[test]
 fn antithetic_and_sobol_draws_reduce_the_variance_of_the_estimate() {
     let variance = |draws: Draws| {

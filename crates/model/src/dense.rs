@@ -14,7 +14,7 @@ use crate::slices::{Floats, is_cpu};
 pub struct Dense {
     /// [D, N].
     pub weight: Param<Tensor<2>>,
-    /// [N].
+    /// `[N]`.
     pub bias: Param<Tensor<1>>,
 }
 

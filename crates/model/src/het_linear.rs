@@ -79,7 +79,7 @@ pub struct HetLinear {
 /// What the labels of a batch look like.
 #[derive(Clone, Debug)]
 pub enum Labels {
-    /// One class for each example, [B].
+    /// One class for each example, `[B]`.
     Classes(Tensor<1, Int>),
     /// A number for each example and class, [B, K]: soft targets under the softmax link,
     /// on or off under the sigmoid link.

@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor};
 use crate::slices::Floats;
 
 /// Σ(x), in the form in which a head computes it.
+#[allow(clippy::large_enum_variant, reason = "one for each batch: its size does not matter")]
 #[derive(Clone, Debug)]
 pub enum Covariance {
     /// No noise.
@@ -41,7 +42,7 @@ pub struct Latent {
     pub mean: Tensor<2>,
     /// Σ(x).
     pub covariance: Covariance,
-    /// τ, [1].
+    /// τ, `[1]`.
     pub temperature: Tensor<1>,
 }
 
@@ -67,21 +68,15 @@ impl Latent {
     pub fn covariance(&self, example: usize) -> Tensor<2> {
         let [batch, classes] = self.dims();
         assert!(example < batch, "example must be below {batch}, found {example}");
-        let row =
-            |values: &Tensor<2>| values.clone().slice([example..example + 1]).reshape([classes, 1]);
-        let diagonal = |scale: &Tensor<2>| {
-            let square = row(scale).square();
-            Tensor::eye(classes, &self.mean.device()) * square
-        };
+        let device = self.mean.device();
+        let row = |values: &Tensor<2>| values.clone().narrow(0, example, 1).reshape([classes, 1]);
+        let diagonal = |scale: &Tensor<2>| Tensor::eye(classes, &device) * row(scale).square();
         let gram = |loadings: Tensor<2>| loadings.clone().matmul(loadings.transpose());
         match &self.covariance {
-            Covariance::None => {
-                self.mean.zeros_like().slice([0..1]).reshape([1, classes])
-                    * Tensor::zeros([classes, 1], &self.mean.device())
-            }
+            Covariance::None => Tensor::zeros([classes, classes], &device),
             Covariance::Diagonal { diag_scale } => diagonal(diag_scale),
             Covariance::LowRank { diag_scale, loadings } => {
-                let own = loadings.clone().slice([example..example + 1]);
+                let own = loadings.clone().narrow(0, example, 1);
                 diagonal(diag_scale) + gram(own.squeeze_dim(0))
             }
             Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => {

@@ -24,7 +24,7 @@ pub enum Link {
 pub struct BatchNoise {
     /// Seed and step.
     pub key: NoiseKey,
-    /// Stable example ids, [B].
+    /// Stable example ids, `[B]`.
     pub ids: Vec<u64>,
     /// S.
     pub samples: usize,

@@ -88,12 +88,12 @@ pub struct Array {
     pub shape: Vec<usize>,
 }
 
-/// Kernel [in, out] and bias [out] of a dense layer of a reference implementation.
+/// Kernel [in, out] and bias `[out]` of a dense layer of a reference implementation.
 #[derive(Clone, Debug)]
 pub struct DenseArrays {
     /// [in, out].
     pub kernel: Array,
-    /// [out].
+    /// `[out]`.
     pub bias: Array,
 }
 
@@ -103,11 +103,11 @@ pub struct DenseArrays {
 ///
 /// | field | reference | kernel, bias | becomes |
 /// |---|---|---|---|
-/// | `loc` | `loc_layer` | [D, K], [K] | `mean` |
-/// | `diag` | `diag_layer` | [D, K], [K] | `diag_scale`, before softplus |
+/// | `loc` | `loc_layer` | [D, K], `[K]` | `mean` |
+/// | `diag` | `diag_layer` | [D, K], `[K]` | `diag_scale`, before softplus |
 /// | `scale` | `scale_layer` | [D, K·R], [K·R] | `loadings` |
-/// | `scale` | `scale_layer_heteroscedastic` | [D, K], [K] | `loading_scale` |
-/// | `shared` | `scale_layer_homoscedastic` | [R, K], [K] | `shared_loadings`, transposed |
+/// | `scale` | `scale_layer_heteroscedastic` | [D, K], `[K]` | `loading_scale` |
+/// | `shared` | `scale_layer_homoscedastic` | [R, K], `[K]` | `shared_loadings`, transposed |
 ///
 /// The third row is for `parameter_efficient=False`, the last two are for `True`. There the
 /// reference gives the shared loadings a bias b, which moves the mean of the utilities by

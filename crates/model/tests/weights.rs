@@ -5,6 +5,7 @@ mod support;
 use aleator_model::{
     Array, DenseArrays, HeadConfig, HetLinearConfig, Link, Noise, ReferenceLayer, WeightsError,
 };
+use burn::module::Module;
 use burn::tensor::Device;
 use support::{assert_close, config, matrix, noise, numbers, values};
 
@@ -169,6 +170,38 @@ fn the_bias_of_shared_loadings_moves_to_the_mean() {
     let loading = |k: usize, r: usize| affine(scale, row, k) * shared.kernel.values[r * 4 + k];
     let expected = loading(0, 0) * loading(3, 0) + loading(0, 1) * loading(3, 1);
     assert_close(&values(latent.covariance(2))[3..4], &[expected], 1e-5);
+}
+
+/// Deviation D6: v(x) has K entries; the paper's own count for ImageNet-21k, 44,756,307 parameters
+/// of W_v and b_v, is that of K = 21,843 and D = 2,048.
+#[test]
+fn the_scale_of_shared_loadings_has_one_entry_for_each_class() {
+    let (features, classes) = (2048, 21_843);
+    assert_eq!(features * classes + classes, 44_756_307);
+    let device = Device::flex();
+    let layer = config(Noise::SharedLowRank { rank: 2 }, Link::Softmax).init(&device);
+    // Three dense layers of 5 × 4 + 4, and 4 × 2 shared loadings.
+    assert_eq!(layer.num_params(), 3 * 24 + 8);
+}
+
+/// Deviation D12: the weights that a layer starts from depend on its seed alone, and lie within
+/// ±1/√D.
+#[test]
+fn initial_weights_repeat_and_have_the_spread_of_a_linear_layer() {
+    let device = Device::flex();
+    let weights = |seed| {
+        let config = HetLinearConfig { seed, ..config(Noise::Diagonal, Link::Softmax) };
+        values(config.init(&device).forward(matrix(3, 5, 2, &device)))
+    };
+    assert_eq!(weights(1), weights(1));
+    assert_ne!(weights(1), weights(2));
+    let dense = aleator_model::Dense::init(400, 300, 5, &device);
+    let values = values(dense.weight.val());
+    let bound = 1.0 / (400f32).sqrt();
+    assert!(values.iter().all(|w| w.abs() <= bound));
+    let variance = values.iter().map(|w| w * w).sum::<f32>() / values.len() as f32;
+    // A uniform's variance is bound²/3; 120,000 draws are within 2 % of it.
+    assert!((variance * 3.0 / (bound * bound) - 1.0).abs() < 0.02);
 }
 
 #[test]

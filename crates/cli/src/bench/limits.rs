@@ -57,7 +57,7 @@ pub fn run(args: &LimitsArgs) -> Result<()> {
             times[0].push(all(limits::normals, share));
             times[1].push(all(limits::exponentials, share));
             times[2].push(all(limits::multiply_adds, share * per_entry));
-            times[3].push(time(|| pool.install(|| likelihood())).0);
+            times[3].push(time(|| pool.install(&likelihood)).0);
         }
         let [normals, exponentials, multiply_adds, likelihood] = times.map(|t| minimum(&t));
         Ok(Times { normals, exponentials, multiply_adds, likelihood })

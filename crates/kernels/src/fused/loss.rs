@@ -24,7 +24,7 @@ pub(super) const SHARED_WAVE: usize = 8;
 /// What [`loss_and_grad`] gives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LossGrad {
-    /// −Σ_c target_c log p_c of each example, not weighted, [B].
+    /// −Σ_c target_c log p_c of each example, not weighted, `[B]`.
     pub losses: Vec<f32>,
     /// The gradient of Σ_i weight_i loss_i.
     pub grad: LatentGrad,
@@ -33,7 +33,7 @@ pub struct LossGrad {
 /// The loss of each example and the gradient of their weighted sum, in one pass.
 ///
 /// # Shapes
-/// - targets: [B]; weights: [B]
+/// - targets: `[B]`; weights: `[B]`
 ///
 /// # Panics
 /// When shapes do not fit or a label is out of range.

@@ -66,7 +66,7 @@ pub fn backward(
 /// gradient of their weighted sum, in one pass.
 ///
 /// # Shapes
-/// - labels: [B, K], each in [0, 1]; weights: [B]
+/// - labels: [B, K], each in [0, 1]; weights: `[B]`
 ///
 /// ```
 /// use aleator_kernels::{multilabel, Covariance, Latent, Temperature, Vectors};
@@ -122,7 +122,7 @@ struct Call<'a> {
     latent: Latent<'a>,
     temperature: f32,
     level: Level,
-    /// ‖V_c‖² of shared loadings, [K].
+    /// ‖V_c‖² of shared loadings, `[K]`.
     shared_norms: Vec<f32>,
 }
 

@@ -90,7 +90,7 @@ pub fn joint_log_prob(
     total.log() - (count as f64).ln()
 }
 
-/// log P(class c is on | these labels) of one example and every class c, [K].
+/// log P(class c is on | these labels) of one example and every class c, `[K]`.
 ///
 /// An observed class gets its observed value: log-probability 0 or −∞.
 pub fn conditional_log_probs(

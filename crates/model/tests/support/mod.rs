@@ -50,7 +50,7 @@ pub fn matrix(rows: usize, columns: usize, seed: u64, device: &Device) -> Tensor
 }
 
 pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    tensor.into_data().to_vec().unwrap()
+    tensor.into_data().try_to_vec().unwrap()
 }
 
 #[track_caller]

@@ -1,0 +1,190 @@
+//! The invariants of ARCHITECTURE.md that a reader of files can check.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every file below a folder of the repository with one of these endings.
+fn files(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
+    fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
+        let mut entries: Vec<PathBuf> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        entries.sort();
+        for path in entries {
+            let name = path.file_name().unwrap().to_string_lossy();
+            if path.is_dir() && name != "target" && !name.starts_with('.') {
+                walk(&path, out);
+            } else if path.is_file() {
+                out.push(path);
+            }
+        }
+    }
+    let mut out = vec![];
+    walk(&root().join(folder), &mut out);
+    let ends = |path: &PathBuf| endings.iter().any(|end| path.to_string_lossy().ends_with(end));
+    out.into_iter().filter(ends).collect()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn short(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+/// The crates of a manifest's `[dependencies]`.
+fn dependencies(name: &str) -> Vec<String> {
+    let manifest = read(&root().join(format!("crates/{name}/Cargo.toml")));
+    let section = manifest.split("[dependencies]").nth(1).expect("a [dependencies] section");
+    let lines = section.lines().take_while(|line| !line.starts_with('['));
+    lines
+        .filter_map(|line| line.split(['.', '=', ' ']).next())
+        .filter(|name| !name.is_empty())
+        .map(str::to_string)
+        .collect()
+}
+
+#[test]
+fn kernels_depend_on_none_of_ours_and_on_no_tensor_library() {
+    let found = dependencies("kernels");
+    assert_eq!(found, ["pulp", "rayon"]);
+}
+
+#[test]
+fn the_tensor_framework_is_named_in_model_and_reexported_by_aleator_only() {
+    for name in ["kernels", "cli"] {
+        let found = dependencies(name);
+        assert!(!found.iter().any(|name| name.starts_with("burn")), "{name}: {found:?}");
+    }
+    for path in files("crates/cli/src", &[".rs"]) {
+        assert!(!read(&path).contains("burn::"), "{} names burn", short(&path));
+    }
+}
+
+#[test]
+fn unsafe_stands_where_it_may_and_says_why() {
+    let allowed = |path: &str| {
+        path.starts_with("crates/kernels/src/") || path == "crates/model/src/recycled.rs"
+    };
+    for path in files("crates", &[".rs"]) {
+        let (name, text) = (short(&path), read(&path));
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            if !code.contains(concat!("unsafe", " {")) {
+                continue;
+            }
+            assert!(allowed(&name), "{name}:{}: unsafe outside its places", at + 1);
+            let before = &lines[at.saturating_sub(4)..at];
+            let said = before.iter().any(|line| line.contains("// SAFETY:"));
+            assert!(said, "{name}:{}: unsafe without a SAFETY sentence", at + 1);
+        }
+    }
+}
+
+/// Lines that are neither blank, comment, nor in a test module at the end of the file.
+fn lines_of_code(text: &str) -> usize {
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    code.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
+}
+
+#[test]
+fn no_source_file_is_long_and_none_has_a_name_that_says_nothing() {
+    const VAGUE: [&str; 8] =
+        ["util", "utils", "common", "base", "helper", "helpers", "misc", "types"];
+    for path in files("crates", &[".rs"]) {
+        let name = short(&path);
+        let lines = lines_of_code(&read(&path));
+        assert!(lines <= 400, "{name} has {lines} lines of code, at most 400 fit a reader");
+        let stem = path.file_stem().unwrap().to_string_lossy().to_string();
+        assert!(!VAGUE.contains(&stem.as_str()), "{name} has a name that says nothing");
+    }
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    let marks = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("todo", "!("),
+        concat!("unimplemented", "!("),
+        concat!("#[ig", "nore"),
+        concat!("dbg", "!("),
+    ];
+    for path in files("crates", &[".rs"]) {
+        let text = read(&path);
+        for mark in marks {
+            assert!(!text.contains(mark), "{} contains {mark}", short(&path));
+        }
+    }
+}
+
+/// Every departure from the paper has a number, an entry, and the tests name those they check.
+#[test]
+fn every_deviation_that_the_code_names_is_written_down() {
+    let document = read(&root().join("docs/deviations.md"));
+    let mut named = vec![];
+    for path in files("crates", &[".rs"]) {
+        let text = read(&path);
+        for (at, _) in text.match_indices("eviation D") {
+            let digits: String = text[at + 10..].chars().take_while(char::is_ascii_digit).collect();
+            named.push((short(&path), digits));
+        }
+    }
+    assert!(!named.is_empty());
+    for (path, digits) in &named {
+        assert!(document.contains(&format!("## D{digits}")), "{path} names D{digits}");
+    }
+    let tested =
+        |number: &str| named.iter().any(|(path, n)| n == number && path.contains("/tests/"));
+    for number in 1..=document.matches("\n## D").count() {
+        assert!(tested(&number.to_string()), "no test names deviation D{number}");
+    }
+}
+
+/// No number may depend on the clock, the environment or a global generator.
+#[test]
+fn results_depend_on_nothing_but_their_arguments() {
+    for folder in ["crates/kernels/src", "crates/model/src"] {
+        for path in files(folder, &[".rs"]) {
+            let text = read(&path);
+            for word in ["Instant", "SystemTime", "env::var", "thread_rng", "HashMap", "HashSet"] {
+                assert!(!text.contains(word), "{} uses {word}", short(&path));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_readme_has_the_two_commands_and_ci_runs_the_same_test_command() {
+    let readme = read(&root().join("README.md"));
+    let ci = read(&root().join(".ci/run"));
+    for command in ["cargo run --release -- demo", "cargo test --release --workspace"] {
+        assert!(readme.contains(command), "README.md lacks `{command}`");
+    }
+    assert!(ci.contains("cargo test --release --workspace"));
+}
+
+/// Relative links of the documents lead somewhere.
+#[test]
+fn links_between_the_documents_lead_somewhere() {
+    let mut documents = files("docs", &[".md"]);
+    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"] {
+        documents.push(root().join(name));
+    }
+    for path in documents {
+        let text = read(&path);
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            let to = path.parent().unwrap().join(target);
+            assert!(to.exists(), "{} links to {target}", short(&path));
+        }
+    }
+}
