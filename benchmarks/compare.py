@@ -1,7 +1,7 @@
 """Times one training step of the head in Aleator and in PyTorch, interleaved, in one run.
 
     cargo build --release && pip install torch numpy
-    python benchmarks/compare.py [--rounds 3] [--only a,b] [--out benchmarks/head.md]
+    python benchmarks/compare.py [--rounds 3] [--only "a;b"] [--out benchmarks/head.md]
 
 Each measurement is a process of its own (see `aleator bench head --help` and peers/README.md); the
 two programs take turns, so that a slow phase of the machine hits both. The table has the fastest
@@ -84,6 +84,9 @@ def main():
     if not os.path.exists(OURS):
         sys.exit("build first: cargo build --release")
     wanted = args.only.split(";") if args.only else None
+    unknown = set(wanted or []) - {setting[0] for setting in SETTINGS}
+    if unknown:
+        sys.exit(f"no such setting: {', '.join(sorted(unknown))}")
     rows = []
     for name, what, model, shape, variants, most in SETTINGS:
         if wanted and name not in wanted:
@@ -97,7 +100,7 @@ def main():
     lines = [
         "# One training step of the head: forward, loss, all parameter gradients",
         "",
-        f"{machine()}, {args.threads} threads, {args.rounds} rounds; milliseconds (peak MiB).",
+        f"{machine()}, {args.threads} threads, at most {args.rounds} rounds (S=10,000: one); milliseconds (peak MiB).",
         "Made by `python benchmarks/compare.py`.",
         "",
         "| setting | | PyTorch | Aleator | times faster | goal |",

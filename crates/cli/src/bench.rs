@@ -150,25 +150,31 @@ impl Shape {
 
     /// The layer and a batch, or why there is no room for them.
     fn prepare(&self) -> Result<HeadBench> {
-        let layers: u128 = match self.model.noise(self.rank) {
-            Noise::None => 1,
-            Noise::Diagonal => 2,
-            Noise::LowRank { rank } => 2 + rank as u128,
-            Noise::SharedLowRank { .. } => 3,
+        // In floating point, where no product can wrap around.
+        let (batch, features, classes, rank) =
+            (self.batch as f64, self.features as f64, self.classes as f64, self.rank as f64);
+        let (layers, shared) = match self.model.noise(self.rank) {
+            Noise::None => (1.0, 0.0),
+            Noise::Diagonal => (2.0, 0.0),
+            Noise::LowRank { .. } => (2.0 + rank, 0.0),
+            Noise::SharedLowRank { .. } => (3.0, classes * rank),
         };
-        let (batch, features, classes) =
-            (self.batch as u128, self.features as u128, self.classes as u128);
-        // Weights and their gradients, and what the batch needs of each output.
-        let floats =
-            2 * layers * classes * features + 3 * layers * classes * batch + batch * features;
-        let needed = (4 * floats) >> 20;
+        // Weights and their gradients (of shared loadings, one for each example at work), and
+        // what the batch and the threads need of each output.
+        let floats = 2.0 * layers * classes * features
+            + 3.0 * (layers + rank) * classes * (batch + 16.0)
+            + 12.0 * shared
+            + batch * features;
+        let needed = (4.0 * floats / (1 << 20) as f64).ceil();
         if let Some(available) = memory::available_mib() {
             ensure!(
-                needed <= available as u128,
-                "--classes {} with --features {} needs about {needed} MiB, {available} MiB are \
-                 available: make --classes, --rank, --features or --batch smaller",
+                needed <= available as f64,
+                "--classes {} with --features {}, --rank {} and --batch {} needs about {needed:.0} \
+                 MiB, {available} MiB are available: make --classes, --rank, --features or --batch smaller",
                 self.classes,
-                self.features
+                self.features,
+                self.rank,
+                self.batch
             );
         }
         ensure!(
@@ -203,4 +209,9 @@ fn median(times: &mut [f64]) -> f64 {
 
 fn minimum(times: &[f64]) -> f64 {
     times.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// The name that a value has on the command line.
+fn value_name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
 }

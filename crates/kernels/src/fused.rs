@@ -103,4 +103,6 @@ fn check(latent: &Latent, sampling: &Sampling) {
     let (ids, batch) = (sampling.ids.len(), latent.batch);
     assert!(ids == batch, "example ids must be [B] = {batch} long, found {ids}");
     assert!(sampling.samples > 0 || !latent.is_noisy(), "samples must be at least 1, found 0");
+    let countable = u32::try_from(sampling.samples).is_ok();
+    assert!(countable, "samples must be below 2^32, found {}", sampling.samples);
 }

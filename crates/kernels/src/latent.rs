@@ -24,7 +24,7 @@ pub struct BadTemperature(pub f32);
 
 impl core::fmt::Display for BadTemperature {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "temperature must be a finite number above 0, found {}", self.0)
+        write!(f, "temperature must be a finite number above 0 (at least 1e-10), found {}", self.0)
     }
 }
 
@@ -34,8 +34,8 @@ impl TryFrom<f32> for Temperature {
     type Error = BadTemperature;
 
     fn try_from(value: f32) -> Result<Self, BadTemperature> {
-        // Below this 1/τ overflows, and with it every scaled utility.
-        let valid = value.is_finite() && value >= f32::MIN_POSITIVE;
+        // Far below any use; smaller ones would bring utilities over τ near the limits of f32.
+        let valid = value.is_finite() && value >= 1e-10;
         if valid { Ok(Self(value)) } else { Err(BadTemperature(value)) }
     }
 }
@@ -113,31 +113,51 @@ impl<'a> Latent<'a> {
     }
 
     /// # Panics
-    /// When a slice does not have the shape that `batch`, `classes` and `rank` give it.
+    /// When a slice does not have the shape that `batch`, `classes` and `rank` give it, or has a
+    /// number that is not finite; the message names the example and the class.
     pub fn check(&self) {
         assert!(self.classes > 0, "classes must be at least 1, found 0");
         let entries = self.batch * self.classes;
-        let check = |name: &str, shape: &str, found: usize, expected: usize| {
+        let check = |name: &str, shape: &str, values: &[f32], expected: usize| {
+            let found = values.len();
             assert!(found == expected, "{name} must be {shape} = {expected} long, found {found}");
+            self.check_finite(name, values);
         };
-        check("mean", "[B, K]", self.mean.len(), entries);
+        check("mean", "[B, K]", self.mean, entries);
         match self.covariance {
             Covariance::None => {}
             Covariance::Diagonal { diag_scale } => {
-                check("diag_scale", "[B, K]", diag_scale.len(), entries);
+                check("diag_scale", "[B, K]", diag_scale, entries);
             }
             Covariance::LowRank { diag_scale, loadings, rank } => {
                 assert!(rank > 0, "rank must be at least 1; without factors use Diagonal");
-                check("diag_scale", "[B, K]", diag_scale.len(), entries);
-                check("loadings", "[B, K, R]", loadings.len(), entries * rank);
+                check("diag_scale", "[B, K]", diag_scale, entries);
+                check("loadings", "[B, K, R]", loadings, entries * rank);
             }
             Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings, rank } => {
                 assert!(rank > 0, "rank must be at least 1; without factors use Diagonal");
-                check("diag_scale", "[B, K]", diag_scale.len(), entries);
-                check("loading_scale", "[B, K]", loading_scale.len(), entries);
-                check("shared_loadings", "[K, R]", shared_loadings.len(), self.classes * rank);
+                check("diag_scale", "[B, K]", diag_scale, entries);
+                check("loading_scale", "[B, K]", loading_scale, entries);
+                check("shared_loadings", "[K, R]", shared_loadings, self.classes * rank);
             }
         }
+    }
+
+    /// A number that is not finite would otherwise vanish: the vector maximum of it and another
+    /// is the other.
+    fn check_finite(&self, name: &str, values: &[f32]) {
+        const EXPONENT: u32 = 0x7f80_0000;
+        let largest = |values: &[f32]| {
+            values.iter().fold(0, |largest: u32, value| largest.max(value.to_bits() & !(1 << 31)))
+        };
+        if largest(values) < EXPONENT {
+            return;
+        }
+        let at = values.iter().position(|value| !value.is_finite()).expect("one was found");
+        let per_class =
+            if name == "loadings" || name == "shared_loadings" { self.rank() } else { 1 };
+        let (example, class) = (at / per_class / self.classes, at / per_class % self.classes);
+        panic!("{name} must be finite: example {example}, class {class} is {}", values[at]);
     }
 
     /// The parameters of one example.

@@ -117,9 +117,10 @@ impl Example {
             entries
                 .map(|(c, u)| {
                     let x = u / self.temperature;
-                    let slope =
-                        (log_sigmoid(x) + log_sigmoid(-x)).exp() / (count * self.temperature);
-                    slope * (on[c] * (-log_p[c]).exp() - off[c] * (-log_q[c]).exp())
+                    let log_slope = log_sigmoid(x) + log_sigmoid(-x);
+                    let pull = on[c] * (log_slope - log_p[c]).exp();
+                    let push = off[c] * (log_slope - log_q[c]).exp();
+                    (pull - push) / (count * self.temperature)
                 })
                 .collect()
         };

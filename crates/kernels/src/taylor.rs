@@ -20,17 +20,18 @@ use crate::latent::{Example, Latent, Temperature};
 /// assert!((probs[0] + probs[1] - 1.0).abs() < 1e-6);
 /// ```
 pub fn probs(latent: &Latent, temperature: Temperature) -> Vec<f32> {
-    expand(latent, temperature, |softmax, correction| {
-        softmax.iter().zip(correction).map(|(s, c)| (s * (1.0 + 0.5 * c)) as f32).collect()
+    expand(latent, temperature, |log_softmax, correction| {
+        let entries = log_softmax.iter().zip(correction);
+        entries.map(|(l, c)| (l.exp() * (1.0 + 0.5 * c)) as f32).collect()
     })
 }
 
 /// log p_k with p_k ∝ s_k exp(½ correction_k): equal to [`probs`] to second order, and a
 /// distribution for noise of any size, [B, K].
 pub fn log_probs(latent: &Latent, temperature: Temperature) -> Vec<f32> {
-    expand(latent, temperature, |softmax, correction| {
+    expand(latent, temperature, |log_softmax, correction| {
         let scores: Vec<f64> =
-            softmax.iter().zip(correction).map(|(s, c)| s.ln() + 0.5 * c).collect();
+            log_softmax.iter().zip(correction).map(|(l, c)| l + 0.5 * c).collect();
         let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let total = scores.iter().map(|score| (score - largest).exp()).sum::<f64>().ln();
         scores.iter().map(|score| (score - largest - total) as f32).collect()
@@ -47,20 +48,18 @@ fn expand(
     (0..latent.batch)
         .flat_map(|row| {
             let example = latent.example(row);
-            let softmax = softmax(example.mean, tau);
-            let correction = correction(&example, &softmax, tau);
-            finish(&softmax, &correction)
+            let log_softmax = log_softmax(example.mean, tau);
+            let softmax: Vec<f64> = log_softmax.iter().map(|l| l.exp()).collect();
+            finish(&log_softmax, &correction(&example, &softmax, tau))
         })
         .collect()
 }
 
-fn softmax(mean: &[f32], tau: f64) -> Vec<f64> {
+fn log_softmax(mean: &[f32], tau: f64) -> Vec<f64> {
     let largest = mean.iter().copied().fold(f32::NEG_INFINITY, f32::max) as f64;
-    // A class so improbable that f64 underflows keeps the smallest positive probability.
-    let power = |m: &f32| ((*m as f64 - largest) / tau).exp().max(f64::MIN_POSITIVE);
-    let powers: Vec<f64> = mean.iter().map(power).collect();
-    let sum: f64 = powers.iter().sum();
-    powers.iter().map(|power| power / sum).collect()
+    let scaled: Vec<f64> = mean.iter().map(|m| (*m as f64 - largest) / tau).collect();
+    let total = scaled.iter().map(|u| u.exp()).sum::<f64>().ln();
+    scaled.iter().map(|u| u - total).collect()
 }
 
 /// Σ_kk − 2(Σs)_k + 2 sᵀΣs − Σ_j s_j Σ_jj, of Σ/τ².

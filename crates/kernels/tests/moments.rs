@@ -72,7 +72,7 @@ fn moments_and_tails_to_five_sigma_are_those_of_a_normal() {
     }
 }
 
-/// Kolmogorov–Smirnov against Φ, on 256 equally probable cells by a χ² test.
+/// Against Φ on 256 equally probable cells, by a χ² test.
 #[test]
 fn cells_are_equally_probable() {
     for classes in [10, 100] {

@@ -1,6 +1,5 @@
 //! The drop-in replacement for the last dense layer.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use aleator_kernels::{Draws, NoiseKey, Targets};
@@ -73,7 +72,17 @@ pub struct HetLinear {
     config: HetLinearConfig,
     /// Training steps seen; every step draws fresh noise.
     #[module(skip)]
-    step: Arc<AtomicU64>,
+    step: Step,
+}
+
+/// A count of steps. A copy of a layer goes on from the same step, by itself.
+#[derive(Debug)]
+struct Step(AtomicU64);
+
+impl Clone for Step {
+    fn clone(&self) -> Self {
+        Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
+    }
 }
 
 /// What the labels of a batch look like.
@@ -116,11 +125,7 @@ impl HetLinearConfig {
             diag_scale: self.diag_scale,
             seed: self.seed,
         };
-        HetLinear {
-            head: head.init(device),
-            config: self.clone(),
-            step: Arc::new(AtomicU64::new(0)),
-        }
+        HetLinear { head: head.init(device), config: self.clone(), step: Step(AtomicU64::new(0)) }
     }
 }
 
@@ -147,12 +152,12 @@ impl HetLinear {
 
     /// The step whose noise the next training call draws; save it to resume exactly.
     pub fn step(&self) -> u64 {
-        self.step.load(Ordering::Relaxed)
+        self.step.0.load(Ordering::Relaxed)
     }
 
     /// Goes on from a saved step.
     pub fn set_step(&self, step: u64) {
-        self.step.store(step, Ordering::Relaxed);
+        self.step.0.store(step, Ordering::Relaxed);
     }
 
     /// Logits: log p under the softmax link, log p − log(1 − p) under the sigmoid link. Softmax
@@ -170,6 +175,7 @@ impl HetLinear {
 
     /// [`HetLinear::forward`] with noise named by the caller.
     pub fn forward_with(&self, features: Tensor<2>, noise: &BatchNoise) -> Tensor<2> {
+        noise.check(features.dims()[0]);
         let latent = self.head.forward(features);
         match self.config.link {
             Link::Softmax => softmax_log_probs(latent, noise),
@@ -197,6 +203,8 @@ impl HetLinear {
         let [batch, _] = features.dims();
         let labels = labels.into();
         assert!(batch > 0, "a batch must have at least 1 example, found 0");
+        noise.check(batch);
+        self.check_dense(&labels, batch);
         let weights = vec![1.0 / batch as f32; batch];
         if !is_cpu(&features.device()) {
             return self.loss_from_logits(features, labels, noise);
@@ -208,7 +216,7 @@ impl HetLinear {
                 softmax_loss_on_cpu(latent, noise, Targets::Classes(&classes), &weights)
             }
             (Link::Softmax, Labels::Dense(targets)) => {
-                let sparse = SparseTargets::new(targets, batch, self.config.classes);
+                let sparse = SparseTargets::new(targets, self.config.classes);
                 let latent = self.head.forward(features);
                 softmax_loss_on_cpu(latent, noise, sparse.view(), &weights)
             }
@@ -261,7 +269,7 @@ impl HetLinear {
     pub(crate) fn training_noise(&self, features: &Tensor<2>) -> BatchNoise {
         let training = features.is_autodiff() || self.head.is_autodiff();
         let step =
-            if training { self.step.fetch_add(1, Ordering::Relaxed) } else { EVALUATION_STEP };
+            if training { self.step.0.fetch_add(1, Ordering::Relaxed) } else { EVALUATION_STEP };
         self.noise(step, features.dims()[0])
     }
 
@@ -275,18 +283,27 @@ impl HetLinear {
         labels.into_iter().enumerate().map(check).collect()
     }
 
+    /// Dense labels are numbers that a cross-entropy can have for a target.
+    fn check_dense(&self, labels: &Labels, batch: usize) {
+        let Labels::Dense(dense) = labels else { return };
+        let (found, classes) = (dense.dims(), self.config.classes);
+        assert!(found == [batch, classes], "labels must be [{batch}, {classes}], found {found:?}");
+        let valid = |value: f32| match self.config.link {
+            Link::Softmax => value.is_finite() && value >= 0.0,
+            Link::Sigmoid => (0.0..=1.0).contains(&value),
+        };
+        let values = dense.clone().inner().into_data();
+        if let Some((at, value)) = values.iter::<f32>().enumerate().find(|(_, v)| !valid(*v)) {
+            let (row, class) = (at / classes, at % classes);
+            panic!("label of example {row}, class {class} must be a probability, found {value}");
+        }
+    }
+
     /// Labels as [B, K] on the inner device.
     fn multi_hot(&self, labels: Labels, batch: usize) -> Tensor<2> {
         let classes = self.config.classes;
         match labels {
-            Labels::Dense(dense) => {
-                let found = dense.dims();
-                assert!(
-                    found == [batch, classes],
-                    "labels must be [{batch}, {classes}], found {found:?}"
-                );
-                dense.inner()
-            }
+            Labels::Dense(dense) => dense.inner(),
             Labels::Classes(labels) => {
                 let device = labels.device().inner();
                 let checked = self.check_classes(integers(labels), batch);
@@ -309,9 +326,7 @@ struct SparseTargets {
 }
 
 impl SparseTargets {
-    fn new(targets: Tensor<2>, batch: usize, classes: usize) -> Self {
-        let found = targets.dims();
-        assert!(found == [batch, classes], "labels must be [{batch}, {classes}], found {found:?}");
+    fn new(targets: Tensor<2>, classes: usize) -> Self {
         let values = Floats::new(targets.inner());
         let mut out = Self { offsets: vec![0], classes: vec![], probs: vec![] };
         for row in values.as_slice().chunks_exact(classes) {

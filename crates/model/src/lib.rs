@@ -2,6 +2,7 @@
 
 #![recursion_limit = "256"]
 
+#[doc(hidden)]
 pub mod bench;
 mod custom_grad;
 mod dense;

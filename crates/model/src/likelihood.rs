@@ -37,10 +37,12 @@ impl BatchNoise {
         Sampling { key: self.key, ids: &self.ids, samples: self.samples, draws: self.draws }
     }
 
-    fn check(&self, batch: usize) {
+    pub(crate) fn check(&self, batch: usize) {
         let found = self.ids.len();
         assert!(found == batch, "example ids must be [B] = {batch} long, found {found}");
         assert!(self.samples > 0, "samples must be at least 1, found 0");
+        let countable = u32::try_from(self.samples).is_ok();
+        assert!(countable, "samples must be below 2^32, found {}", self.samples);
     }
 }
 
@@ -76,7 +78,7 @@ pub fn softmax_log_probs(latent: Latent, noise: &BatchNoise) -> Tensor<2> {
             saved.as_slice(),
             upstream.as_slice(),
         );
-        gradients(grad, batch, classes)
+        gradients(grad, &cpu)
     })
 }
 
@@ -102,7 +104,7 @@ pub fn sigmoid_logits(latent: Latent) -> Tensor<2> {
         let (view, tau) = (cpu.view(), cpu.temperature());
         let grad =
             kernels::multilabel::backward(&view, tau, Vectors::Detected, on.as_slice(), &off);
-        gradients(grad, batch, classes)
+        gradients(grad, &cpu)
     })
 }
 
@@ -119,7 +121,7 @@ pub(crate) fn softmax_loss_on_cpu(
     let (view, tau, sampling) = (cpu.view(), cpu.temperature(), noise.sampling());
     let out =
         kernels::fused::loss_and_grad(&view, tau, &sampling, targets, weights, Vectors::Detected);
-    fused_loss(latent, out, weights)
+    fused_loss(latent, cpu, out, weights)
 }
 
 /// Binary cross-entropy, summed with `weights`, and all gradients in the same pass.
@@ -127,11 +129,15 @@ pub(crate) fn sigmoid_loss_on_cpu(latent: Latent, labels: &[f32], weights: &[f32
     let cpu = CpuLatent::new(latent.inner());
     let (view, tau) = (cpu.view(), cpu.temperature());
     let out = kernels::multilabel::loss_and_grad(&view, tau, labels, weights, Vectors::Detected);
-    fused_loss(latent, out, weights)
+    fused_loss(latent, cpu, out, weights)
 }
 
-fn fused_loss(latent: Latent, out: kernels::fused::LossGrad, weights: &[f32]) -> Tensor<1> {
-    let [batch, classes] = latent.dims();
+fn fused_loss(
+    latent: Latent,
+    cpu: CpuLatent,
+    out: kernels::fused::LossGrad,
+    weights: &[f32],
+) -> Tensor<1> {
     let terms = out.losses.iter().zip(weights);
     let loss: f64 = terms.map(|(loss, weight)| *loss as f64 * *weight as f64).sum();
     let value = recycled::tensor(vec![loss as f32], [1]);
@@ -146,26 +152,27 @@ fn fused_loss(latent: Latent, out: kernels::fused::LossGrad, weights: &[f32]) ->
             }
             grad.temperature *= scale;
         }
-        gradients(grad, batch, classes)
+        gradients(grad, &cpu)
     })
 }
 
 /// Gradients in the order of [`Latent::tensors`].
-fn gradients(grad: LatentGrad, batch: usize, classes: usize) -> Vec<Option<DispatchTensor>> {
+fn gradients(grad: LatentGrad, latent: &CpuLatent) -> Vec<Option<DispatchTensor>> {
+    let kernels::Latent { batch, classes, covariance, .. } = latent.view();
     let two = |values: Vec<f32>| recycled::tensor(values, [batch, classes]).into_dispatch();
-    let mut out =
-        vec![two(grad.mean), recycled::tensor(vec![grad.temperature], [1]).into_dispatch()];
-    if !grad.diag_scale.is_empty() {
-        out.push(two(grad.diag_scale));
-    }
-    if !grad.loadings.is_empty() {
-        let rank = grad.loadings.len() / (batch * classes);
-        out.push(recycled::tensor(grad.loadings, [batch, classes, rank]).into_dispatch());
-    }
-    if !grad.loading_scale.is_empty() {
-        let rank = grad.shared_loadings.len() / classes;
-        out.push(two(grad.loading_scale));
-        out.push(recycled::tensor(grad.shared_loadings, [classes, rank]).into_dispatch());
+    let temperature = recycled::tensor(vec![grad.temperature], [1]).into_dispatch();
+    let mut out = vec![two(grad.mean), temperature];
+    match covariance {
+        kernels::Covariance::None => {}
+        kernels::Covariance::Diagonal { .. } => out.push(two(grad.diag_scale)),
+        kernels::Covariance::LowRank { rank, .. } => {
+            out.push(two(grad.diag_scale));
+            out.push(recycled::tensor(grad.loadings, [batch, classes, rank]).into_dispatch());
+        }
+        kernels::Covariance::SharedLowRank { rank, .. } => {
+            out.extend([two(grad.diag_scale), two(grad.loading_scale)]);
+            out.push(recycled::tensor(grad.shared_loadings, [classes, rank]).into_dispatch());
+        }
     }
     out.into_iter().map(Some).collect()
 }

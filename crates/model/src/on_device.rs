@@ -264,6 +264,8 @@ fn hashed_normals(
     device: &Device,
 ) -> Tensor<3> {
     let batch = noise.ids.len();
+    let (samples, most) = (noise.samples, u32::MAX as usize / width.max(1));
+    assert!(samples <= most, "samples must be at most {most} on this device, found {samples}");
     let seeds: Vec<u64> = noise.ids.iter().map(|id| noise.key.block_seed(*id, stream, 0)).collect();
     let words = |shift: u32| {
         let words: Vec<u32> = seeds.iter().map(|seed| (seed >> shift) as u32).collect();

@@ -15,8 +15,8 @@ use burn_std::{AccessError, AccessPolicy, AllocationController, AllocationProper
 /// Below this many floats the allocator is as fast.
 const LARGE: usize = 1 << 18;
 
-/// Buffers kept at most; the oldest goes first.
-const KEPT: usize = 12;
+/// Floats kept at most (1 GiB); the oldest buffers go first.
+const KEPT: usize = 1 << 28;
 
 static POOL: Mutex<Vec<Vec<f32>>> = Mutex::new(Vec::new());
 
@@ -44,10 +44,10 @@ impl Drop for Pooled {
     fn drop(&mut self) {
         // A poisoned pool only means that this buffer is freed instead.
         if let Ok(mut pool) = POOL.lock() {
-            if pool.len() == KEPT {
+            pool.push(std::mem::take(&mut self.0));
+            while pool.iter().map(Vec::len).sum::<usize>() > KEPT {
                 pool.remove(0);
             }
-            pool.push(std::mem::take(&mut self.0));
         }
     }
 }

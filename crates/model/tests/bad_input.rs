@@ -81,6 +81,54 @@ fn labels_out_of_range_are_refused_by_example() {
 }
 
 #[test]
+fn dense_labels_that_are_no_probabilities_are_refused_by_example_and_class() {
+    let device = device();
+    for (link, bad) in [
+        (Link::Softmax, f32::NAN),
+        (Link::Softmax, -0.5),
+        (Link::Sigmoid, f32::NAN),
+        (Link::Sigmoid, 2.0),
+        (Link::Sigmoid, -0.1),
+    ] {
+        let layer = config(Noise::Diagonal, link).init(&device);
+        let bad = Tensor::from_floats([[bad]], &device);
+        let labels = Tensor::<2>::zeros([3, 4], &device).slice_assign([1..2, 2..3], bad);
+        refuses(&["label of example 1, class 2"], || layer.loss(matrix(3, 5, 1, &device), labels));
+    }
+}
+
+#[test]
+fn ids_that_do_not_fit_the_batch_are_refused() {
+    let device = device();
+    for link in [Link::Softmax, Link::Sigmoid] {
+        let layer = config(Noise::Diagonal, link).init(&device);
+        let noise = support::noise(2, 8, aleator_model::Draws::Independent);
+        refuses(&["example ids", "3"], || layer.forward_with(matrix(3, 5, 1, &device), &noise));
+    }
+}
+
+/// A weight that diverged must not vanish in a maximum.
+#[test]
+#[cfg(not(feature = "wgpu"))]
+fn a_latent_that_is_not_finite_is_refused_by_example_and_class() {
+    use aleator_kernels::{Covariance, Latent, Vectors, fused};
+    for bad in [f32::NAN, f32::INFINITY] {
+        let mean = [0.0, 1.0, 2.0, 0.0, 1.0, bad];
+        let latent = Latent { batch: 2, classes: 3, mean: &mean, covariance: Covariance::None };
+        let noise = support::noise(2, 8, aleator_model::Draws::Independent);
+        let sampling = aleator_kernels::Sampling {
+            key: noise.key,
+            ids: &noise.ids,
+            samples: 8,
+            draws: noise.draws,
+        };
+        refuses(&["mean", "example 1", "class 2"], || {
+            fused::predict(&latent, tau(1.0), &sampling, Vectors::Detected)
+        });
+    }
+}
+
+#[test]
 fn an_empty_batch_is_refused_where_a_mean_is_asked_for() {
     let device = device();
     let layer = config(Noise::Diagonal, Link::Softmax).init(&device);

@@ -146,6 +146,33 @@ fn training_draws_fresh_noise_and_evaluation_the_same() {
 }
 
 #[test]
+fn a_copy_of_a_layer_counts_its_own_steps() {
+    let device = device().autodiff();
+    let layer = config(Noise::Diagonal, Link::Softmax).init(&device);
+    let x = matrix(3, 5, 2, &device);
+    layer.forward(x.clone());
+    let copy = layer.clone();
+    copy.forward(x.clone());
+    copy.forward(x);
+    assert_eq!((layer.step(), copy.step()), (1, 3));
+}
+
+#[test]
+fn an_empty_batch_goes_through_forward_and_backward() {
+    let device = device().autodiff();
+    for link in [Link::Softmax, Link::Sigmoid] {
+        for kind in NOISES {
+            let layer = config(kind, link).init(&device);
+            let logits = layer.forward(Tensor::zeros([0, 5], &device));
+            assert_eq!(logits.dims(), [0, 4]);
+            if cfg!(not(feature = "wgpu")) {
+                logits.sum().backward();
+            }
+        }
+    }
+}
+
+#[test]
 fn an_example_sees_its_own_noise_wherever_it_stands_in_the_batch() {
     let device = device();
     let layer = config(Noise::LowRank { rank: 2 }, Link::Softmax).init(&device);

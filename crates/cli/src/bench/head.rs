@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::{Shape, median, minimum, set_threads, time};
+use super::{Shape, median, minimum, set_threads, time, value_name};
 use crate::memory;
 
 /// What of the step is timed.
@@ -85,11 +85,10 @@ pub fn run(args: &HeadArgs) -> Result<()> {
     }
     // PyTorch's binary cross-entropy averages over the classes, where ours sums.
     let per = if shape.model.link() == Link::Sigmoid { shape.classes as f64 } else { 1.0 };
-    let name = |value: &dyn ValueName| value.name();
     let measurement = Measurement {
         implementation: "aleator",
-        variant: format!("{},{}", name(&args.part), name(&shape.draws)),
-        model: name(&shape.model),
+        variant: format!("{},{}", value_name(&args.part), value_name(&shape.draws)),
+        model: value_name(&shape.model),
         batch: shape.batch,
         features: shape.features,
         classes: shape.classes,
@@ -131,15 +130,4 @@ fn print(m: &Measurement, json: bool) -> Result<()> {
 fn round(value: f64, digits: i32) -> f64 {
     let factor = 10f64.powi(digits);
     (value * factor).round() / factor
-}
-
-/// The name that a value has on the command line.
-trait ValueName {
-    fn name(&self) -> String;
-}
-
-impl<T: ValueEnum> ValueName for T {
-    fn name(&self) -> String {
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
-    }
 }

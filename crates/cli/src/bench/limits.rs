@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
-use aleator::Noise;
 use aleator::kernels::limits;
-use anyhow::Result;
+use aleator::{Link, Noise};
+use anyhow::{Result, ensure};
 use clap::Args;
 use rayon::prelude::*;
 
-use super::{Shape, minimum, time};
+use super::{DrawKind, Shape, minimum, time, value_name};
 
 /// Compare the likelihood with what the machine can do.
 #[derive(Args)]
@@ -36,6 +36,14 @@ impl Times {
 
 pub fn run(args: &LimitsArgs) -> Result<()> {
     let shape = &args.shape;
+    let sampled = shape.model.link() == Link::Softmax && shape.model.noise(1) != Noise::None;
+    ensure!(
+        sampled && matches!(shape.draws, DrawKind::Independent),
+        "bench limits compares a likelihood that draws independent samples with its parts; \
+         --model {} with --draws {} does not",
+        value_name(&shape.model),
+        value_name(&shape.draws)
+    );
     let bench = shape.prepare()?;
     let likelihood = bench.likelihood();
     let entries = shape.batch * shape.samples * shape.classes;

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::loss::reduce_batch;
 use super::rows::{RowGrad, write_grad};
-use super::worker::{Call, Worker};
+use super::worker::{Call, Worker, Workers};
 use crate::draws::Sampling;
 use crate::latent::{Latent, LatentGrad, Temperature};
 use crate::simd::Vectors;
@@ -47,10 +47,10 @@ pub fn log_probs(
 }
 
 fn forward_batch<T: Tile + Send>(call: &Call, out: &mut [f32]) {
-    out.par_chunks_mut(call.latent.classes).enumerate().for_each_init(
-        || Worker::<T>::new(&call.latent),
-        |worker, (row, out)| log_probs_example(call, worker, row, out),
-    );
+    let workers = Workers::<T>::new(&call.latent);
+    out.par_chunks_mut(call.latent.classes).enumerate().for_each(|(row, out)| {
+        workers.with_one(|worker| log_probs_example(call, worker, row, out));
+    });
 }
 
 pub(super) fn log_probs_example<T: Tile>(

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::Targets;
 use super::log_probs::{backward_example, log_probs_example};
 use super::rows::{RowGrad, split_rows, write_grad};
-use super::worker::{Call, Rows, Target, Worker};
+use super::worker::{Call, Rows, Target, Worker, Workers};
 use crate::draws::Sampling;
 use crate::latent::{Latent, LatentGrad, Temperature};
 use crate::simd::{LANES, Level, Vectorised, Vectors, Wide};
@@ -109,6 +109,7 @@ pub(super) fn reduce_batch<T: Tile + Send>(
     let size = shared.len();
     let wave = if size == 0 { batch.max(1) } else { SHARED_WAVE };
     let mut partial = vec![0.0f32; size * wave.min(batch)];
+    let workers = Workers::<T>::new(&call.latent);
     for (wave_index, rows) in rows.chunks_mut(wave).enumerate() {
         let first = wave_index * wave;
         let count = rows.len();
@@ -122,12 +123,10 @@ pub(super) fn reduce_batch<T: Tile + Send>(
             .zip(&mut losses[first..first + count])
             .zip(&mut temperature[first..first + count])
             .enumerate()
-            .for_each_init(
-                || Worker::<T>::new(&call.latent),
-                |worker, (index, (((out, share), loss), tau))| {
-                    *tau = example(worker, first + index, loss, out, share);
-                },
-            );
+            .for_each(|(index, (((out, share), loss), tau))| {
+                let row = first + index;
+                *tau = workers.with_one(|worker| example(worker, row, loss, out, share));
+            });
         let partial = &partial;
         shared.par_iter_mut().enumerate().with_min_len(4096).for_each(|(at, sum)| {
             (0..count).for_each(|index| *sum += partial[index * size + at]);

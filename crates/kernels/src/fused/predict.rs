@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::log_probs::{trimmed, write_log_probs};
-use super::worker::{Call, Worker};
+use super::worker::{Call, Worker, Workers};
 use crate::draws::Sampling;
 use crate::latent::{Example, Latent, Temperature};
 use crate::simd::Vectors;
@@ -54,12 +54,10 @@ fn over_batch<T: Tile + Send>(call: &Call) -> Prediction {
         Prediction { log_probs: vec![0.0; batch * classes], variance: vec![0.0; batch * classes] };
     let log_probs = prediction.log_probs.par_chunks_mut(classes);
     let variance = prediction.variance.par_chunks_mut(classes);
-    log_probs.zip(variance).enumerate().for_each_init(
-        || Worker::<T>::new(&call.latent),
-        |worker, (row, (log_probs, variance))| {
-            predict_example(call, worker, row, log_probs, variance);
-        },
-    );
+    let workers = Workers::<T>::new(&call.latent);
+    log_probs.zip(variance).enumerate().for_each(|(row, (log_probs, variance))| {
+        workers.with_one(|worker| predict_example(call, worker, row, log_probs, variance));
+    });
     prediction
 }
 

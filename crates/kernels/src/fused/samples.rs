@@ -1,7 +1,7 @@
 //! The samples themselves: noise and utilities, for those who want them.
 
 use super::worker::Call;
-use crate::draws::{PlaneShape, Sampling, TileAddress};
+use crate::draws::{PlaneShape, Sampling};
 use crate::latent::{Latent, Temperature};
 use crate::simd::Vectors;
 use crate::tile::{ClassLanes, SampleLanes, Tile, has_few_classes};
@@ -44,24 +44,22 @@ pub fn for_each_noise_block(
     latent: &Latent,
     sampling: &Sampling,
     row: usize,
-    mut visit: impl FnMut(usize, &Noise),
+    visit: impl FnMut(usize, &Noise),
 ) {
-    let call = unscaled(latent, sampling);
-    let (classes, rank) = (latent.classes, latent.rank());
-    let few = has_few_classes(classes);
-    let tiles: Vec<TileAddress> = match few {
-        true => call.tiles::<SampleLanes>(row).collect(),
-        false => call.tiles::<ClassLanes>(row).collect(),
-    };
-    for at in tiles {
-        // The tile draws for its padding too.
-        let (diag, factor) = match few {
-            true => (SampleLanes::diag_shape(classes, at), SampleLanes::factor_shape(rank, at)),
-            false => (ClassLanes::diag_shape(classes, at), ClassLanes::factor_shape(rank, at)),
-        };
+    let call = unscaled(latent, sampling, row);
+    if has_few_classes(latent.classes) {
+        visit_noise::<SampleLanes>(&call, row, visit);
+    } else {
+        visit_noise::<ClassLanes>(&call, row, visit);
+    }
+}
+
+fn visit_noise<T: Tile>(call: &Call, row: usize, mut visit: impl FnMut(usize, &Noise)) {
+    let (classes, rank) = (call.latent.classes, call.latent.rank());
+    for at in call.tiles::<T>(row) {
+        let (diag, factor) = (T::diag_shape(classes, at), T::factor_shape(rank, at));
         let (mut diag_plane, mut factor_plane) = (vec![0.0; diag.len()], vec![0.0; factor.len()]);
-        let planes = ((diag, &mut diag_plane[..]), (factor, &mut factor_plane[..]));
-        call.plan.fill(call.level, at, planes.0, planes.1);
+        call.plan.fill(call.level, at, (diag, &mut diag_plane), (factor, &mut factor_plane));
         let gather = |shape: PlaneShape, count: usize, plane: &[f32]| -> Vec<f32> {
             let samples = 0..at.samples;
             samples.flat_map(|s| (0..count).map(move |i| plane[shape.index(i, s)])).collect()
@@ -75,7 +73,9 @@ pub fn for_each_noise_block(
 }
 
 /// Utilities in their own units: the temperature does not touch them.
-fn unscaled<'a>(latent: &Latent<'a>, sampling: &Sampling<'a>) -> Call<'a> {
+fn unscaled<'a>(latent: &Latent<'a>, sampling: &Sampling<'a>, row: usize) -> Call<'a> {
+    let batch = latent.batch;
+    assert!(row < batch, "example must be below {batch}, found {row}");
     let one = Temperature::try_from(1.0).expect("1 is a temperature");
     Call::new(latent, one, sampling, Vectors::Detected)
 }
@@ -102,7 +102,7 @@ pub fn for_each_utility_block(
     row: usize,
     visit: impl FnMut(usize, &[f32]),
 ) {
-    let call = unscaled(latent, sampling);
+    let call = unscaled(latent, sampling, row);
     if has_few_classes(latent.classes) {
         visit_blocks::<SampleLanes>(&call, row, visit);
     } else {

@@ -1,5 +1,7 @@
 //! What one thread holds, and how an example's samples are cut into tiles.
 
+use std::sync::{Mutex, PoisonError};
+
 use super::check;
 use crate::draws::{Plan, Sampling, TileAddress};
 use crate::latent::{Example, Latent, Temperature};
@@ -55,6 +57,31 @@ pub(super) struct Worker<T> {
     pub tile: T,
     pub rows: Rows,
     pub targets: Vec<Target>,
+}
+
+/// The workers of a call: as many as examples are computed at once, whoever computes them.
+///
+/// A worker's memory is fresh, and touching it for the first time costs more than using it; so an
+/// example takes a worker that another has left.
+pub(super) struct Workers<'a, T> {
+    latent: &'a Latent<'a>,
+    idle: Mutex<Vec<Worker<T>>>,
+}
+
+impl<'a, T: Tile> Workers<'a, T> {
+    pub fn new(latent: &'a Latent<'a>) -> Self {
+        Self { latent, idle: Mutex::new(Vec::new()) }
+    }
+
+    pub fn with_one<R>(&self, work: impl FnOnce(&mut Worker<T>) -> R) -> R {
+        // The lock is held for a push or a pop only, and neither leaves the list half changed.
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = idle().pop();
+        let mut worker = left.unwrap_or_else(|| Worker::new(self.latent));
+        let result = work(&mut worker);
+        idle().push(worker);
+        result
+    }
 }
 
 /// One entry for each sample of a tile, padded to whole vectors.

@@ -160,6 +160,7 @@ pub fn predictive_variance(
     temperature: Temperature,
     sampling: &Sampling,
 ) -> Vec<f32> {
+    latent.check();
     let (classes, tau) = (latent.classes, temperature.get());
     let mut out = vec![0.0; latent.batch * classes];
     out.par_chunks_mut(classes).enumerate().for_each(|(row, out)| {
@@ -201,7 +202,10 @@ pub fn sampled_backward(
     on: &[f32],
     off: &[f32],
 ) -> LatentGrad {
+    latent.check();
     let entries = latent.batch * latent.classes;
+    assert_eq!(log_probs.on.len(), entries, "log p must be [B, K]");
+    assert_eq!(log_probs.off.len(), entries, "log(1 − p) must be [B, K]");
     assert_eq!(on.len(), entries, "upstream of log p must be [B, K]");
     assert_eq!(off.len(), entries, "upstream of log(1 − p) must be [B, K]");
     let mut grad = LatentGrad::zeros(latent);
@@ -210,12 +214,12 @@ pub fn sampled_backward(
     let mut temperature_grad = 0.0;
     for (row, mut out) in rows.into_iter().enumerate() {
         let at = row * latent.classes..(row + 1) * latent.classes;
-        // ∂L/∂p_c · 1/S, the same for every sample.
-        let pull: Vec<f64> = at
-            .clone()
-            .map(|at| {
-                let up = on[at] as f64 * (-log_probs.on[at] as f64).exp();
-                up - off[at] as f64 * (-log_probs.off[at] as f64).exp()
+        let pull: Vec<Pull> = at
+            .map(|at| Pull {
+                on: on[at] as f64,
+                off: off[at] as f64,
+                log_on: log_probs.on[at] as f64,
+                log_off: log_probs.off[at] as f64,
             })
             .collect();
         let mut part = vec![0.0; shared_size];
@@ -227,13 +231,30 @@ pub fn sampled_backward(
     grad
 }
 
+/// The upstream gradients of one class, and its log-probabilities.
+struct Pull {
+    on: f64,
+    off: f64,
+    log_on: f64,
+    log_off: f64,
+}
+
+impl Pull {
+    /// on · sigmoid′(x)/p − off · sigmoid′(x)/(1 − p), by differences of logarithms: neither
+    /// quotient has a side that overflows.
+    fn of(&self, x: f64) -> f64 {
+        let log_slope = log_sigmoid(x) + log_sigmoid(-x);
+        self.on * (log_slope - self.log_on).exp() - self.off * (log_slope - self.log_off).exp()
+    }
+}
+
 /// Adds one example's gradients and returns its ∂/∂τ.
 fn backward_row(
     latent: &Latent,
     temperature: Temperature,
     sampling: &Sampling,
     row: usize,
-    pull: &[f64],
+    pull: &[Pull],
     out: &mut RowGrad,
     shared: &mut [f32],
 ) -> f64 {
@@ -252,8 +273,7 @@ fn backward_row(
                 let draws = &noise.factor_draws[sample * rank..][..rank];
                 let factor: f32 = loadings.iter().zip(draws).map(|(v, e)| v * e).sum();
                 let u = (example.mean[class] + diag_scale * draw + factor) as f64;
-                let slope = (log_sigmoid(u / tau) + log_sigmoid(-u / tau)).exp();
-                let g = pull[class] * slope / (samples as f64 * tau);
+                let g = pull[class].of(u / tau) / (samples as f64 * tau);
                 sums[0] += g;
                 sums[1] += g * draw as f64;
                 sums[2..].iter_mut().zip(draws).for_each(|(sum, e)| *sum += g * *e as f64);

@@ -15,7 +15,7 @@ use crate::simd::{LANES, Level, Wide};
 const BLOCK: usize = 6;
 
 /// Entries of a tile that leave room in a 512 KiB cache for the noise, loadings and moments.
-const TILE_ENTRIES: usize = 24 * 1024;
+const TILE_ENTRIES: usize = 36 * 1024;
 
 /// See the [module](self).
 pub(crate) struct ClassLanes {
@@ -371,13 +371,15 @@ impl Tile for ClassLanes {
             for (entry, lse) in tile.chunks_exact(LANES).zip(lse) {
                 largest = largest.max(Wide::load(simd, entry).sub(Wide::splat(simd, *lse)));
             }
-            let mut sum = Wide::load(simd, &mean.sum[at..]).mul(before.sub(largest).exp2());
+            // The tile's own sum first: small terms would be lost in a sum over all samples.
+            let kept = Wide::load(simd, &mean.sum[at..]).mul(before.sub(largest).exp2());
+            let mut sum = Wide::splat(simd, 0.0);
             for (entry, lse) in tile.chunks_exact(LANES).zip(lse) {
                 let log_prob = Wide::load(simd, entry).sub(Wide::splat(simd, *lse));
                 sum = sum.add(log_prob.sub(largest).exp2());
             }
             largest.store(&mut mean.maximum[at..]);
-            sum.store(&mut mean.sum[at..]);
+            sum.add(kept).store(&mut mean.sum[at..]);
         }
     }
 
@@ -386,16 +388,16 @@ impl Tile for ClassLanes {
         for group in 0..self.groups {
             let at = group * LANES;
             let origin = Wide::<S, N>::load(simd, &out.origin[at..]);
-            let mut first = Wide::load(simd, &out.first[at..]);
-            let mut second = Wide::load(simd, &out.second[at..]);
+            let mut first = Wide::splat(simd, 0.0);
+            let mut second = Wide::splat(simd, 0.0);
             for (entry, lse) in self.group(group).chunks_exact(LANES).zip(lse) {
                 let prob = Wide::load(simd, entry).sub(Wide::splat(simd, *lse)).exp2();
                 let deviation = prob.sub(origin);
                 first = first.add(deviation);
                 second = deviation.mul_add(deviation, second);
             }
-            first.store(&mut out.first[at..]);
-            second.store(&mut out.second[at..]);
+            first.add(Wide::load(simd, &out.first[at..])).store(&mut out.first[at..]);
+            second.add(Wide::load(simd, &out.second[at..])).store(&mut out.second[at..]);
         }
     }
 

@@ -153,16 +153,22 @@ impl Case {
     }
 }
 
+/// `tolerance` is absolute, beside the rounding of the number itself to f32.
+#[track_caller]
 pub fn assert_close(name: &str, found: &[f32], expected: &[f64], tolerance: f64) {
     assert_eq!(found.len(), expected.len(), "{name}: length");
     for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
         let error = (*found as f64 - expected).abs();
-        let allowed = tolerance * expected.abs().max(1.0);
-        assert!(
-            error <= allowed,
-            "{name}[{at}]: {found} is {error:e} from {expected}, allowed {allowed:e}"
-        );
+        let allowed = tolerance + expected.abs() * 2f64.powi(-22);
+        let message =
+            format!("{name}[{at}]: {found} is {error:e} from {expected}, allowed {allowed:e}");
+        assert!(error <= allowed, "{message}");
     }
+}
+
+/// The largest magnitude.
+pub fn norm(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |largest, value| largest.max(value.abs()))
 }
 
 pub fn kind() -> impl Strategy<Value = Kind> {
