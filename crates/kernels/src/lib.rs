@@ -1,4 +1,17 @@
-//! The likelihood over plain slices.
+//! The likelihood of classifiers with a Normal on their utilities, over plain slices.
+//!
+//! u = μ + d ⊙ ε_K + V ε_R is the utility of the classes of one example; a softmax or a sigmoid of
+//! u/τ, averaged over the noise ε, is their probability. A [`Latent`] holds μ, d and V of a batch,
+//! a [`Sampling`] names the noise, and
+//! - [`fused`] computes the softmax likelihood, its gradients, predictions and samples;
+//! - [`multilabel`] the sigmoid likelihood, in closed form, and joint probabilities of labels;
+//! - [`taylor`] the second-order expansion, without samples;
+//! - [`dense`] the dense layers in front of them;
+//! - [`reference`](mod@reference) all of it once more in f64 with plain loops, to test against.
+//!
+//! Functions run in the rayon pool that they are called in and give the same bits for any number
+//! of threads. They panic on shapes that do not fit, labels out of range and numbers that are not
+//! finite, before any work is done, and say which.
 
 #![allow(
     clippy::needless_range_loop,

@@ -28,6 +28,16 @@ pub fn probs(latent: &Latent, temperature: Temperature) -> Vec<f32> {
 
 /// log p_k with p_k ∝ s_k exp(½ correction_k): equal to [`probs`] to second order, and a
 /// distribution for noise of any size, [B, K].
+///
+/// ```
+/// use aleator_kernels::{taylor, Covariance, Latent, Temperature};
+///
+/// let covariance = Covariance::Diagonal { diag_scale: &[9.0, 0.1] };
+/// let latent = Latent { batch: 1, classes: 2, mean: &[1.0, 0.0], covariance };
+/// let log_probs = taylor::log_probs(&latent, Temperature::try_from(1.0).unwrap());
+/// let total: f32 = log_probs.iter().map(|l| l.exp()).sum();
+/// assert!((total - 1.0).abs() < 1e-5);
+/// ```
 pub fn log_probs(latent: &Latent, temperature: Temperature) -> Vec<f32> {
     expand(latent, temperature, |log_softmax, correction| {
         let scores: Vec<f64> =

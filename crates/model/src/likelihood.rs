@@ -20,6 +20,31 @@ pub enum Link {
 }
 
 /// Which noise a batch sees: the key and the ids of its examples.
+///
+/// With stable ids an example sees the same noise wherever it stands in the batch:
+///
+/// ```
+/// # use aleator_model::*;
+/// # let device = burn::tensor::Device::flex();
+/// # let layer = HetLinearConfig {
+/// #     feature_dim: 8, classes: 3, noise: Noise::LowRank { rank: 2 }, link: Link::Softmax,
+/// #     temperature: HeadTemperature::Fixed(Temperature::try_from(0.9).unwrap()),
+/// #     diag_scale: DiagScale::Softplus, samples: 100, draws: Draws::Antithetic, seed: 0,
+/// # }.init(&device);
+/// use burn::tensor::Tensor;
+///
+/// let noise = |ids: Vec<u64>| BatchNoise {
+///     key: NoiseKey { seed: 0, step: 7 },
+///     ids,
+///     samples: 100,
+///     draws: Draws::Antithetic,
+/// };
+/// let x = Tensor::<2>::ones([2, 8], &device);
+/// let both = layer.forward_with(x.clone(), &noise(vec![12, 40]));
+/// let second = layer.forward_with(x.narrow(0, 0, 1), &noise(vec![40]));
+/// let difference: f32 = (both.narrow(0, 1, 1) - second).abs().max().into_scalar();
+/// assert_eq!(difference, 0.0);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchNoise {
     /// Seed and step.

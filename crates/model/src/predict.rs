@@ -11,6 +11,24 @@ use crate::recycled;
 use crate::slices::is_cpu;
 
 /// What [`HetLinear::predict`](crate::HetLinear::predict) gives.
+///
+/// ```
+/// # use aleator_model::*;
+/// # let device = burn::tensor::Device::flex();
+/// # let layer = HetLinearConfig {
+/// #     feature_dim: 8, classes: 3, noise: Noise::LowRank { rank: 2 }, link: Link::Softmax,
+/// #     temperature: HeadTemperature::Fixed(Temperature::try_from(0.9).unwrap()),
+/// #     diag_scale: DiagScale::Softplus, samples: 100, draws: Draws::Antithetic, seed: 0,
+/// # }.init(&device);
+/// use burn::tensor::Tensor;
+///
+/// let prediction = layer.predict(Tensor::ones([4, 8], &device));
+/// let probs = prediction.log_probs.exp(); // [4, 3]
+/// let how_sure = prediction.variance; // [4, 3]
+/// let noise_of_the_first = prediction.latent.covariance(0); // [3, 3]
+/// # assert_eq!(probs.dims(), how_sure.dims());
+/// # assert_eq!(noise_of_the_first.dims(), [3, 3]);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Prediction {
     /// log p of every class, [B, K].

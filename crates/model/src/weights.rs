@@ -58,6 +58,21 @@ impl HetLinear {
     /// The keys are stable: `head.mean.weight`, `head.mean.bias`, `head.diag_scale.*`,
     /// `head.loadings.*`, `head.loading_scale.*`, `head.shared_loadings`,
     /// `head.temperature_logit`, as far as the noise model has them.
+    ///
+    /// ```
+    /// # use aleator_model::*;
+    /// # let device = burn::tensor::Device::flex();
+    /// # let layer = HetLinearConfig {
+    /// #     feature_dim: 8, classes: 3, noise: Noise::LowRank { rank: 2 }, link: Link::Softmax,
+    /// #     temperature: HeadTemperature::Fixed(Temperature::try_from(0.9).unwrap()),
+    /// #     diag_scale: DiagScale::Softplus, samples: 100, draws: Draws::Antithetic, seed: 0,
+    /// # }.init(&device);
+    /// let path = std::env::temp_dir().join("aleator-doc-example.safetensors");
+    /// layer.save(&path)?;
+    /// let again = layer.load(&path)?;
+    /// # std::fs::remove_file(&path).ok();
+    /// # Ok::<(), WeightsError>(())
+    /// ```
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), WeightsError> {
         let mut store = SafetensorsStore::from_file(path.as_ref()).overwrite(true);
         self.save_into(&mut store).map_err(|error| WeightsError::Save {
@@ -113,6 +128,34 @@ pub struct DenseArrays {
 /// reference gives the shared loadings a bias b, which moves the mean of the utilities by
 /// v(x) ⊙ b; ours have none (deviation D3), and the import puts that term where it belongs, into
 /// the mean: W_μ + W_v diag(b), b_μ + b_v ⊙ b. The distribution stays the same.
+///
+/// ```
+/// use aleator_model::{
+///     Array, DenseArrays, DiagScale, HeadConfig, HeadTemperature, Noise, ReferenceLayer, Temperature,
+/// };
+///
+/// let zeros = |inputs: usize, outputs: usize| DenseArrays {
+///     kernel: Array { values: vec![0.0; inputs * outputs], shape: vec![inputs, outputs] },
+///     bias: Array { values: vec![0.0; outputs], shape: vec![outputs] },
+/// };
+/// let reference = ReferenceLayer {
+///     loc: zeros(8, 3),
+///     diag: Some(zeros(8, 3)),
+///     scale: Some(zeros(8, 6)),
+///     shared: None,
+/// };
+/// let config = HeadConfig {
+///     feature_dim: 8,
+///     classes: 3,
+///     noise: Noise::LowRank { rank: 2 },
+///     temperature: HeadTemperature::Fixed(Temperature::try_from(0.9).unwrap()),
+///     diag_scale: DiagScale::Softplus,
+///     seed: 0,
+/// };
+/// let head = reference.import(&config, &burn::tensor::Device::flex())?;
+/// # let _ = head;
+/// # Ok::<(), aleator_model::WeightsError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ReferenceLayer {
     /// `loc_layer`.

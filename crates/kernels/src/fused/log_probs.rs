@@ -89,6 +89,23 @@ pub(super) fn write_log_probs(mean: &LogMean, samples: usize, out: &mut [f32]) {
 ///
 /// # Shapes
 /// - log_probs, as [`log_probs`] gave them, and upstream: [B, K]
+///
+/// ```
+/// use aleator_kernels::{
+///     fused, Covariance, Draws, Latent, NoiseKey, Sampling, Temperature, Vectors,
+/// };
+///
+/// let covariance = Covariance::Diagonal { diag_scale: &[1.0, 1.0] };
+/// let latent = Latent { batch: 1, classes: 2, mean: &[0.5, 0.0], covariance };
+/// let key = NoiseKey { seed: 0, step: 0 };
+/// let sampling = Sampling { key, ids: &[0], samples: 100, draws: Draws::Independent };
+/// let tau = Temperature::try_from(1.0).unwrap();
+/// let mut log_probs = [0.0; 2];
+/// fused::log_probs(&latent, tau, &sampling, Vectors::Detected, &mut log_probs);
+/// let grad =
+///     fused::backward(&latent, tau, &sampling, Vectors::Detected, &log_probs, &[1.0, 0.0]);
+/// assert!(grad.mean[0] > 0.0 && (grad.mean[0] + grad.mean[1]).abs() < 1e-6);
+/// ```
 pub fn backward(
     latent: &Latent,
     temperature: Temperature,

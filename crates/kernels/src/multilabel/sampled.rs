@@ -93,6 +93,23 @@ pub fn joint_log_prob(
 /// log P(class c is on | these labels) of one example and every class c, `[K]`.
 ///
 /// An observed class gets its observed value: log-probability 0 or −∞.
+///
+/// ```
+/// use aleator_kernels::{
+///     multilabel, Covariance, Draws, Latent, NoiseKey, Sampling, Temperature,
+/// };
+///
+/// // Classes 0 and 1 go together, class 2 goes against them.
+/// let loadings = [3.0, 3.0, -3.0];
+/// let covariance =
+///     Covariance::LowRank { diag_scale: &[0.1; 3], loadings: &loadings, rank: 1 };
+/// let latent = Latent { batch: 1, classes: 3, mean: &[0.0; 3], covariance };
+/// let key = NoiseKey { seed: 0, step: 0 };
+/// let sampling = Sampling { key, ids: &[0], samples: 2000, draws: Draws::Antithetic };
+/// let tau = Temperature::try_from(0.5).unwrap();
+/// let given = multilabel::conditional_log_probs(&latent, tau, &sampling, 0, &[(0, true)]);
+/// assert!(given[1].exp() > 0.8 && given[2].exp() < 0.2);
+/// ```
 pub fn conditional_log_probs(
     latent: &Latent,
     temperature: Temperature,
