@@ -56,6 +56,23 @@ fn bench_prints_one_line_of_json_with_the_peers_keys_for_every_model() {
     }
 }
 
+/// A hundred times the samples, and 4 × 40,000 × 300 floats (183 MiB) if they were kept.
+#[test]
+fn memory_does_not_depend_on_the_samples() {
+    let peak = |samples: usize| {
+        let text = stdout(&aleator(&format!(
+            "bench head --batch 4 --features 8 --classes 300 --rank 3 --samples {samples} \
+             --repetitions 1 --json"
+        )));
+        let line: serde_json::Value = serde_json::from_str(&text).unwrap();
+        line["peak_rss_mib"].as_u64()
+    };
+    // Where the system does not tell, there is nothing to compare.
+    if let (Some(few), Some(many)) = (peak(400), peak(40_000)) {
+        assert!(many <= few + 2, "{few} MiB with 400 samples, {many} MiB with 40,000");
+    }
+}
+
 #[test]
 fn limits_compare_the_likelihood_with_its_parts() {
     let text = stdout(&aleator(

@@ -1,6 +1,6 @@
 //! Sixteen logical lanes on whatever vectors the machine has, and the functions we need on them.
 //!
-//! A [`Wide`] is `16 / S::F32_LANES` hardware vectors, so every loop of this crate is written once
+//! A [`Wide`] is `16 / S::F32_LANES` hardware vectors, so every loop of the likelihood is written once
 //! for portable code, AVX2, AVX-512 and NEON, and a draw has the same place in its block
 //! on each of them. Each function states its error; the tests below hold them to that.
 

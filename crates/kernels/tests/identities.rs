@@ -193,9 +193,12 @@ fn utilities_of_ten_thousand_give_finite_losses_and_gradients() {
                     &log_probs,
                     &log_probs,
                 );
-                let all = out.losses.iter().chain(&out.grad.mean).chain(&out.grad.diag_scale);
-                let all = all.chain(&out.grad.loadings).chain(&out.grad.shared_loadings);
-                let all = all.chain(&log_probs).chain(&grad.mean).chain(&grad.loadings);
+                let mut all = [out.losses.clone(), log_probs.clone()].concat();
+                for grad in [&out.grad, &grad] {
+                    all.extend([&grad.mean[..], &grad.diag_scale, &grad.loadings].concat());
+                    all.extend([&grad.loading_scale[..], &grad.shared_loadings].concat());
+                    all.push(grad.temperature);
+                }
                 assert!(all.into_iter().all(|v| v.is_finite()), "K {classes} τ {temperature}");
                 for row in 0..2 {
                     let expected = case.reference(row).log_probs(&case.noise(row));

@@ -3,11 +3,12 @@
 mod support;
 
 use aleator_model::{
-    Array, DenseArrays, HeadConfig, HetLinearConfig, Link, Noise, ReferenceLayer, WeightsError,
+    Array, DenseArrays, HeadConfig, HeadTemperature, HetLinearConfig, Link, Noise, ReferenceLayer,
+    WeightsError,
 };
 use burn::module::Module;
 use burn::tensor::Device;
-use support::{assert_close, config, matrix, noise, numbers, values};
+use support::{assert_close, config, matrix, noise, numbers, tau, values};
 
 const ALL: [Noise; 4] =
     [Noise::None, Noise::Diagonal, Noise::LowRank { rank: 2 }, Noise::SharedLowRank { rank: 2 }];
@@ -62,6 +63,24 @@ fn saved_weights_load_to_the_same_logits_under_stable_keys() {
         let loaded = other.load(&path).unwrap();
         assert_eq!(before, values(loaded.forward_with(x, &noise)));
     }
+}
+
+#[test]
+fn a_learned_temperature_is_saved_with_the_weights() {
+    let device = Device::flex();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weights.safetensors");
+    let temperature = HeadTemperature::Learned { low: tau(0.3), high: tau(3.0) };
+    let layer =
+        HetLinearConfig { temperature, ..config(Noise::Diagonal, Link::Softmax) }.init(&device);
+    layer.save(&path).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(String::from_utf8_lossy(&bytes).contains("\"head.temperature_logit\""));
+    layer.load(&path).unwrap();
+    let fixed = config(Noise::Diagonal, Link::Softmax).init(&device);
+    fixed.save(&path).unwrap();
+    let message = layer.load(&path).unwrap_err().to_string();
+    assert!(message.contains("temperature_logit"), "{message}");
 }
 
 #[test]
