@@ -12,7 +12,7 @@ mod samples;
 mod worker;
 
 pub use log_probs::{backward, log_probs};
-pub use loss::{LossGrad, loss_and_grad};
+pub use loss::{LossGrad, loss_and_grad, loss_and_grad_into};
 pub use predict::{Prediction, predict};
 pub use samples::{Noise, drawn_noise, for_each_noise_block, for_each_utility_block};
 

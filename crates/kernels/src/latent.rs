@@ -1,5 +1,7 @@
 //! The Normal on the utilities: what a head computes and everything else reads.
 
+use rayon::prelude::*;
+
 /// The smoothing temperature τ of softmax and sigmoid; finite and positive by construction.
 ///
 /// ```
@@ -150,7 +152,7 @@ impl<'a> Latent<'a> {
         let largest = |values: &[f32]| {
             values.iter().fold(0, |largest: u32, value| largest.max(value.to_bits() & !(1 << 31)))
         };
-        if largest(values) < EXPONENT {
+        if values.par_chunks(1 << 16).all(|part| largest(part) < EXPONENT) {
             return;
         }
         let at = values.iter().position(|value| !value.is_finite()).expect("one was found");
@@ -247,26 +249,55 @@ pub struct LatentGrad {
 impl LatentGrad {
     /// Zeros in the shapes of `latent`.
     pub fn zeros(latent: &Latent) -> Self {
+        Self::from_buffers(latent, |len| vec![0.0; len])
+    }
+
+    /// The shapes of `latent` in buffers that `take(len)` gives, whatever they contain: for
+    /// [`loss_and_grad_into`](crate::fused::loss_and_grad_into), which overwrites them.
+    pub fn from_buffers(latent: &Latent, mut take: impl FnMut(usize) -> Vec<f32>) -> Self {
         let entries = latent.batch * latent.classes;
-        let none = || Vec::new();
-        let (diag, own, scale, shared) = match latent.covariance {
-            Covariance::None => (none(), none(), none(), none()),
-            Covariance::Diagonal { .. } => (vec![0.0; entries], none(), none(), none()),
-            Covariance::LowRank { rank, .. } => {
-                (vec![0.0; entries], vec![0.0; entries * rank], none(), none())
-            }
-            Covariance::SharedLowRank { rank, .. } => {
-                let shared = vec![0.0; latent.classes * rank];
-                (vec![0.0; entries], none(), vec![0.0; entries], shared)
-            }
-        };
-        Self {
-            mean: vec![0.0; entries],
-            diag_scale: diag,
-            loadings: own,
-            loading_scale: scale,
-            shared_loadings: shared,
+        let mut grad = Self {
+            mean: take(entries),
+            diag_scale: Vec::new(),
+            loadings: Vec::new(),
+            loading_scale: Vec::new(),
+            shared_loadings: Vec::new(),
             temperature: 0.0,
+        };
+        if latent.is_noisy() {
+            grad.diag_scale = take(entries);
         }
+        match latent.covariance {
+            Covariance::None | Covariance::Diagonal { .. } => {}
+            Covariance::LowRank { rank, .. } => grad.loadings = take(entries * rank),
+            Covariance::SharedLowRank { rank, .. } => {
+                grad.loading_scale = take(entries);
+                grad.shared_loadings = take(latent.classes * rank);
+            }
+        }
+        grad
+    }
+
+    /// # Panics
+    /// When the buffers are not those of `latent`.
+    pub(crate) fn check(&self, latent: &Latent) {
+        let lengths = |grad: &Self| {
+            [
+                &grad.mean,
+                &grad.diag_scale,
+                &grad.loadings,
+                &grad.loading_scale,
+                &grad.shared_loadings,
+            ]
+            .map(Vec::len)
+        };
+        let mut wanted = vec![];
+        Self::from_buffers(latent, |len| {
+            wanted.push(len);
+            Vec::new()
+        });
+        let found: Vec<usize> = lengths(self).into_iter().filter(|len| *len > 0).collect();
+        wanted.retain(|len| *len > 0);
+        assert_eq!(found, wanted, "gradient buffers must have the lengths of the latent's parts");
     }
 }

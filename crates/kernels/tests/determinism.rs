@@ -2,7 +2,7 @@
 
 mod support;
 
-use aleator_kernels::{Draws, NoiseKey, Targets, Vectors, fused, fused::LossGrad};
+use aleator_kernels::{Draws, LatentGrad, NoiseKey, Targets, Vectors, fused, fused::LossGrad};
 use support::{Case, Kind};
 
 fn loss(case: &Case) -> LossGrad {
@@ -65,6 +65,24 @@ fn any_order_and_company_in_the_batch_gives_an_example_the_same_bits() {
         if !one.grad.loadings.is_empty() {
             assert_eq!(one.grad.loadings, all.grad.loadings[entries.start * 3..entries.end * 3]);
         }
+    }
+}
+
+#[test]
+fn what_the_gradient_buffers_held_before_does_not_matter() {
+    for case in cases() {
+        let weights = vec![0.25; case.batch];
+        let used = LatentGrad::from_buffers(&case.latent(), |len| vec![f32::NAN; len]);
+        let again = fused::loss_and_grad_into(
+            &case.latent(),
+            case.tau(),
+            &case.sampling(),
+            Targets::Classes(&case.labels),
+            &weights,
+            Vectors::Detected,
+            used,
+        );
+        assert_eq!(again, loss(&case), "{:?}", case.kind);
     }
 }
 

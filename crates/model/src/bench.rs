@@ -1,6 +1,8 @@
 //! One training step of a head on made-up data, for benchmarks.
 
-use aleator_kernels::{Targets, Vectors, fused, multilabel, split_mix};
+use std::sync::Mutex;
+
+use aleator_kernels::{LatentGrad, Targets, Vectors, fused, multilabel, split_mix};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::het_linear::{HetLinear, HetLinearConfig, Labels};
@@ -56,23 +58,32 @@ impl HeadBench {
         let latent = CpuLatent::new(self.layer.head().forward(self.features.clone()).inner());
         let noise = self.layer.training_noise(&self.features);
         let batch = noise.ids.len();
+        // As the layer does, a step writes into the buffers of the one before.
+        let spare = Mutex::new(None);
         move || {
             let (view, tau) = (latent.view(), latent.temperature());
             let weights = vec![1.0 / batch as f32; batch];
+            let left = spare.lock().ok().and_then(|mut spare| spare.take());
+            let grad = left.unwrap_or_else(|| LatentGrad::zeros(&view));
             let out = match &self.labels {
-                BenchLabels::Classes(classes) => fused::loss_and_grad(
+                BenchLabels::Classes(classes) => fused::loss_and_grad_into(
                     &view,
                     tau,
                     &noise.sampling(),
                     Targets::Classes(classes),
                     &weights,
                     Vectors::Detected,
+                    grad,
                 ),
                 BenchLabels::MultiHot(labels) => {
                     multilabel::loss_and_grad(&view, tau, labels, &weights, Vectors::Detected)
                 }
             };
-            out.losses.iter().sum::<f32>() / batch as f32
+            let loss = out.losses.iter().sum::<f32>() / batch as f32;
+            if let Ok(mut spare) = spare.lock() {
+                *spare = Some(out.grad);
+            }
+            loss
         }
     }
 

@@ -144,8 +144,10 @@ pub(crate) fn softmax_loss_on_cpu(
     noise.check(batch);
     let cpu = CpuLatent::new(latent.inner());
     let (view, tau, sampling) = (cpu.view(), cpu.temperature(), noise.sampling());
+    let grad = LatentGrad::from_buffers(&view, recycled::take);
+    let vectors = Vectors::Detected;
     let out =
-        kernels::fused::loss_and_grad(&view, tau, &sampling, targets, weights, Vectors::Detected);
+        kernels::fused::loss_and_grad_into(&view, tau, &sampling, targets, weights, vectors, grad);
     fused_loss(latent, cpu, out, weights)
 }
 

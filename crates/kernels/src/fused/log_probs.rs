@@ -127,11 +127,16 @@ pub fn backward(
 fn backward_batch<T: Tile + Send>(call: &Call, log_probs: &[f32], upstream: &[f32]) -> LatentGrad {
     let classes = call.latent.classes;
     let mut unused = vec![0.0; call.latent.batch];
-    reduce_batch::<T>(call, &mut unused, |worker, row, _, out, shared| {
-        let entries = row * classes..(row + 1) * classes;
-        let (log_probs, upstream) = (&log_probs[entries.clone()], &upstream[entries]);
-        backward_example(call, worker, row, log_probs, upstream, out, shared)
-    })
+    reduce_batch::<T>(
+        call,
+        LatentGrad::zeros(&call.latent),
+        &mut unused,
+        |worker, row, _, out, shared| {
+            let entries = row * classes..(row + 1) * classes;
+            let (log_probs, upstream) = (&log_probs[entries.clone()], &upstream[entries]);
+            backward_example(call, worker, row, log_probs, upstream, out, shared)
+        },
+    )
 }
 
 pub(super) fn backward_example<T: Tile>(

@@ -70,20 +70,43 @@ pub fn loss_and_grad(
     weights: &[f32],
     vectors: Vectors,
 ) -> LossGrad {
+    let grad = LatentGrad::zeros(latent);
+    loss_and_grad_into(latent, temperature, sampling, targets, weights, vectors, grad)
+}
+
+/// [`loss_and_grad`] with its gradients in buffers of the caller's, such as those of a former
+/// step: large fresh memory costs more to touch than to fill.
+///
+/// # Panics
+/// As [`loss_and_grad`], and when the buffers have not the lengths of the latent's parts.
+pub fn loss_and_grad_into(
+    latent: &Latent,
+    temperature: Temperature,
+    sampling: &Sampling,
+    targets: Targets,
+    weights: &[f32],
+    vectors: Vectors,
+    grad: LatentGrad,
+) -> LossGrad {
     targets.check(latent.batch, latent.classes);
     let (found, batch) = (weights.len(), latent.batch);
     assert!(found == batch, "weights must be [B] = {batch} long, found {found}");
     let call = Call::new(latent, temperature, sampling, vectors);
     if has_few_classes(latent.classes) {
-        over_batch::<SampleLanes>(&call, targets, weights)
+        over_batch::<SampleLanes>(&call, targets, weights, grad)
     } else {
-        over_batch::<ClassLanes>(&call, targets, weights)
+        over_batch::<ClassLanes>(&call, targets, weights, grad)
     }
 }
 
-fn over_batch<T: Tile + Send>(call: &Call, targets: Targets, weights: &[f32]) -> LossGrad {
+fn over_batch<T: Tile + Send>(
+    call: &Call,
+    targets: Targets,
+    weights: &[f32],
+    grad: LatentGrad,
+) -> LossGrad {
     let mut losses = vec![0.0; call.latent.batch];
-    let grad = reduce_batch::<T>(call, &mut losses, |worker, row, loss, out, shared| {
+    let grad = reduce_batch::<T>(call, grad, &mut losses, |worker, row, loss, out, shared| {
         let targets = targets.of(row);
         let example = ExampleLoss { call, row, targets: &targets, weight: weights[row] };
         if targets.len() <= ONE_PASS_TARGETS {
@@ -99,13 +122,15 @@ fn over_batch<T: Tile + Send>(call: &Call, targets: Targets, weights: &[f32]) ->
 /// examples share in the order of the batch.
 pub(super) fn reduce_batch<T: Tile + Send>(
     call: &Call,
+    mut grad: LatentGrad,
     losses: &mut [f32],
     example: impl Fn(&mut Worker<T>, usize, &mut f32, &mut RowGrad, &mut [f32]) -> f64 + Sync,
 ) -> LatentGrad {
     let batch = call.latent.batch;
-    let mut grad = LatentGrad::zeros(&call.latent);
+    grad.check(&call.latent);
     let mut temperature = vec![0.0f64; batch];
     let (mut rows, shared) = split_rows(&mut grad, batch);
+    shared.fill(0.0);
     let size = shared.len();
     let wave = if size == 0 { batch.max(1) } else { SHARED_WAVE };
     let mut partial = vec![0.0f32; size * wave.min(batch)];
