@@ -2,7 +2,9 @@
 
 mod support;
 
-use aleator_kernels::{Draws, LatentGrad, NoiseKey, Targets, Vectors, fused, fused::LossGrad};
+use aleator_kernels::{
+    Draws, LatentGrad, NoiseKey, Targets, Vectors, fused, fused::LossGrad, multilabel,
+};
 use support::{Case, Kind};
 
 fn loss(case: &Case) -> LossGrad {
@@ -65,6 +67,30 @@ fn any_order_and_company_in_the_batch_gives_an_example_the_same_bits() {
         if !one.grad.loadings.is_empty() {
             assert_eq!(one.grad.loadings, all.grad.loadings[entries.start * 3..entries.end * 3]);
         }
+    }
+}
+
+/// Everything else that runs over a batch.
+#[test]
+fn any_number_of_threads_gives_the_same_bits_of_predictions_and_backward_passes() {
+    for case in cases() {
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let (latent, tau, sampling) = (case.latent(), case.tau(), case.sampling());
+                let labels = vec![1.0; case.mean.len()];
+                let weights = vec![0.5; case.batch];
+                let prediction = fused::predict(&latent, tau, &sampling, Vectors::Detected);
+                let up = &case.mean;
+                let log_probs = &prediction.log_probs;
+                let vectors = Vectors::Detected;
+                let grad = fused::backward(&latent, tau, &sampling, vectors, log_probs, up);
+                let exact = multilabel::loss_and_grad(&latent, tau, &labels, &weights, vectors);
+                let sampled = multilabel::sampled_log_probs(&latent, tau, &sampling);
+                (prediction, grad, exact, sampled)
+            })
+        };
+        assert_eq!(on(1), on(3), "{:?}", case.kind);
     }
 }
 

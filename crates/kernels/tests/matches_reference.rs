@@ -72,7 +72,8 @@ fn assert_grad(case: &Case, found: &LatentGrad, expected: &Expected) {
     check("loadings", &found.loadings, &expected.loadings, 1.0);
     check("loading_scale", &found.loading_scale, &expected.loading_scale, rank);
     check("shared_loadings", &found.shared_loadings, &expected.shared_loadings, batch);
-    // ∂τ is a sum of parameter · gradient over everything: its terms' errors add up.
+    // ∂τ is a sum of parameter · gradient over everything, parameters (less the largest mean)
+    // of at most 4: its terms' errors add up.
     let terms: f64 = expected.mean.iter().chain(&expected.diag_scale).map(|g| g.abs()).sum::<f64>()
         + expected.loadings.iter().chain(&expected.loading_scale).map(|g| g.abs()).sum::<f64>();
     let count = batch * case.classes as f64;
