@@ -1,0 +1,144 @@
+//! Whether probabilities mean what they say: reliability bins, ECE, temperature scaling.
+
+mod temperature;
+
+use serde::{Deserialize, Serialize};
+
+pub use temperature::{
+    HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, fit_temperature, fit_temperature_multilabel,
+    fit_temperature_soft, scale_log_probs, scale_multilabel,
+};
+
+use crate::checks;
+use crate::classification::argmax;
+
+/// The predictions whose confidence lies in `(low, high]`; the first bin holds 0 too.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
+pub struct ReliabilityBin {
+    /// Confidences in the bin are above this.
+    pub low: f64,
+    /// And not above this.
+    pub high: f64,
+    /// Predictions in the bin.
+    pub count: usize,
+    /// Their mean confidence; none in an empty bin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// The share of them that came true; none in an empty bin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<f64>,
+}
+
+/// Bins of equal width by the probability of the most probable class.
+pub fn reliability(
+    log_probs: &[f32],
+    classes: usize,
+    labels: &[u32],
+    bins: usize,
+) -> Vec<ReliabilityBin> {
+    let examples = checks::log_probs(log_probs, classes);
+    checks::labels(labels, examples, classes);
+    let outcomes = log_probs.chunks(classes).zip(labels).map(|(row, label)| {
+        let top = argmax(row);
+        ((row[top] as f64).exp(), f64::from(top == *label as usize))
+    });
+    fill_bins(outcomes, bins)
+}
+
+/// The same for soft targets: a prediction comes true by its class's share of the target.
+///
+/// Against the largest class of each target, a model that predicts the targets exactly would seem
+/// to lack confidence.
+pub fn reliability_soft(
+    log_probs: &[f32],
+    classes: usize,
+    targets: &[f32],
+    bins: usize,
+) -> Vec<ReliabilityBin> {
+    checks::log_probs(log_probs, classes);
+    checks::targets(targets, log_probs.len());
+    let rows = log_probs.chunks(classes).zip(targets.chunks(classes));
+    let outcomes = rows.map(|(row, target)| {
+        let top = argmax(row);
+        ((row[top] as f64).exp(), target[top] as f64)
+    });
+    fill_bins(outcomes, bins)
+}
+
+/// Bins of equal width by the probability that a class is on, over all (example, class) pairs.
+///
+/// The bins are of p, not of the larger of p and 1 − p: with the latter, too much confidence in
+/// what is on and too little in what is off would cancel.
+pub fn reliability_multilabel(
+    log_on: &[f32],
+    multi_hot: &[bool],
+    bins: usize,
+) -> Vec<ReliabilityBin> {
+    checks::examples("log_on", log_on.len(), 1);
+    checks::logarithms("log_on", log_on);
+    checks::same_shape("multi_hot", multi_hot.len(), log_on.len());
+    let pairs = log_on.iter().zip(multi_hot);
+    fill_bins(pairs.map(|(log_p, on)| ((*log_p as f64).exp(), f64::from(*on))), bins)
+}
+
+/// ECE: the distance between accuracy and confidence in each bin, averaged over predictions.
+///
+/// With [`reliability`] it is that of Guo et al. (2017).
+///
+/// ```
+/// # use aleator_metrics::calibration::{expected_calibration_error, reliability};
+/// let sure = 0.8f32.ln();
+/// let unsure = 0.2f32.ln();
+/// let log_probs = [sure, unsure, sure, unsure];
+/// let bins = reliability(&log_probs, 2, &[0, 1], 15);
+/// assert!((expected_calibration_error(&bins) - (0.8 - 0.5)).abs() < 1e-7);
+/// ```
+pub fn expected_calibration_error(bins: &[ReliabilityBin]) -> f64 {
+    let (mut sum, mut count) = (0.0, 0);
+    for bin in bins {
+        if let (Some(confidence), Some(accuracy)) = (bin.confidence, bin.accuracy) {
+            sum += bin.count as f64 * (accuracy - confidence).abs();
+            count += bin.count;
+        }
+    }
+    assert!(count > 0, "bins hold no predictions");
+    sum / count as f64
+}
+
+fn fill_bins(outcomes: impl Iterator<Item = (f64, f64)>, bins: usize) -> Vec<ReliabilityBin> {
+    assert!(bins > 0, "bins is 0, expected at least one");
+    let mut sums = vec![(0usize, 0.0, 0.0); bins];
+    for (confidence, outcome) in outcomes {
+        // A confidence on an edge belongs below it; one that rounding put above 1, to the last bin.
+        let bin = (confidence * bins as f64).ceil().max(1.0) as usize - 1;
+        let (count, confidences, outcomes) = &mut sums[bin.min(bins - 1)];
+        *count += 1;
+        *confidences += confidence;
+        *outcomes += outcome;
+    }
+    let edge = |at: usize| at as f64 / bins as f64;
+    let bin = |(at, (count, confidences, outcomes)): (usize, (usize, f64, f64))| {
+        let mean = |sum: f64| (count > 0).then(|| sum / count as f64);
+        ReliabilityBin {
+            low: edge(at),
+            high: edge(at + 1),
+            count,
+            confidence: mean(confidences),
+            accuracy: mean(outcomes),
+        }
+    };
+    sums.into_iter().enumerate().map(bin).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edge_belongs_to_the_bin_below_and_zero_to_the_first() {
+        let confidences = [0.0, 0.25, 0.25001, 0.5, 0.75, 1.0, 1.0000001];
+        let bins = fill_bins(confidences.iter().map(|confidence| (*confidence, 1.0)), 4);
+        let counts: Vec<usize> = bins.iter().map(|bin| bin.count).collect();
+        assert_eq!(counts, [2, 2, 1, 2]);
+    }
+}

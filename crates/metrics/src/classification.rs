@@ -1,0 +1,224 @@
+//! One class an example: accuracy, NLL, Brier score, counts for each class.
+//!
+//! `log_probs` is `log p`, `[N, K]`. A label is a class, `[N]`; a soft target is a distribution
+//! over classes, `[N, K]`. Among classes of equal probability the lower index comes first.
+
+pub mod multilabel;
+
+use std::collections::BTreeMap;
+
+use crate::{checks, mean_of_examples};
+
+/// The index of the largest value; of several, the first.
+pub fn argmax(row: &[f32]) -> usize {
+    let mut best = 0;
+    for (at, value) in row.iter().enumerate() {
+        if *value > row[best] {
+            best = at;
+        }
+    }
+    best
+}
+
+/// The most probable class of each example, `[N]`.
+pub fn predictions(log_probs: &[f32], classes: usize) -> Vec<u32> {
+    checks::log_probs(log_probs, classes);
+    log_probs.chunks(classes).map(|row| argmax(row) as u32).collect()
+}
+
+/// The class that carries most of each soft target, `[N]`.
+pub fn target_labels(targets: &[f32], classes: usize) -> Vec<u32> {
+    checks::examples("targets", targets.len(), classes);
+    checks::targets(targets, targets.len());
+    targets.chunks(classes).map(|row| argmax(row) as u32).collect()
+}
+
+/// The share of examples whose label is among the `k` most probable classes.
+///
+/// ```
+/// # use aleator_metrics::classification::top_k_accuracy;
+/// let log_probs = [-1.0, -2.0, -1.5, -1.0, -1.0, -1.0];
+/// assert_eq!(top_k_accuracy(&log_probs, 3, &[2, 1], 1), 0.0); // 0 goes before its equal 1
+/// assert_eq!(top_k_accuracy(&log_probs, 3, &[2, 1], 2), 1.0);
+/// ```
+pub fn top_k_accuracy(log_probs: &[f32], classes: usize, labels: &[u32], k: usize) -> f64 {
+    let examples = checks::log_probs(log_probs, classes);
+    checks::labels(labels, examples, classes);
+    assert!(k > 0, "k is 0, expected at least one class");
+    let hits = log_probs
+        .chunks(classes)
+        .zip(labels)
+        .filter(|(row, label)| classes_before(row, **label as usize) < k)
+        .count();
+    hits as f64 / examples as f64
+}
+
+/// How many classes are more probable than this one, or equal with a lower index.
+fn classes_before(row: &[f32], class: usize) -> usize {
+    let (lower, rest) = row.split_at(class);
+    let lower = lower.iter().filter(|value| **value >= row[class]).count();
+    lower + rest.iter().filter(|value| **value > row[class]).count()
+}
+
+/// `−log p_y` of each example, `[N]`; `∞` where the label was held impossible.
+pub fn example_nll(log_probs: &[f32], classes: usize, labels: &[u32]) -> Vec<f64> {
+    let examples = checks::log_probs(log_probs, classes);
+    checks::labels(labels, examples, classes);
+    let rows = log_probs.chunks(classes).zip(labels);
+    // Not `−x`: the NLL of a certain prediction is 0, not −0.
+    rows.map(|(row, label)| 0.0 - row[*label as usize] as f64).collect()
+}
+
+/// The negative log-likelihood of the labels, averaged over examples.
+pub fn nll(log_probs: &[f32], classes: usize, labels: &[u32]) -> f64 {
+    mean_of_examples(&example_nll(log_probs, classes, labels))
+}
+
+/// `−Σ_k t_k log p_k` of each example, `[N]`; `∞` where a class with a share of the target was held
+/// impossible.
+pub fn example_nll_soft(log_probs: &[f32], classes: usize, targets: &[f32]) -> Vec<f64> {
+    checks::log_probs(log_probs, classes);
+    checks::targets(targets, log_probs.len());
+    let row_nll = |(row, target): (&[f32], &[f32])| {
+        let terms = row.iter().zip(target).filter(|(_, t)| **t > 0.0);
+        terms.fold(0.0, |sum, (log_p, t)| sum - *t as f64 * *log_p as f64)
+    };
+    log_probs.chunks(classes).zip(targets.chunks(classes)).map(row_nll).collect()
+}
+
+/// The cross-entropy of the soft targets, averaged over examples.
+pub fn nll_soft(log_probs: &[f32], classes: usize, targets: &[f32]) -> f64 {
+    mean_of_examples(&example_nll_soft(log_probs, classes, targets))
+}
+
+/// The Brier score: the mean over examples of `Σ_k (p_k − 1[k = y])²`, between 0 and 2.
+///
+/// ```
+/// # use aleator_metrics::classification::brier;
+/// let uniform = [0.25f32.ln(); 4];
+/// assert!((brier(&uniform, 4, &[2]) - 0.75).abs() < 1e-7);
+/// ```
+pub fn brier(log_probs: &[f32], classes: usize, labels: &[u32]) -> f64 {
+    let examples = checks::log_probs(log_probs, classes);
+    checks::labels(labels, examples, classes);
+    let mut sum = 0.0;
+    for (row, label) in log_probs.chunks(classes).zip(labels) {
+        for (class, log_p) in row.iter().enumerate() {
+            let log_p = *log_p as f64;
+            let right = class == *label as usize;
+            // p − 1 keeps its digits where p is next to 1.
+            let error = if right { log_p.exp_m1() } else { log_p.exp() };
+            sum += error * error;
+        }
+    }
+    sum / examples as f64
+}
+
+/// The mean over examples of `Σ_k (p_k − t_k)²`.
+pub fn brier_soft(log_probs: &[f32], classes: usize, targets: &[f32]) -> f64 {
+    let examples = checks::log_probs(log_probs, classes);
+    checks::targets(targets, log_probs.len());
+    let mut sum = 0.0;
+    for (log_p, target) in log_probs.iter().zip(targets) {
+        let error = (*log_p as f64).exp() - *target as f64;
+        sum += error * error;
+    }
+    sum / examples as f64
+}
+
+/// What was counted of one class.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ClassTally {
+    /// Examples with this label.
+    pub count: usize,
+    /// Examples predicted to be of this class.
+    pub predicted: usize,
+    /// Examples that are both.
+    pub correct: usize,
+    /// The NLL of the examples with this label, summed.
+    pub nll: f64,
+}
+
+impl ClassTally {
+    /// The share of the class's examples that were predicted so; none without examples.
+    pub fn recall(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.correct as f64 / self.count as f64)
+    }
+
+    /// The share of the predictions of this class that were right; none without predictions.
+    pub fn precision(&self) -> Option<f64> {
+        (self.predicted > 0).then(|| self.correct as f64 / self.predicted as f64)
+    }
+
+    /// The NLL averaged over the class's examples; none without examples.
+    pub fn mean_nll(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.nll / self.count as f64)
+    }
+}
+
+/// A tally of each class, `[K]`, from predictions, labels and NLL of the examples, each `[N]`.
+pub fn per_class(
+    predictions: &[u32],
+    labels: &[u32],
+    nll: &[f64],
+    classes: usize,
+) -> Vec<ClassTally> {
+    checks::labels(labels, predictions.len(), classes);
+    checks::same_shape("nll", nll.len(), labels.len());
+    let mut tallies = vec![ClassTally::default(); classes];
+    for ((prediction, label), nll) in predictions.iter().zip(labels).zip(nll) {
+        assert!((*prediction as usize) < classes, "a prediction is {prediction} of {classes}");
+        assert!(!nll.is_nan(), "nll holds a NaN");
+        tallies[*prediction as usize].predicted += 1;
+        let tally = &mut tallies[*label as usize];
+        tally.count += 1;
+        tally.nll += nll;
+        tally.correct += usize::from(prediction == label);
+    }
+    tallies
+}
+
+/// How often each label met each prediction.
+///
+/// Only pairs that occur are stored: `K²` counts of a large vocabulary would not fit in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confusion {
+    /// `K`.
+    pub classes: usize,
+    /// (label, prediction) → examples, for the pairs that occur.
+    pub counts: BTreeMap<(u32, u32), usize>,
+}
+
+impl Confusion {
+    /// The confusion matrix of these labels and predictions, each `[N]`.
+    ///
+    /// ```
+    /// # use aleator_metrics::classification::Confusion;
+    /// let confusion = Confusion::new(&[0, 1, 1, 1], &[0, 1, 0, 0], 2);
+    /// assert_eq!(confusion.count(0, 1), 2); // label 0, taken for 1
+    /// assert_eq!(confusion.count(1, 0), 0);
+    /// ```
+    pub fn new(predictions: &[u32], labels: &[u32], classes: usize) -> Self {
+        checks::labels(labels, predictions.len(), classes);
+        let mut counts = BTreeMap::new();
+        for (prediction, label) in predictions.iter().zip(labels) {
+            assert!((*prediction as usize) < classes, "a prediction is {prediction} of {classes}");
+            *counts.entry((*label, *prediction)).or_insert(0) += 1;
+        }
+        Self { classes, counts }
+    }
+
+    /// Examples of this label with this prediction.
+    pub fn count(&self, label: u32, prediction: u32) -> usize {
+        self.counts.get(&(label, prediction)).copied().unwrap_or(0)
+    }
+
+    /// All counts, `[K, K]`: a row for each label, a column for each prediction.
+    pub fn to_dense(&self) -> Vec<usize> {
+        let mut dense = vec![0; self.classes * self.classes];
+        for ((label, prediction), count) in &self.counts {
+            dense[*label as usize * self.classes + *prediction as usize] = *count;
+        }
+        dense
+    }
+}

@@ -1,0 +1,136 @@
+//! Classes that are each on or off: NLL, Brier score, average precision.
+//!
+//! `log_on` is `log p` and `log_off` is `log(1 − p)`, both `[N, K]`; `multi_hot` says which classes
+//! are on, `[N, K]`. Both logarithms are given because neither can be had from the other in f32
+//! without loss.
+
+use crate::{checks, mean_of_examples, ranking};
+
+/// The share of examples whose most probable class is on. An example with nothing on is a miss.
+pub fn top1_accuracy(log_on: &[f32], classes: usize, multi_hot: &[bool]) -> f64 {
+    let examples = check_on(log_on, classes, multi_hot);
+    let rows = log_on.chunks(classes).zip(multi_hot.chunks(classes));
+    let hits = rows.filter(|(row, on)| on[super::argmax(row)]).count();
+    hits as f64 / examples as f64
+}
+
+/// The binary cross-entropy of each example, summed over its classes, `[N]`.
+pub fn example_nll(
+    log_on: &[f32],
+    log_off: &[f32],
+    classes: usize,
+    multi_hot: &[bool],
+) -> Vec<f64> {
+    check(log_on, log_off, classes, multi_hot);
+    let rows = log_on.chunks(classes).zip(log_off.chunks(classes)).zip(multi_hot.chunks(classes));
+    rows.map(|((on, off), is_on)| losses(on, off, is_on).sum()).collect()
+}
+
+/// The binary cross-entropy, summed over classes and averaged over examples.
+///
+/// ```
+/// # use aleator_metrics::classification::multilabel::nll;
+/// let half = [0.5f32.ln(); 4];
+/// assert!((nll(&half, &half, 2, &[true, false, false, false]) - 2.0 * 2f64.ln()).abs() < 1e-7);
+/// ```
+pub fn nll(log_on: &[f32], log_off: &[f32], classes: usize, multi_hot: &[bool]) -> f64 {
+    mean_of_examples(&example_nll(log_on, log_off, classes, multi_hot))
+}
+
+/// The binary cross-entropy of each class, averaged over all examples, `[K]`.
+///
+/// Their sum is [`nll`].
+pub fn class_nll(log_on: &[f32], log_off: &[f32], classes: usize, multi_hot: &[bool]) -> Vec<f64> {
+    let examples = check(log_on, log_off, classes, multi_hot);
+    let mut sums = vec![0.0; classes];
+    for (at, loss) in losses(log_on, log_off, multi_hot).enumerate() {
+        sums[at % classes] += loss;
+    }
+    sums.iter().map(|sum| sum / examples as f64).collect()
+}
+
+/// The squared error of p, summed over classes and averaged over examples.
+pub fn brier(log_on: &[f32], log_off: &[f32], classes: usize, multi_hot: &[bool]) -> f64 {
+    let examples = check(log_on, log_off, classes, multi_hot);
+    let mut sum = 0.0;
+    for ((on, off), is_on) in log_on.iter().zip(log_off).zip(multi_hot) {
+        // The error is the probability of the side that did not happen.
+        let log_error = if *is_on { *off } else { *on };
+        sum += (2.0 * log_error as f64).exp();
+    }
+    sum / examples as f64
+}
+
+/// In how many examples each class is on, `[K]`.
+pub fn class_counts(multi_hot: &[bool], classes: usize) -> Vec<usize> {
+    checks::examples("multi_hot", multi_hot.len(), classes);
+    let mut counts = vec![0; classes];
+    for (at, on) in multi_hot.iter().enumerate() {
+        counts[at % classes] += usize::from(*on);
+    }
+    counts
+}
+
+/// gAP: average precision of all (example, class) pairs ranked together by their confidence; none
+/// where nothing is on.
+///
+/// The paper calls it "the average precision over all classes" and gives no formula. Ranking all
+/// pairs in one list is what "global" means elsewhere, and what scikit-learn calls the micro
+/// average. It asks more than [`mean_average_precision`]: confidences of different classes must be
+/// comparable.
+///
+/// ```
+/// # use aleator_metrics::classification::multilabel::global_average_precision;
+/// let log_on = [-0.1, -2.0, -0.3, -0.2];
+/// let gap = global_average_precision(&log_on, &[true, false, true, false]);
+/// assert_eq!(gap, Some(0.5 * 1.0 + 0.5 * (2.0 / 3.0)));
+/// ```
+pub fn global_average_precision(log_on: &[f32], multi_hot: &[bool]) -> Option<f64> {
+    check_on(log_on, 1, multi_hot);
+    ranking::average_precision(log_on, multi_hot)
+}
+
+/// The average precision of each class by itself, `[K]`; none for a class that is never on.
+pub fn class_average_precision(
+    log_on: &[f32],
+    classes: usize,
+    multi_hot: &[bool],
+) -> Vec<Option<f64>> {
+    check_on(log_on, classes, multi_hot);
+    let of_class = |class| {
+        let scores: Vec<f32> = log_on.iter().skip(class).step_by(classes).copied().collect();
+        let on: Vec<bool> = multi_hot.iter().skip(class).step_by(classes).copied().collect();
+        ranking::average_precision(&scores, &on)
+    };
+    (0..classes).map(of_class).collect()
+}
+
+/// mAP: the mean of [`class_average_precision`] over classes that are on somewhere; none where
+/// nothing is on.
+pub fn mean_average_precision(log_on: &[f32], classes: usize, multi_hot: &[bool]) -> Option<f64> {
+    mean_over_known(&class_average_precision(log_on, classes, multi_hot))
+}
+
+pub(crate) fn mean_over_known(values: &[Option<f64>]) -> Option<f64> {
+    let known: Vec<f64> = values.iter().copied().flatten().collect();
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+}
+
+/// `−log` of the probability of what happened, for each (example, class).
+fn losses(log_on: &[f32], log_off: &[f32], multi_hot: &[bool]) -> impl Iterator<Item = f64> {
+    let sides = log_on.iter().zip(log_off).zip(multi_hot);
+    // Not `−x`: the loss of a certain prediction is 0, not −0.
+    sides.map(|((on, off), is_on)| 0.0 - if *is_on { *on } else { *off } as f64)
+}
+
+fn check(log_on: &[f32], log_off: &[f32], classes: usize, multi_hot: &[bool]) -> usize {
+    checks::on_off(log_on, log_off);
+    check_on(log_on, classes, multi_hot)
+}
+
+fn check_on(log_on: &[f32], classes: usize, multi_hot: &[bool]) -> usize {
+    let examples = checks::examples("log_on", log_on.len(), classes);
+    checks::logarithms("log_on", log_on);
+    checks::same_shape("multi_hot", multi_hot.len(), log_on.len());
+    examples
+}

@@ -1,0 +1,171 @@
+//! `evaluation.json`: how good a run is on its splits, against given and clean labels.
+
+use serde::{Deserialize, Serialize};
+
+use crate::calibration::{
+    fit_temperature, fit_temperature_multilabel, fit_temperature_soft, scale_log_probs,
+    scale_multilabel,
+};
+use crate::summary::Summary;
+
+/// The format of `evaluation.json`.
+pub const EVALUATION_FORMAT: u32 = 1;
+
+/// Bins of the calibration error in every evaluation.
+pub const RELIABILITY_BINS: usize = 15;
+
+/// What predictions are held against.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Truth {
+    /// One class an example, `[N]`.
+    Classes(Vec<u32>),
+    /// Probabilities, `[N, K]`.
+    Soft(Vec<f32>),
+    /// Which classes are on, `[N, K]`.
+    MultiHot(Vec<bool>),
+}
+
+/// The probabilities of N examples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogProbs {
+    /// K.
+    pub classes: usize,
+    /// log p, `[N, K]`.
+    pub on: Vec<f32>,
+    /// log(1 − p), `[N, K]`, where each class is on or off.
+    pub off: Option<Vec<f32>>,
+}
+
+impl LogProbs {
+    /// How good they are.
+    ///
+    /// # Panics
+    /// When the truth is of another kind than the probabilities, or of other sizes.
+    pub fn summary(&self, truth: &Truth) -> Summary {
+        let (on, classes, bins) = (&self.on, self.classes, RELIABILITY_BINS);
+        match (&self.off, truth) {
+            (None, Truth::Classes(labels)) => Summary::single_label(on, classes, labels, bins),
+            (None, Truth::Soft(targets)) => Summary::soft(on, classes, targets, bins),
+            (Some(off), Truth::MultiHot(hot)) => Summary::multilabel(on, off, classes, hot, bins),
+            (Some(off), Truth::Classes(labels)) => {
+                let hot = one_hot(labels, classes);
+                Summary::multilabel(on, off, classes, &hot, bins)
+            }
+            (None, Truth::MultiHot(_)) => panic!("labels on or off need log(1 - p)"),
+            (Some(_), Truth::Soft(_)) => panic!("soft labels have one probability for all classes"),
+        }
+    }
+
+    /// The temperature T for which softmax(log p / T), or its like for classes on or off, has the
+    /// lowest NLL.
+    pub fn fit_temperature(&self, truth: &Truth) -> f64 {
+        match (&self.off, truth) {
+            (None, Truth::Classes(labels)) => fit_temperature(&self.on, self.classes, labels),
+            (None, Truth::Soft(targets)) => fit_temperature_soft(&self.on, self.classes, targets),
+            (Some(off), Truth::MultiHot(hot)) => fit_temperature_multilabel(&self.on, off, hot),
+            (Some(off), Truth::Classes(labels)) => {
+                fit_temperature_multilabel(&self.on, off, &one_hot(labels, self.classes))
+            }
+            (None, Truth::MultiHot(_)) | (Some(_), Truth::Soft(_)) => {
+                panic!("the truth must be of the kind of the probabilities")
+            }
+        }
+    }
+
+    /// The same probabilities at another temperature.
+    pub fn scaled(&self, temperature: f64) -> Self {
+        let (on, off) = match &self.off {
+            None => (scale_log_probs(&self.on, self.classes, temperature), None),
+            Some(off) => {
+                let (on, off) = scale_multilabel(&self.on, off, temperature);
+                (on, Some(off))
+            }
+        };
+        Self { classes: self.classes, on, off }
+    }
+}
+
+fn one_hot(labels: &[u32], classes: usize) -> Vec<bool> {
+    let row = |label: &u32| {
+        let label = *label as usize;
+        (0..classes).map(move |class| class == label)
+    };
+    labels.iter().flat_map(row).collect()
+}
+
+/// One split of [`Evaluation`].
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub struct SplitEvaluation {
+    /// Against the labels as they were given.
+    #[serde(flatten)]
+    pub given: Summary,
+    /// Against the true labels, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clean: Option<Summary>,
+    /// Against the given labels, at the temperature of the calibration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated: Option<Summary>,
+}
+
+impl SplitEvaluation {
+    /// Of one split's probabilities.
+    pub fn new(
+        log_probs: &LogProbs,
+        given: &Truth,
+        clean: Option<&Truth>,
+        calibration: Option<&Calibration>,
+    ) -> Self {
+        Self {
+            given: log_probs.summary(given),
+            clean: clean.map(|truth| log_probs.summary(truth)),
+            calibrated: calibration.map(|it| log_probs.scaled(it.temperature).summary(given)),
+        }
+    }
+}
+
+/// `calibration.json`: temperature scaling after training.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
+pub struct Calibration {
+    /// Log-probabilities are divided by it.
+    pub temperature: f64,
+    /// NLL of the validation split before.
+    #[serde(with = "crate::summary::extended")]
+    pub nll_before: f64,
+    /// And after.
+    #[serde(with = "crate::summary::extended")]
+    pub nll_after: f64,
+}
+
+impl Calibration {
+    /// Of the validation split.
+    pub fn fit(log_probs: &LogProbs, given: &Truth) -> Self {
+        let temperature = log_probs.fit_temperature(given);
+        Self {
+            temperature,
+            nll_before: log_probs.summary(given).nll,
+            nll_after: log_probs.scaled(temperature).summary(given).nll,
+        }
+    }
+}
+
+/// `evaluation.json`.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// [`EVALUATION_FORMAT`].
+    pub format: u32,
+    /// What was evaluated: `"best"`, `"last"`, or `"ensemble"`.
+    pub weights: String,
+    /// Steps of the evaluated weights; none for an ensemble.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<usize>,
+    /// The names of the classes.
+    pub class_names: Vec<String>,
+    /// Temperature scaling, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
+    /// The validation split.
+    pub validation: SplitEvaluation,
+    /// The test split.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<SplitEvaluation>,
+}
