@@ -1,0 +1,242 @@
+//! Files and folders that appear complete or not at all.
+//!
+//! Everything is written under a temporary name beside its place, brought to the disk, and
+//! renamed. Whatever kills the program leaves the old content or the new one, and perhaps
+//! leftovers under temporary names, which [`remove_leftovers`] takes away.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::RunError;
+
+/// Names that begin with this are unfinished and nobody's.
+const UNFINISHED: &str = ".tmp";
+
+/// A folder that is being replaced; it comes back if its successor never arrived.
+const REPLACED: &str = ".old-";
+
+/// Writes a file so that its name never stands for half of it.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("evaluation.json");
+/// aleator_run::write_file(&path, b"{}")?;
+/// assert_eq!(std::fs::read(&path).unwrap(), b"{}");
+/// # Ok::<(), aleator_run::RunError>(())
+/// ```
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+    write_file_by(path, |temporary| {
+        let mut file = File::create(temporary).map_err(RunError::io("write", path))?;
+        file.write_all(bytes).map_err(RunError::io("write", path))
+    })
+}
+
+/// As [`write_file`], for content that `write` puts into the temporary file that it is told.
+pub fn write_file_by<E: From<RunError>>(
+    path: &Path,
+    write: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
+    let temporary = Temporary(beside(path)?);
+    write(&temporary.0)?;
+    sync(&temporary.0)?;
+    fs::rename(&temporary.0, path).map_err(RunError::io("write", path))?;
+    sync_parent(path)?;
+    Ok(())
+}
+
+/// A folder that is filled under a temporary name and takes its place when it is complete.
+///
+/// Dropped before [`commit`](Self::commit), it leaves nothing.
+///
+/// ```
+/// # let runs = tempfile::tempdir().unwrap();
+/// use aleator_run::AtomicFolder;
+///
+/// let place = runs.path().join("step-100");
+/// let folder = AtomicFolder::create(&place)?;
+/// std::fs::write(folder.path().join("weights.safetensors"), b"...").unwrap();
+/// assert!(!place.exists());
+/// folder.commit()?;
+/// assert!(place.join("weights.safetensors").exists());
+/// # Ok::<(), aleator_run::RunError>(())
+/// ```
+#[derive(Debug)]
+pub struct AtomicFolder {
+    temporary: Temporary,
+    place: PathBuf,
+}
+
+impl AtomicFolder {
+    /// An empty folder beside `place`, whose parent must exist.
+    pub fn create(place: &Path) -> Result<Self, RunError> {
+        let temporary = beside(place)?;
+        fs::create_dir(&temporary).map_err(RunError::io("create", place))?;
+        Ok(Self { temporary: Temporary(temporary), place: place.to_path_buf() })
+    }
+
+    /// Where to write the content.
+    pub fn path(&self) -> &Path {
+        &self.temporary.0
+    }
+
+    /// Brings the content to the disk and the folder to its place; a folder that stood there is
+    /// gone afterwards.
+    pub fn commit(self) -> Result<(), RunError> {
+        sync_tree(&self.temporary.0)?;
+        let old = named_beside(&self.place, REPLACED)?;
+        let replaces = exists(&self.place)?;
+        if replaces {
+            remove(&old)?;
+            fs::rename(&self.place, &old).map_err(RunError::io("replace", &self.place))?;
+        }
+        if let Err(source) = fs::rename(&self.temporary.0, &self.place) {
+            if replaces {
+                fs::rename(&old, &self.place).map_err(RunError::io("restore", &self.place))?;
+            }
+            return Err(RunError::io("write", &self.place)(source));
+        }
+        sync_parent(&self.place)?;
+        if replaces { remove(&old) } else { Ok(()) }
+    }
+
+    /// As [`commit`](Self::commit), but refuses to replace anything except an empty folder.
+    pub(crate) fn commit_new(self) -> Result<(), RunError> {
+        sync_tree(&self.temporary.0)?;
+        let place = &self.place;
+        match fs::remove_dir(place) {
+            Ok(()) => (),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (),
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                return Err(RunError::Exists { path: place.clone() });
+            }
+            Err(source) => return Err(RunError::NotReplaceable { path: place.clone(), source }),
+        }
+        fs::rename(&self.temporary.0, place).map_err(RunError::io("create", place))?;
+        sync_parent(place)
+    }
+}
+
+/// Removes a folder and all that is in it, so that its name never stands for a part of it; one
+/// that is not there is removed already.
+pub fn remove_folder(path: &Path) -> Result<(), RunError> {
+    let temporary = beside(path)?;
+    match fs::rename(path, &temporary) {
+        Ok(()) => {
+            sync_parent(path)?;
+            remove(&temporary)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(RunError::io("remove", path)(error)),
+    }
+}
+
+/// Takes away what killed writers left in a folder, and brings back what they were replacing.
+///
+/// Only the one process that may write to the folder may call this. A folder that does not exist
+/// has no leftovers.
+pub fn remove_leftovers(folder: &Path) -> Result<(), RunError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(RunError::io("read", folder)(error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(RunError::io("read", folder))?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        if name.starts_with(UNFINISHED) {
+            remove(&entry.path())?;
+        } else if let Some(original) = name.strip_prefix(REPLACED) {
+            let place = folder.join(original);
+            if exists(&place)? {
+                remove(&entry.path())?;
+            } else {
+                fs::rename(entry.path(), &place).map_err(RunError::io("restore", &place))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removed when dropped; after the rename there is nothing to remove.
+#[derive(Debug)]
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // An error here hides no other: what stays has a temporary name and is cleaned up later.
+        let _ = remove(&self.0);
+    }
+}
+
+/// A name beside `path` that no other writer uses.
+fn beside(path: &Path) -> Result<PathBuf, RunError> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let temporary = named_beside(path, &format!("{UNFINISHED}-{}-{count}-", std::process::id()))?;
+    // A process of the same number may have died here.
+    remove(&temporary)?;
+    Ok(temporary)
+}
+
+fn named_beside(path: &Path, prefix: &str) -> Result<PathBuf, RunError> {
+    let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "the path ends in no file name");
+    let name: &OsStr = path.file_name().ok_or_else(|| RunError::io("write", path)(no_name()))?;
+    let mut temporary = OsString::from(prefix);
+    temporary.push(name);
+    Ok(path.with_file_name(temporary))
+}
+
+/// Whether there is anything of this name, be it a link that leads nowhere.
+pub(crate) fn exists(path: &Path) -> Result<bool, RunError> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(RunError::io("look at", path)(error)),
+    }
+}
+
+/// Removes a file, a link or a whole folder, if it is there.
+fn remove(path: &Path) -> Result<(), RunError> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(RunError::io("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn sync(path: &Path) -> Result<(), RunError> {
+    // Windows flushes only what is open for writing; elsewhere a file may be read-only.
+    let file = File::options().read(true).write(cfg!(windows)).open(path);
+    file.and_then(|file| file.sync_all()).map_err(RunError::io("write", path))
+}
+
+/// Files first, then the folder that names them.
+fn sync_tree(folder: &Path) -> Result<(), RunError> {
+    for entry in fs::read_dir(folder).map_err(RunError::io("read", folder))? {
+        let path = entry.map_err(RunError::io("read", folder))?.path();
+        if path.is_dir() { sync_tree(&path)? } else { sync(&path)? }
+    }
+    sync_folder(folder)
+}
+
+fn sync_parent(path: &Path) -> Result<(), RunError> {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
+        _ => sync_folder(Path::new(".")),
+    }
+}
+
+/// Brings the names in a folder to the disk, where the system has a way to ask for it.
+fn sync_folder(folder: &Path) -> Result<(), RunError> {
+    if cfg!(unix) { sync(folder) } else { Ok(()) }
+}

@@ -1,0 +1,215 @@
+//! `[data]` and the sections below it.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::MANY;
+use crate::document::Document;
+use crate::recipe::{
+    Annotations, Data, HeldOut, InputSource, LabelKind, LabelNoise, NoiseKind, Source,
+};
+use crate::recipe_error::RecipeError;
+use crate::section::{Field, Section};
+
+/// What a source of examples is made of, the inputs first.
+const SOURCE: [&str; 6] = ["features", "images", "builtin", "labels", "clean_labels", "ids"];
+
+pub(super) fn data(document: &Document) -> Result<Data, RecipeError> {
+    const MAX_IMAGE_SIZE: usize = 4096;
+    let section = Section::new(document, "data")?;
+    let network = Section::new(document, "network")?.optional("kind");
+    let on_images = network.is_some_and(|kind| kind.text().is_ok_and(|kind| kind == "conv"));
+    let wanted = if on_images {
+        ("images", "FOLDER")
+    } else {
+        ("features", "FILE (or --set data.train.images=FOLDER)")
+    };
+    let train = source(&Section::new(document, "data.train")?, wanted)?;
+    let classes = section.optional("classes").map(|classes| classes.size(2, MANY)).transpose()?;
+    let image_size = section.optional("image_size");
+    if let (Some(size), InputSource::Features(_) | InputSource::Digits) =
+        (&image_size, &train.inputs)
+    {
+        return Err(size.impossible(
+            "data.image_size is for folders of images, and data.train has none; remove it: on \
+             the command line by --set data.image_size="
+                .to_string(),
+        ));
+    }
+    let data = Data {
+        label_kind: section.required("label_kind", "auto")?.choice(&[
+            ("auto", LabelKind::Auto),
+            ("single", LabelKind::Single),
+            ("multi-hot", LabelKind::MultiHot),
+            ("soft", LabelKind::Soft),
+            ("annotators", LabelKind::Annotators),
+        ])?,
+        annotations: section.required("annotations", "majority")?.choice(&[
+            ("majority", Annotations::Majority),
+            ("sampled", Annotations::Sampled),
+            ("each", Annotations::Each),
+        ])?,
+        classes,
+        class_names: section
+            .optional("class_names")
+            .map(|names| names.path().map(PathBuf::from))
+            .transpose()?,
+        image_size: image_size.map(|size| size.size(1, MAX_IMAGE_SIZE)).transpose()?,
+        train,
+        validation: held_out(&Section::new(document, "data.validation")?)?,
+        test: test(document)?,
+        noise: noise(document, classes)?,
+    };
+    check_what_is_left(document, &data)?;
+    Ok(data)
+}
+
+fn test(document: &Document) -> Result<Option<HeldOut>, RecipeError> {
+    let section = Section::new(document, "data.test")?;
+    if section.is_there() { held_out(&section).map(Some) } else { Ok(None) }
+}
+
+/// Something must be left to train on.
+fn check_what_is_left(document: &Document, data: &Data) -> Result<(), RecipeError> {
+    let (
+        HeldOut::Fraction { fraction: validation, .. },
+        Some(HeldOut::Fraction { fraction: test, .. }),
+    ) = (&data.validation, &data.test)
+    else {
+        return Ok(());
+    };
+    let section = Section::new(document, "data.test")?;
+    match section.optional("fraction") {
+        Some(field) if validation + test >= 1.0 => Err(field.impossible(format!(
+            "data.validation.fraction = {validation} and data.test.fraction = {test} leave \
+             nothing to train on"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// `wanted` is the input to ask for if there is none, with what it takes.
+fn source(section: &Section, wanted: (&str, &str)) -> Result<Source, RecipeError> {
+    let inputs: Vec<Field> = SOURCE[..3].iter().filter_map(|key| section.optional(key)).collect();
+    let input = match &inputs[..] {
+        [input] => input,
+        [] => return Err(section.missing(wanted.0, wanted.1)),
+        [first, second, ..] => {
+            return Err(first.impossible(format!(
+                "{} and {} ({}) are both given: one of them must be the input",
+                first.key,
+                second.key,
+                second.origin()
+            )));
+        }
+    };
+    let path = |key| section.optional(key).map(|field| field.path()).transpose();
+    let source = Source {
+        inputs: match input.key.rsplit('.').next() {
+            Some("features") => InputSource::Features(input.path()?),
+            Some("images") => InputSource::Images(PathBuf::from(input.path()?)),
+            _ => input.choice(&[("digits", ())]).map(|()| InputSource::Digits)?,
+        },
+        labels: path("labels")?,
+        clean_labels: path("clean_labels")?,
+        ids: path("ids")?,
+    };
+    if let (InputSource::Features(_), None) = (&source.inputs, &source.labels) {
+        return Err(section.missing("labels", "FILE"));
+    }
+    Ok(source)
+}
+
+fn held_out(section: &Section) -> Result<HeldOut, RecipeError> {
+    let is_source = SOURCE.iter().any(|key| section.optional(key).is_some());
+    let Some(fraction) = section.optional("fraction") else {
+        if !is_source {
+            return Err(section.missing("fraction", "0.1"));
+        }
+        if let Some(seed) = section.optional("seed") {
+            return Err(seed.impossible(format!(
+                "{} chooses a fraction of the training data, and this split has data of its own; \
+                 remove it: on the command line by --set {}=",
+                seed.key, seed.key
+            )));
+        }
+        return source(section, ("features", "FILE")).map(HeldOut::Source);
+    };
+    if let Some(other) = SOURCE.iter().find_map(|key| section.optional(key)) {
+        let split = fraction.key.trim_end_matches(".fraction");
+        return Err(fraction.impossible(format!(
+            "{} takes a part of the training data, and {} ({}) gives data of its own: keep one; \
+             --set {split}= before the other settings of {split} removes all that the recipe says \
+             of it",
+            fraction.key,
+            other.key,
+            other.origin()
+        )));
+    }
+    let seed = section.required("seed", "0")?.seed()?;
+    Ok(HeldOut::Fraction { fraction: fraction.fraction()?, seed })
+}
+
+fn noise(document: &Document, classes: Option<usize>) -> Result<Option<LabelNoise>, RecipeError> {
+    #[derive(Clone, Copy)]
+    enum Kind {
+        Symmetric,
+        Pairwise,
+        Matrix,
+        Instance,
+    }
+    let section = Section::new(document, "data.noise")?;
+    if !section.is_there() {
+        return Ok(None);
+    }
+    let field = section.required("kind", "symmetric")?;
+    let kind = field.choice(&[
+        ("symmetric", Kind::Symmetric),
+        ("pairwise", Kind::Pairwise),
+        ("matrix", Kind::Matrix),
+        ("instance", Kind::Instance),
+    ])?;
+    section.refuse(
+        match kind {
+            Kind::Symmetric | Kind::Instance => &["pairs", "matrix"][..],
+            Kind::Pairwise => &["matrix"],
+            Kind::Matrix => &["rate", "pairs"],
+        },
+        &field,
+    )?;
+    let rate = || section.required("rate", "0.3")?.below_one();
+    let kind = match kind {
+        Kind::Symmetric => NoiseKind::Symmetric { rate: rate()? },
+        Kind::Instance => NoiseKind::Instance { rate: rate()? },
+        Kind::Pairwise => NoiseKind::Pairwise {
+            rate: rate()?,
+            pairs: match section.optional("pairs") {
+                Some(field) => pairs(&field, classes)?,
+                None => vec![],
+            },
+        },
+        Kind::Matrix => NoiseKind::Matrix { file: section.required("matrix", "FILE")?.path()? },
+    };
+    Ok(Some(LabelNoise { seed: section.required("seed", "0")?.seed()?, kind }))
+}
+
+fn pairs(field: &Field, classes: Option<usize>) -> Result<Vec<(usize, usize)>, RecipeError> {
+    let last = classes.unwrap_or(MANY) - 1;
+    let mut from_seen = BTreeSet::new();
+    let pair = |field: &Field| {
+        let expected = "a pair of classes, as in [3, 5]";
+        let items = field.list().map_err(|_| field.wrong_type(expected))?;
+        let [from, to] = &items[..] else { return Err(field.must_be(expected)) };
+        let (from, to) = (from.size(0, last)?, to.size(0, last)?);
+        if from == to {
+            return Err(field.must_be("two different classes"));
+        }
+        if !from_seen.insert(from) {
+            return Err(field.impossible(format!(
+                "data.noise.pairs: class {from} can go to one other class only, found a second"
+            )));
+        }
+        Ok((from, to))
+    };
+    field.list()?.iter().map(pair).collect()
+}

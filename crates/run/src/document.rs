@@ -1,0 +1,369 @@
+//! A recipe as a tree in which every value knows where it came from.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::recipe_error::RecipeError;
+use crate::schema;
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A line of a file; printed as `file:line`.
+    Line {
+        /// The file, or "preset NAME".
+        file: Arc<str>,
+        /// Counted from 1.
+        line: usize,
+    },
+    /// An argument of the command line; printed as it was given.
+    Argument(Arc<str>),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line { file, line } => write!(f, "{file}:{line}"),
+            Self::Argument(text) => f.write_str(text),
+        }
+    }
+}
+
+/// A value and where it came from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// What it is.
+    pub value: Value,
+    /// Where its key stands.
+    pub origin: Origin,
+}
+
+/// Keys and their values.
+pub type Table = BTreeMap<String, Node>;
+
+/// A TOML value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// `"text"`.
+    String(String),
+    /// `3`; wide enough for any seed.
+    Integer(i128),
+    /// `0.5`.
+    Float(f64),
+    /// `true`.
+    Boolean(bool),
+    /// `2026-01-31`, as it was written. No key of a recipe takes one.
+    Date(String),
+    /// `[1, 2]`.
+    Array(Vec<Node>),
+    /// `[section]` or `{ key = 1 }`.
+    Table(Table),
+}
+
+/// A recipe as a tree in which every value knows where it came from.
+///
+/// ```
+/// use aleator_run::Document;
+///
+/// let mut document = Document::parse("[head]\nrank = 15\n", "my.toml")?;
+/// document.set("head.temperature=0.9")?;
+/// assert_eq!(document.get("head.rank").unwrap().origin.to_string(), "my.toml:2");
+/// assert_eq!(document.to_toml(), "[head]\nrank = 15\ntemperature = 0.9\n");
+/// # Ok::<(), aleator_run::RecipeError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    pub(crate) name: Arc<str>,
+    pub(crate) root: Table,
+}
+
+impl Document {
+    /// Parses TOML. `name` is what messages call it.
+    pub fn parse(text: &str, name: &str) -> Result<Self, RecipeError> {
+        let source = Source::new(text, name);
+        let table = DeTable::parse(text).map_err(|error| source.syntax_error(&error))?;
+        let root = source.table(table.into_inner())?;
+        Ok(Self { name: source.name, root })
+    }
+
+    /// What messages call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The value of a dotted key.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        let mut parts = key.split('.');
+        let first = self.root.get(parts.next()?)?;
+        parts.try_fold(first, |node, part| match &node.value {
+            Value::Table(table) => table.get(part),
+            _ => None,
+        })
+    }
+
+    /// Carries out `--set key=value`.
+    ///
+    /// The value is read as TOML (`6`, `[0, 1]`, `{ low = 0.3, high = 3.0 }`); what is not TOML is
+    /// a text, so that words need no quotes. The value of a path, or of `summary`, is a text even
+    /// if it looks like a number, a date or a list; quotes around it go away. No value, or `null`,
+    /// removes the key, or the whole section; to remove what is not there changes nothing.
+    ///
+    /// ```
+    /// # use aleator_run::{Document, Value};
+    /// let mut document = Document::parse("[data.noise]\nrate = 0.3\n", "my.toml")?;
+    /// document.set(r"data.train.features=C:\embeddings #2\x.npy")?;
+    /// document.set("data.noise=")?;
+    /// let features = &document.get("data.train.features").unwrap().value;
+    /// assert_eq!(*features, Value::String(r"C:\embeddings #2\x.npy".to_string()));
+    /// assert_eq!(document.get("data.noise"), None);
+    /// # Ok::<(), aleator_run::RecipeError>(())
+    /// ```
+    pub fn set(&mut self, assignment: &str) -> Result<(), RecipeError> {
+        let refuse = |message| RecipeError::Set { text: assignment.to_string(), message };
+        let Some((key, text)) = assignment.split_once('=') else {
+            return Err(refuse("expected key=value, as in --set head.rank=6".to_string()));
+        };
+        let (key, text) = (key.trim(), text.trim());
+        if key.split('.').any(str::is_empty) {
+            return Err(refuse("expected a dotted key, as in --set head.rank=6".to_string()));
+        }
+        let origin = Origin::Argument(format!("--set {assignment}").into());
+        if key.split('.').count() > schema::MAX_DEPTH {
+            return Err(unknown_key(origin, key));
+        }
+        if text.is_empty() || text == "null" {
+            if !schema::is_known(key) {
+                return Err(unknown_key(origin, key));
+            }
+            self.remove(key);
+            return Ok(());
+        }
+        let is_text = schema::is_free_text(key) && !text.starts_with(['"', '\'']);
+        let value = if is_text {
+            Value::String(text.to_string())
+        } else {
+            argument_value(text, &origin).map_err(refuse)?
+        };
+        self.insert(key, Node { value, origin }).map_err(refuse)
+    }
+
+    /// Puts a value at a dotted key, with the sections above it; the message of a refusal says
+    /// what is in the way.
+    pub(crate) fn insert(&mut self, key: &str, node: Node) -> Result<(), String> {
+        // `seed = 1` is another way to write `seeds = [1]`.
+        match key {
+            "seed" => self.root.remove("seeds"),
+            "seeds" => self.root.remove("seed"),
+            _ => None,
+        };
+        let mut table = &mut self.root;
+        let mut rest = key;
+        let mut depth = 0;
+        while let Some((section, below)) = rest.split_once('.') {
+            depth += section.len() + 1;
+            let entry = table.entry(section.to_string()).or_insert_with(|| Node {
+                value: Value::Table(Table::new()),
+                origin: node.origin.clone(),
+            });
+            let found = entry.value.describe();
+            let Value::Table(inner) = &mut entry.value else {
+                let section = &key[..depth - 1];
+                return Err(format!(
+                    "{section} is {found} ({}), which has no keys below it; remove it first by \
+                     --set {section}=",
+                    entry.origin
+                ));
+            };
+            (table, rest) = (inner, below);
+        }
+        table.insert(rest.to_string(), node);
+        Ok(())
+    }
+
+    /// Removes a dotted key or section; returns what stood there.
+    pub(crate) fn remove(&mut self, key: &str) -> Option<Node> {
+        let Some((section, last)) = key.rsplit_once('.') else { return self.root.remove(key) };
+        let mut table = &mut self.root;
+        for part in section.split('.') {
+            match &mut table.get_mut(part)?.value {
+                Value::Table(inner) => table = inner,
+                _ => return None,
+            }
+        }
+        table.remove(last)
+    }
+
+    /// This document laid over another: sections are merged, any other value replaces that of
+    /// the base.
+    pub fn over(self, mut base: Self) -> Self {
+        match (self.root.contains_key("seed"), self.root.contains_key("seeds")) {
+            (true, false) => base.root.remove("seeds"),
+            (false, true) => base.root.remove("seed"),
+            _ => None,
+        };
+        merge(&mut base.root, self.root);
+        Self { name: self.name, root: base.root }
+    }
+
+    /// Makes every path relative to `folder` absolute, so that the recipe means the same
+    /// wherever it is read.
+    ///
+    /// The name after `#`, as in `x.safetensors#embedding`, stays.
+    pub fn make_paths_absolute(&mut self, folder: &Path) -> Result<(), RecipeError> {
+        for key in schema::PATHS {
+            let Some(node) = self.get(key) else { continue };
+            let Value::String(path) = &node.value else { continue };
+            if path.is_empty() {
+                continue;
+            }
+            let absolute: PathBuf =
+                folder.join(path).components().filter(|part| *part != Component::CurDir).collect();
+            let Some(absolute) = absolute.to_str() else {
+                return Err(RecipeError::Impossible {
+                    origin: node.origin.clone(),
+                    message: format!(
+                        "{key}: the absolute path {} cannot be written to a recipe, which is \
+                         Unicode; rename the folder",
+                        absolute.display()
+                    ),
+                });
+            };
+            let node =
+                Node { value: Value::String(absolute.to_string()), origin: node.origin.clone() };
+            // The key exists, so nothing can be in its way.
+            self.insert(key, node).ok();
+        }
+        Ok(())
+    }
+}
+
+impl Value {
+    /// For messages: "the integer 3".
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Self::String(text) => format!("the text {text:?}"),
+            Self::Integer(value) => format!("the integer {value}"),
+            Self::Float(value) => format!("the number {value:?}"),
+            Self::Boolean(value) => value.to_string(),
+            Self::Date(text) => format!("the date {text}"),
+            Self::Array(items) => format!("a list of {}", items.len()),
+            Self::Table(_) => "a section".to_string(),
+        }
+    }
+}
+
+/// The error for a key that no recipe has; if there is no such section, for the section.
+pub(crate) fn unknown_key(origin: Origin, key: &str) -> RecipeError {
+    let ends = key.match_indices('.').map(|(at, _)| at).chain([key.len()]);
+    let unknown = ends.map(|end| &key[..end]).find(|part| !schema::is_known(part));
+    let key = unknown.unwrap_or(key);
+    let (section, last) = key.rsplit_once('.').unwrap_or(("", key));
+    RecipeError::UnknownKey {
+        origin,
+        key: key.to_string(),
+        nearest: schema::nearest(section, last),
+        known: match schema::keys_of(section) {
+            Some(keys) => keys.join(", "),
+            None => format!("nothing, since {section} is no section"),
+        },
+    }
+}
+
+fn merge(base: &mut Table, over: Table) {
+    for (key, node) in over {
+        match (base.get_mut(&key).map(|below| &mut below.value), node.value) {
+            (Some(Value::Table(below)), Value::Table(above)) => merge(below, above),
+            (_, value) => drop(base.insert(key, Node { value, origin: node.origin })),
+        }
+    }
+}
+
+/// The value that a text of the command line means.
+fn argument_value(text: &str, origin: &Origin) -> Result<Value, String> {
+    match DeValue::parse(text) {
+        Ok(value) => convert(value.into_inner(), &mut |_| origin.clone()),
+        // Quotes and brackets are TOML or a slip.
+        Err(error) if text.starts_with(['"', '\'', '[', '{']) => Err(format!(
+            "{text} is not a TOML value: {}; a text that begins so goes in quotes of its own, as \
+             in --set 'key=\"[text\"'",
+            error.message()
+        )),
+        Err(_) => Ok(Value::String(text.to_string())),
+    }
+}
+
+/// A text that is being parsed.
+struct Source {
+    name: Arc<str>,
+    /// Where each line begins.
+    lines: Vec<usize>,
+}
+
+impl Source {
+    fn new(text: &str, name: &str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let lines = [0].into_iter().chain(ends.map(|(at, _)| at + 1)).collect();
+        Self { name: name.into(), lines }
+    }
+
+    fn origin(&self, at: usize) -> Origin {
+        let line = self.lines.partition_point(|&start| start <= at);
+        Origin::Line { file: self.name.clone(), line }
+    }
+
+    fn syntax_error(&self, error: &toml::de::Error) -> RecipeError {
+        let origin = self.origin(error.span().map_or(0, |span| span.start));
+        RecipeError::Syntax { origin, message: error.message().to_string() }
+    }
+
+    fn table(&self, table: DeTable<'_>) -> Result<Table, RecipeError> {
+        let mut out = Table::new();
+        for (key, value) in table {
+            // The line of the key: of a value over several lines it is the one to look at.
+            let origin = self.origin(key.span().start);
+            let value = convert(value.into_inner(), &mut |span| self.origin(span))
+                .map_err(|message| RecipeError::Syntax { origin: origin.clone(), message })?;
+            out.insert(key.into_inner().into_owned(), Node { value, origin });
+        }
+        Ok(out)
+    }
+}
+
+/// From the parser's values to ours; `origin` says where a byte of the text stands.
+fn convert(value: DeValue<'_>, origin: &mut dyn FnMut(usize) -> Origin) -> Result<Value, String> {
+    Ok(match value {
+        DeValue::String(text) => Value::String(text.into_owned()),
+        DeValue::Integer(digits) => i128::from_str_radix(digits.as_str(), digits.radix())
+            .map(Value::Integer)
+            .map_err(|_| format!("the integer {digits} is too large"))?,
+        DeValue::Float(digits) => digits
+            .as_str()
+            .parse()
+            .map(Value::Float)
+            .map_err(|_| format!("{digits} is not a number"))?,
+        DeValue::Boolean(value) => Value::Boolean(value),
+        DeValue::Datetime(date) => Value::Date(date.to_string()),
+        DeValue::Array(items) => {
+            let item = |item: Spanned<DeValue<'_>>| {
+                let origin_of_item = origin(item.span().start);
+                let value = convert(item.into_inner(), origin)?;
+                Ok(Node { value, origin: origin_of_item })
+            };
+            Value::Array(items.into_iter().map(item).collect::<Result<_, String>>()?)
+        }
+        DeValue::Table(table) => {
+            let mut out = Table::new();
+            for (key, value) in table {
+                let origin_of_key = origin(key.span().start);
+                let value = convert(value.into_inner(), origin)?;
+                out.insert(key.into_inner().into_owned(), Node { value, origin: origin_of_key });
+            }
+            Value::Table(out)
+        }
+    })
+}

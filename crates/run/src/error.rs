@@ -1,0 +1,123 @@
+//! What can go wrong with the files of a run.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a file or folder of a run could not be written, read or believed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The operating system refused.
+    #[error("cannot {action} {}: {}", path.display(), in_words(source))]
+    Io {
+        /// What was tried, as in "cannot write".
+        action: &'static str,
+        /// With which file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The output folder of a new run is taken.
+    #[error(
+        "{} exists: choose another --out, or `aleator resume {}` if it is an unfinished run",
+        path.display(), path.display()
+    )]
+    Exists {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder is empty, but something else is mounted there or it is a link.
+    #[error(
+        "cannot put a run in place of the empty folder {}: {}; it may be a mount point or a link: \
+         choose a folder inside it, as in --out {}",
+        path.display(), source, path.join("run").display()
+    )]
+    NotReplaceable {
+        /// The folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// There is no `run.json`.
+    #[error(
+        "{} is not a run directory: it has no run.json; give the folder that `aleator train \
+         --out` made",
+        path.display()
+    )]
+    NotARun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The directory was written by a program with another idea of it.
+    #[error(
+        "{} has format {found}, written by aleator {writer}; this is aleator {}, which reads \
+         format {}",
+        path.display(), env!("CARGO_PKG_VERSION"), crate::record::FORMAT
+    )]
+    Format {
+        /// The `run.json`.
+        path: PathBuf,
+        /// Its `format`.
+        found: String,
+        /// Its `version`.
+        writer: String,
+    },
+    /// Another process writes to the run.
+    #[error("{} is in use by {holder}: wait until it ends, or end it", path.display())]
+    Locked {
+        /// The run directory.
+        path: PathBuf,
+        /// "process 123", as far as it is known.
+        holder: String,
+    },
+    /// The content is not what this program writes.
+    #[error("{}: {message}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The line or field, what was expected and what was found.
+        message: String,
+    },
+}
+
+impl RunError {
+    /// For `map_err` on an operation of the file system.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Io { action, path, source }
+    }
+
+    pub(crate) fn damaged(path: &Path, message: impl Into<String>) -> Self {
+        Self::Damaged { path: path.to_path_buf(), message: message.into() }
+    }
+}
+
+/// What the operating system said; where it matters to the user, in plain words first.
+fn in_words(error: &io::Error) -> String {
+    let words = match error.kind() {
+        io::ErrorKind::StorageFull => "the disk is full",
+        io::ErrorKind::QuotaExceeded => "your quota on this disk is used up",
+        io::ErrorKind::FileTooLarge => "the file is larger than is allowed here",
+        io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only",
+        _ => return error.to_string(),
+    };
+    format!("{words} ({error})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_named_in_words() {
+        for (kind, words) in [
+            (io::ErrorKind::StorageFull, "the disk is full"),
+            (io::ErrorKind::QuotaExceeded, "quota"),
+            (io::ErrorKind::FileTooLarge, "larger than is allowed"),
+        ] {
+            let error = RunError::io("write", Path::new("run/metrics.jsonl"))(kind.into());
+            let message = error.to_string();
+            assert!(message.starts_with("cannot write run/metrics.jsonl: "), "{message}");
+            assert!(message.contains(words), "{message}");
+        }
+    }
+}

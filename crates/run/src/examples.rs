@@ -1,0 +1,118 @@
+//! `examples.csv`: which examples a run saw, in which split, with which labels.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+use crate::atomic;
+use crate::error::RunError;
+use crate::record::{RunDir, Split};
+
+/// One row of `examples.csv`.
+///
+/// Labels are class indices. A label of one class is a set of one; soft labels are written as
+/// their most probable class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExampleRow {
+    /// The stable id.
+    pub id: String,
+    /// Where it was used.
+    pub split: Split,
+    /// The classes that the given label names, ascending; `None` without a label.
+    pub label: Option<Vec<u32>>,
+    /// The classes of the true label, where it is known.
+    pub clean_label: Option<Vec<u32>>,
+}
+
+const HEADER: [&str; 4] = ["id", "split", "label", "clean_label"];
+
+/// A label that is known and names no class, as multi-hot labels may.
+const NO_CLASS: &str = "-";
+
+impl RunDir {
+    /// Writes `examples.csv`. Predictions of a split stand in the order of its rows here.
+    pub fn write_examples(
+        &self,
+        rows: impl IntoIterator<Item = ExampleRow>,
+    ) -> Result<(), RunError> {
+        let path = self.examples_path();
+        atomic::write_file_by(&path, |temporary| {
+            let file = File::create(temporary).map_err(RunError::io("write", &path))?;
+            let mut writer = csv::Writer::from_writer(BufWriter::new(file));
+            let write = |writer: &mut csv::Writer<_>, cells: [&str; 4]| {
+                writer.write_record(cells).map_err(|error| in_csv(&path, "write", error))
+            };
+            write(&mut writer, HEADER)?;
+            for row in rows {
+                let (label, clean) = (cell(row.label.as_deref()), cell(row.clean_label.as_deref()));
+                write(&mut writer, [&row.id, row.split.name(), &label, &clean])?;
+            }
+            writer.flush().map_err(RunError::io("write", &path))
+        })
+    }
+
+    /// Reads `examples.csv` back.
+    pub fn read_examples(&self) -> Result<Vec<ExampleRow>, RunError> {
+        let path = self.examples_path();
+        let file = File::open(&path).map_err(RunError::io("read", &path))?;
+        let mut reader = csv::Reader::from_reader(file);
+        let header = reader.headers().map_err(|error| in_csv(&path, "read", error))?;
+        if header.iter().ne(HEADER) {
+            let found: Vec<&str> = header.iter().collect();
+            let message = format!("the columns must be {HEADER:?}, found {found:?}");
+            return Err(RunError::damaged(&path, message));
+        }
+        let row = |record: Result<csv::StringRecord, csv::Error>| {
+            let record = record.map_err(|error| in_csv(&path, "read", error))?;
+            let line = record.position().map_or(0, csv::Position::line);
+            parse_row(&record)
+                .map_err(|message| RunError::damaged(&path, format!("line {line}: {message}")))
+        };
+        reader.records().map(row).collect()
+    }
+}
+
+fn parse_row(record: &csv::StringRecord) -> Result<ExampleRow, String> {
+    let split = Split::ALL.into_iter().find(|split| split.name() == &record[1]);
+    let split = split.ok_or_else(|| {
+        format!("split must be train, validation or test, found {:?}", &record[1])
+    })?;
+    Ok(ExampleRow {
+        id: record[0].to_string(),
+        split,
+        label: parse_cell("label", &record[2])?,
+        clean_label: parse_cell("clean_label", &record[3])?,
+    })
+}
+
+fn cell(label: Option<&[u32]>) -> String {
+    match label {
+        None => String::new(),
+        Some([]) => NO_CLASS.to_string(),
+        Some(classes) => {
+            let classes: Vec<String> = classes.iter().map(u32::to_string).collect();
+            classes.join(";")
+        }
+    }
+}
+
+fn parse_cell(column: &str, cell: &str) -> Result<Option<Vec<u32>>, String> {
+    match cell {
+        "" => Ok(None),
+        NO_CLASS => Ok(Some(vec![])),
+        classes => {
+            let classes: Result<Vec<u32>, _> = classes.split(';').map(str::parse).collect();
+            let expected =
+                |_| format!("{column} must be class indices with ';' between them, found {cell:?}");
+            classes.map(Some).map_err(expected)
+        }
+    }
+}
+
+fn in_csv(path: &Path, action: &'static str, error: csv::Error) -> RunError {
+    let message = error.to_string();
+    match error.into_kind() {
+        csv::ErrorKind::Io(source) => RunError::io(action, path)(source),
+        _ => RunError::damaged(path, message),
+    }
+}

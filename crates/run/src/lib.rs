@@ -1,0 +1,40 @@
+//! The contract on disk: recipes in, run directories out.
+//!
+//! A *recipe* is a TOML file that says everything about a run. [`load`] takes the name of a
+//! preset or a path, lays what the command line sets over it, and gives a [`Recipe`] that is valid
+//! by construction. A *run directory* ([`RunDir`]) is what the run leaves: every program that
+//! reads one needs this crate and nothing of the training.
+
+pub mod atomic;
+mod decode;
+mod difference;
+mod document;
+mod error;
+mod events;
+mod examples;
+mod load;
+mod log;
+mod predictions;
+mod presets;
+pub mod recipe;
+mod recipe_error;
+mod record;
+mod schema;
+mod section;
+mod sweep;
+mod to_toml;
+
+pub use atomic::{AtomicFolder, remove_folder, remove_leftovers, write_file, write_file_by};
+pub use difference::Difference;
+pub use document::{Document, Node, Origin, Table, Value};
+pub use error::RunError;
+pub use events::EventFile;
+pub use examples::ExampleRow;
+pub use load::{Resolved, load};
+pub use log::MetricsLog;
+pub use predictions::Predictions;
+pub use presets::{Preset, presets};
+pub use recipe::{Link, Noise, Recipe};
+pub use recipe_error::RecipeError;
+pub use record::{CreateRun, FORMAT, RunDir, RunInfo, RunLock, Split, SplitCounts};
+pub use sweep::{SweepPoint, load_sweep};

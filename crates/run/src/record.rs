@@ -1,0 +1,285 @@
+//! The run directory: everything that one run leaves behind.
+//!
+//! `docs/run-directory.md` describes every file. The directory appears complete: until the
+//! recipe and `run.json` are on the disk, it has a temporary name.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::atomic::{self, AtomicFolder};
+use crate::error::RunError;
+use crate::recipe::{Link, Noise};
+
+/// The version of the directory's layout that this program writes and reads.
+pub const FORMAT: u32 = 1;
+
+/// What is measured apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Split {
+    /// What is learned from.
+    Train,
+    /// What chooses between weights.
+    Validation,
+    /// What is only looked at.
+    Test,
+}
+
+impl Split {
+    /// All of them, in the order of every file.
+    pub const ALL: [Self; 3] = [Self::Train, Self::Validation, Self::Test];
+
+    /// As in `examples.csv` and the names of files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Validation => "validation",
+            Self::Test => "test",
+        }
+    }
+}
+
+/// `run.json`: what a reader of the directory must know first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The version of the program that wrote it.
+    pub version: String,
+    /// The seed of this run: one of the recipe's.
+    pub seed: u64,
+    /// Identifies the data, as the data loader computes it.
+    pub fingerprint: String,
+    /// What turns utilities into probabilities.
+    pub link: Link,
+    /// The noise model.
+    pub noise: Noise,
+    /// The names of the classes, in their order; as many as there are classes.
+    pub class_names: Vec<String>,
+    /// The shape of one input, as `[768]` or `[3, 32, 32]`.
+    pub input_shape: Vec<usize>,
+    /// How many examples each split has.
+    pub examples: SplitCounts,
+}
+
+/// How many examples each split has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SplitCounts {
+    /// What is learned from.
+    pub train: usize,
+    /// What chooses between weights.
+    pub validation: usize,
+    /// What is only looked at; 0 where there is none.
+    pub test: usize,
+}
+
+impl SplitCounts {
+    /// The count of one split.
+    pub fn of(&self, split: Split) -> usize {
+        match split {
+            Split::Train => self.train,
+            Split::Validation => self.validation,
+            Split::Test => self.test,
+        }
+    }
+}
+
+/// What a run directory begins with.
+#[derive(Clone, Debug)]
+pub struct CreateRun {
+    /// The resolved recipe, as [`Document::to_toml`](crate::Document::to_toml) writes it.
+    pub recipe: String,
+    /// `run.json`.
+    pub info: RunInfo,
+}
+
+/// A run directory that exists.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("run");
+/// use aleator_run::{CreateRun, FORMAT, Link, Noise, RunDir, RunInfo, SplitCounts};
+///
+/// let info = RunInfo {
+///     format: FORMAT,
+///     version: "0.1.0".to_string(),
+///     seed: 0,
+///     fingerprint: "5d41402a".to_string(),
+///     link: Link::Softmax,
+///     noise: Noise::LowRank { rank: 6 },
+///     class_names: vec!["cat".to_string(), "dog".to_string()],
+///     input_shape: vec![768],
+///     examples: SplitCounts { train: 900, validation: 100, test: 0 },
+/// };
+/// let run = RunDir::create(&path, &CreateRun { recipe: String::new(), info })?;
+/// let _lock = run.lock()?;
+/// run.write_json("evaluation.json", &serde_json::json!({ "accuracy": 0.9 }))?;
+/// assert_eq!(RunDir::open(&path)?.info().class_names[1], "dog");
+/// # Ok::<(), aleator_run::RunError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    info: RunInfo,
+}
+
+impl RunDir {
+    /// Makes the directory, and its parents. An empty folder may stand there, nothing else.
+    pub fn create(path: &Path, run: &CreateRun) -> Result<Self, RunError> {
+        if atomic::exists(path)? && !is_empty_folder(path) {
+            return Err(RunError::Exists { path: path.to_path_buf() });
+        }
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(RunError::io("create", parent))?;
+        }
+        let folder = AtomicFolder::create(path)?;
+        for name in [CHECKPOINTS, PREDICTIONS, TENSORBOARD] {
+            fs::create_dir(folder.path().join(name)).map_err(RunError::io("create", path))?;
+        }
+        let made = Self { path: folder.path().to_path_buf(), info: run.info.clone() };
+        atomic::write_file(&made.recipe_path(), run.recipe.as_bytes())?;
+        made.write_json(RUN, &run.info)?;
+        folder.commit_new()?;
+        Ok(Self { path: path.to_path_buf(), info: run.info.clone() })
+    }
+
+    /// Opens a directory that this version of the program can read.
+    pub fn open(path: &Path) -> Result<Self, RunError> {
+        let file = path.join(RUN);
+        if !file.is_file() {
+            return Err(RunError::NotARun { path: path.to_path_buf() });
+        }
+        let value: serde_json::Value = read_json_file(&file)?;
+        let text = |key: &str| match value.get(key) {
+            Some(serde_json::Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+            None => "(none)".to_string(),
+        };
+        if value.get("format").and_then(serde_json::Value::as_u64) != Some(FORMAT.into()) {
+            let (found, writer) = (text("format"), text("version"));
+            return Err(RunError::Format { path: file, found, writer });
+        }
+        let info = serde_json::from_value(value)
+            .map_err(|error| RunError::damaged(&file, error.to_string()))?;
+        Ok(Self { path: path.to_path_buf(), info })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// `run.json`.
+    pub fn info(&self) -> &RunInfo {
+        &self.info
+    }
+
+    /// `recipe.toml`: the resolved recipe.
+    pub fn recipe_path(&self) -> PathBuf {
+        self.path.join("recipe.toml")
+    }
+
+    /// `examples.csv`: see [`write_examples`](Self::write_examples).
+    pub fn examples_path(&self) -> PathBuf {
+        self.path.join("examples.csv")
+    }
+
+    /// `metrics.jsonl`: see [`MetricsLog`](crate::MetricsLog).
+    pub fn metrics_path(&self) -> PathBuf {
+        self.path.join("metrics.jsonl")
+    }
+
+    /// The file for TensorBoard: see [`EventFile`](crate::EventFile).
+    pub fn events_path(&self) -> PathBuf {
+        self.path.join(TENSORBOARD).join("events.out.tfevents.0.aleator")
+    }
+
+    /// The folder of the checkpoints, each a folder of its own.
+    pub fn checkpoints_path(&self) -> PathBuf {
+        self.path.join(CHECKPOINTS)
+    }
+
+    /// What the model says of a split: see [`Predictions`](crate::Predictions).
+    pub fn predictions_path(&self, split: Split) -> PathBuf {
+        self.path.join(PREDICTIONS).join(format!("{}.safetensors", split.name()))
+    }
+
+    /// Reserves the directory for writing until the lock is dropped, and takes away what a
+    /// killed writer left.
+    ///
+    /// On file systems that have no locks nothing is reserved.
+    pub fn lock(&self) -> Result<RunLock, RunError> {
+        let path = self.path.join(".lock");
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = file.map_err(RunError::io("open", &path))?;
+        match file.try_lock() {
+            Ok(()) => (),
+            Err(TryLockError::WouldBlock) => {
+                let holder = holder(&mut file);
+                return Err(RunError::Locked { path: self.path.clone(), holder });
+            }
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => (),
+            Err(TryLockError::Error(error)) => return Err(RunError::io("lock", &path)(error)),
+        }
+        note_holder(&mut file).map_err(RunError::io("write", &path))?;
+        for folder in ["", CHECKPOINTS, PREDICTIONS, TENSORBOARD] {
+            atomic::remove_leftovers(&self.path.join(folder))?;
+        }
+        Ok(RunLock { _file: file })
+    }
+
+    /// Writes a JSON file of the directory, complete or not at all.
+    pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), RunError> {
+        let path = self.path.join(name);
+        let mut text = serde_json::to_string_pretty(value)
+            .map_err(|error| RunError::damaged(&path, error.to_string()))?;
+        text.push('\n');
+        atomic::write_file(&path, text.as_bytes())
+    }
+
+    /// Reads a JSON file of the directory.
+    pub fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, RunError> {
+        read_json_file(&self.path.join(name))
+    }
+}
+
+/// Nobody else writes to the run while this lives.
+#[derive(Debug)]
+pub struct RunLock {
+    _file: File,
+}
+
+const RUN: &str = "run.json";
+const CHECKPOINTS: &str = "checkpoints";
+const PREDICTIONS: &str = "predictions";
+const TENSORBOARD: &str = "tensorboard";
+
+fn is_empty_folder(path: &Path) -> bool {
+    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+fn read_json_file<T: DeserializeOwned>(path: &Path) -> Result<T, RunError> {
+    let text = fs::read_to_string(path).map_err(RunError::io("read", path))?;
+    serde_json::from_str(&text).map_err(|error| RunError::damaged(path, error.to_string()))
+}
+
+/// Who wrote its number into the lock file.
+fn holder(file: &mut File) -> String {
+    let mut text = String::new();
+    // Longer than any process number; some systems refuse to read a locked file.
+    let read = file.take(32).read_to_string(&mut text);
+    match text.trim().parse::<u32>() {
+        Ok(number) if read.is_ok() => format!("process {number}"),
+        _ => "another process".to_string(),
+    }
+}
+
+fn note_holder(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.seek(SeekFrom::Start(0))?;
+    writeln!(file, "{}", std::process::id())
+}

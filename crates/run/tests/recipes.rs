@@ -1,0 +1,265 @@
+//! Every recipe that ships loads, and means the same after it was written out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use aleator_run::recipe::{Draws, HeadTemperature, HeldOut, InputSource, Layers, Normalize, Rule};
+use aleator_run::{Document, Link, Noise, Recipe, RecipeError, Resolved, load, presets};
+
+fn strings(sets: &[&str]) -> Vec<String> {
+    sets.iter().map(ToString::to_string).collect()
+}
+
+/// What each family needs to be told.
+fn needed(name: &str) -> Vec<String> {
+    match name.split('-').next().unwrap() {
+        "digits" => vec![],
+        "images" => strings(&["data.train.images=folder"]),
+        _ => strings(&["data.train.features=x.npy", "data.train.labels=y.npy"]),
+    }
+}
+
+fn with(name: &str, sets: &[&str]) -> Result<Resolved, RecipeError> {
+    load(name, &[needed(name), strings(sets)].concat(), None)
+}
+
+fn recipe(name: &str, sets: &[&str]) -> Recipe {
+    with(name, sets).unwrap_or_else(|error| panic!("{name}: {error}")).recipe
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+#[test]
+fn every_file_in_recipes_is_a_preset() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
+    let stem = |path: &PathBuf| path.file_stem().unwrap().to_str().unwrap().to_string();
+    let mut found: Vec<String> = files.iter().map(stem).collect();
+    found.sort();
+    let mut names: Vec<String> = presets().iter().map(|preset| preset.name.to_string()).collect();
+    names.sort();
+    assert_eq!(found, names);
+}
+
+#[test]
+fn every_preset_means_the_same_after_it_was_written_out() {
+    let folder = tempfile::tempdir().unwrap();
+    for preset in presets() {
+        let first = with(preset.name, &[]).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(first.name, preset.name);
+        let written = first.document.to_toml();
+        let path = write(folder.path(), "recipe.toml", &written);
+        let again = load(&path, &[], None).unwrap_or_else(|error| panic!("{error}\n{written}"));
+        assert_eq!(again.recipe, first.recipe, "{}", preset.name);
+        assert_eq!(again.document.to_toml(), written, "{}", preset.name);
+        assert_eq!(again.name, "recipe");
+        assert!(!written.contains("base"), "{written}");
+    }
+}
+
+#[test]
+fn the_four_presets_of_a_family_differ_in_their_noise_alone() {
+    for family in ["features", "multilabel", "images", "digits"] {
+        let none = recipe(&format!("{family}-none"), &[]);
+        assert_eq!(none.head.noise, Noise::None);
+        for (ending, noise) in [
+            ("diagonal", Noise::Diagonal),
+            ("full", Noise::LowRank { rank: 6 }),
+            ("shared", Noise::SharedLowRank { rank: 6 }),
+        ] {
+            let mut other = recipe(&format!("{family}-{ending}"), &[]);
+            // A rank may be tuned for a family.
+            match (other.head.noise, noise) {
+                (Noise::LowRank { rank: 1.. }, Noise::LowRank { .. })
+                | (Noise::SharedLowRank { rank: 1.. }, Noise::SharedLowRank { .. })
+                | (Noise::Diagonal, Noise::Diagonal) => (),
+                (found, expected) => panic!("{family}-{ending}: {found:?}, not {expected:?}"),
+            }
+            other.head.noise = Noise::None;
+            other.summary.clone_from(&none.summary);
+            assert_eq!(other, none, "{family}-{ending}");
+        }
+    }
+}
+
+#[test]
+fn families_take_their_inputs_and_links() {
+    let features = recipe("features-full", &[]);
+    assert_eq!(features.data.train.inputs, InputSource::Features("x.npy".to_string()));
+    assert_eq!(features.data.test, None);
+    assert_eq!(features.head.link, Link::Softmax);
+    assert_eq!(recipe("multilabel-full", &[]).head.link, Link::Sigmoid);
+    let images = recipe("images-full", &[]);
+    assert_eq!(images.data.train.inputs, InputSource::Images(PathBuf::from("folder")));
+    assert!(matches!(images.network.layers, Layers::Conv { .. }));
+    let digits = recipe("digits-full", &[]);
+    assert_eq!(digits.data.train.inputs, InputSource::Digits);
+    assert!(digits.data.noise.is_some());
+}
+
+#[test]
+fn the_command_line_sets_any_key() {
+    let recipe = recipe(
+        "features-full",
+        &[
+            "head.rank=15",
+            "head.temperature={low=0.3,high=3}",
+            "head.draws=sobol",
+            "network.normalize=per-feature",
+            "seeds=[0,1,2]",
+            "optimizer.clip_norm=1",
+            "data.classes=10",
+            "data.test.features=t.npy",
+            "data.test.labels=t.csv#label",
+            "data.validation=",
+            "data.validation.features=v.npy",
+            "data.validation.labels=w.npy",
+        ],
+    );
+    assert_eq!(recipe.head.noise, Noise::LowRank { rank: 15 });
+    assert_eq!(recipe.head.temperature, HeadTemperature::Learned { low: 0.3, high: 3.0 });
+    assert_eq!(recipe.head.draws, Draws::Sobol);
+    assert_eq!(recipe.network.normalize, Normalize::PerFeature);
+    assert_eq!(recipe.seeds, [0, 1, 2]);
+    assert_eq!(recipe.optimizer.clip_norm, Some(1.0));
+    assert_eq!(recipe.data.classes, Some(10));
+    let Some(HeldOut::Source(test)) = recipe.data.test else { panic!() };
+    assert_eq!(test.labels.as_deref(), Some("t.csv#label"));
+    let HeldOut::Source(validation) = recipe.data.validation else { panic!() };
+    assert_eq!(validation.inputs, InputSource::Features("v.npy".to_string()));
+}
+
+#[test]
+fn the_seed_argument_replaces_all_seeds() {
+    for sets in [&["seeds=[1,2]"][..], &["seed=3"], &[]] {
+        let resolved = load("digits-none", &strings(sets), Some(u64::MAX)).unwrap();
+        assert_eq!(resolved.recipe.seeds, [u64::MAX]);
+        assert_eq!(
+            resolved.document.get("seeds").unwrap().origin.to_string(),
+            format!("--seed {}", u64::MAX)
+        );
+        let again = Document::parse(&resolved.document.to_toml(), "again").unwrap();
+        assert_eq!(again.recipe().unwrap(), resolved.recipe);
+    }
+}
+
+#[test]
+fn noise_none_switches_the_noise_of_any_preset_off() {
+    for name in ["features-diagonal", "features-full", "features-shared"] {
+        let mut off = recipe(name, &["head.noise=none"]);
+        let none = recipe("features-none", &[]);
+        off.summary.clone_from(&none.summary);
+        assert_eq!(off, none, "{name}");
+    }
+}
+
+#[test]
+fn another_optimizer_can_be_taken_once_the_keys_of_the_old_one_are_removed() {
+    let sets = [
+        "optimizer.kind=sgd",
+        "optimizer.momentum=0.9",
+        "optimizer.nesterov=true",
+        "optimizer.beta1=",
+        "optimizer.beta2=",
+        "optimizer.epsilon=",
+    ];
+    let rule = recipe("digits-full", &sets).optimizer.rule;
+    assert_eq!(rule, Rule::Sgd { momentum: 0.9, nesterov: true });
+    let message = with("digits-full", &sets[..4]).unwrap_err().to_string();
+    assert!(message.contains("optimizer.beta2, optimizer.epsilon have no meaning"), "{message}");
+    assert!(message.contains("--set optimizer.beta2= --set optimizer.epsilon="), "{message}");
+}
+
+#[test]
+fn a_recipe_stands_on_its_base_and_that_on_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        "shared/middle.toml",
+        "base = \"digits-full\"\nsummary = \"middle\"\n[head]\nrank = 4\n",
+    );
+    let path = write(
+        folder.path(),
+        "mine.toml",
+        "base = \"shared/middle.toml\"\nwithout = [\"data.noise\", \"data.test.fraction\", \
+         \"data.test.seed\"]\nseed = 9\n[data.test]\nbuiltin = \"digits\"\n",
+    );
+    let resolved = load(&path, &[], None).unwrap();
+    assert_eq!(resolved.name, "mine");
+    assert_eq!(resolved.recipe.summary, "middle");
+    assert_eq!(resolved.recipe.seeds, [9]);
+    assert_eq!(resolved.recipe.head.noise, Noise::LowRank { rank: 4 });
+    assert_eq!(resolved.recipe.data.noise, None);
+    assert!(matches!(resolved.recipe.data.test, Some(HeldOut::Source(_))));
+    assert!(resolved.document.get("base").is_none() && resolved.document.get("without").is_none());
+    let rank = resolved.document.get("head.rank").unwrap();
+    assert!(rank.origin.to_string().ends_with("middle.toml:4"), "{}", rank.origin);
+}
+
+#[test]
+fn a_recipe_based_on_itself_is_refused_with_the_circle() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "b.toml", "\nbase = \"./a.toml\"\n");
+    let path = write(folder.path(), "a.toml", "base = \"b.toml\"\n");
+    let message = load(&path, &[], None).unwrap_err().to_string();
+    assert!(message.contains("b.toml:2: the recipe is based on itself"), "{message}");
+    assert_eq!(message.matches("a.toml").count(), 2, "{message}");
+    let path = write(folder.path(), "c.toml", "base = \"c.toml\"\n");
+    assert!(load(&path, &[], None).unwrap_err().to_string().contains("based on itself"));
+}
+
+#[test]
+fn a_base_that_is_not_there_is_named_with_its_line_and_the_nearest_preset() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(folder.path(), "a.toml", "\nbase = \"digits-fulll\"\n");
+    let message = load(&path, &[], None).unwrap_err().to_string();
+    assert!(message.contains("a.toml:2: base \"digits-fulll\""), "{message}");
+    assert!(message.contains("did you mean digits-full?"), "{message}");
+}
+
+#[test]
+fn base_and_without_of_a_wrong_kind_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, words) in [
+        ("base = 3\n", "base must be a text, found the integer 3"),
+        ("base = \"digits-full\"\nwithout = \"head.rank\"\n", "without must be a list of keys"),
+        ("base = \"digits-full\"\nwithout = [1]\n", "without must be a text"),
+        ("base = \"digits-full\"\nwithout = [\"head.rnak\"]\n", "has no key head.rnak"),
+        ("without = [\"head.rank\"]\n", "there is no base"),
+    ] {
+        let path = write(folder.path(), "a.toml", text);
+        let message = load(&path, &[], None).unwrap_err().to_string();
+        assert!(message.contains(words), "{message}");
+        assert!(message.contains("a.toml:"), "{message}");
+    }
+    let message = with("digits-full", &["base=digits-none"]).unwrap_err().to_string();
+    assert!(message.contains("base must stand in a recipe file"), "{message}");
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest_preset() {
+    let message = load("feature-full", &[], None).unwrap_err().to_string();
+    assert!(message.contains("neither a file nor a preset"), "{message}");
+    assert!(message.contains("did you mean features-full?"), "{message}");
+}
+
+#[test]
+fn files_that_cannot_be_recipes_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let message = load(folder.path().to_str().unwrap(), &[], None).unwrap_err().to_string();
+    assert!(message.contains("cannot read the recipe"), "{message}");
+    let path = folder.path().join("latin1.toml");
+    fs::write(&path, b"summary = \"caf\xe9\"\n").unwrap();
+    let message = load(path.to_str().unwrap(), &[], None).unwrap_err().to_string();
+    assert!(message.contains("latin1.toml") && message.contains("UTF-8"), "{message}");
+    fs::write(&path, "#".repeat((1 << 20) + 1)).unwrap();
+    let message = load(path.to_str().unwrap(), &[], None).unwrap_err().to_string();
+    assert!(message.contains("longer than 1 MiB"), "{message}");
+}
