@@ -1,0 +1,250 @@
+//! Small arrays of numbers or words from files: labels, ids, transition matrices.
+
+pub(crate) mod columns;
+pub(crate) mod element;
+pub(crate) mod idx;
+pub(crate) mod npy;
+mod pages;
+pub(crate) mod records;
+mod table;
+pub(crate) mod tensors;
+
+use std::path::{Path, PathBuf};
+
+use crate::error::DataError;
+use crate::inputs::mapped::{Mapped, open_file};
+use element::Located;
+
+/// A small array from a file, in C order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    /// `[N]` or `[N, M]` for tables; anything for `.npy` and tensors.
+    pub shape: Vec<usize>,
+    /// As many as the product of `shape`.
+    pub values: Values,
+    /// The columns' names, where a table has a header.
+    pub columns: Option<Vec<String>>,
+}
+
+/// The elements of an [`Array`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Whole numbers and booleans.
+    Int(Vec<i64>),
+    /// Numbers of which one at least need not be whole, or is missing; a missing one is NaN.
+    Float(Vec<f64>),
+    /// Words; a missing one is empty.
+    Text(Vec<String>),
+}
+
+impl Array {
+    /// Reads `file`, or `file#name` for a column of a table or one tensor of several.
+    ///
+    /// - `.npy`: numbers and words of any shape, either byte order, C or Fortran order.
+    /// - `.csv`, `.tsv`: one column gives `[N]`, several `[N, M]`; a header is recognised.
+    /// - `.txt`: one value a line, no header.
+    /// - `.safetensors`: the tensor that is named, or the only one.
+    /// - `.parquet`: one column gives `[N]` (a column of lists `[N, M]`), several `[N, M]`.
+    /// - IDX, plain or gzipped, as MNIST's labels.
+    ///
+    /// ```
+    /// use aleator_data::array::{Array, Values};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let file = folder.path().join("labels.csv");
+    /// # let file = file.to_str().unwrap();
+    /// std::fs::write(file, "image,label\na.png,3\nb.png,1\n")?;
+    /// let labels = Array::load(&format!("{file}#label"))?;
+    /// assert_eq!(labels.shape, [2]);
+    /// assert_eq!(labels.values, Values::Int(vec![3, 1]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn load(spec: &str) -> Result<Self, DataError> {
+        let (path, name) = split_spec(spec);
+        let path = path.as_path();
+        let format = Format::of(path)?;
+        if matches!(format, Format::Npy | Format::Lines | Format::Idx) {
+            refuse_name(path, name)?;
+        }
+        match format {
+            Format::Npy => {
+                let file = Mapped::open(path)?;
+                Self::decode(path, npy::locate(path, file.bytes())?, file.bytes())
+            }
+            Format::Safetensors => {
+                let file = Mapped::open(path)?;
+                let tensors = tensors::list(path, file.bytes())?;
+                let at = tensors::choose(path, tensors, name, "tensor", |_| true)?;
+                Self::decode(path, at, file.bytes())
+            }
+            Format::Idx => {
+                let (file, at) = idx::open(path)?;
+                Self::decode(path, at, file.bytes())
+            }
+            Format::Parquet => records::load(path, name),
+            Format::Table { delimiter } => table::load(path, delimiter, name),
+            Format::Lines => table::lines(path),
+        }
+    }
+
+    /// The length of the first dimension; 1 for a scalar.
+    pub fn rows(&self) -> usize {
+        self.shape.first().copied().unwrap_or(1)
+    }
+
+    fn decode(path: &Path, at: Located, file: &[u8]) -> Result<Self, DataError> {
+        let values = element::values(path, &at, file)?;
+        let values = if at.fortran { values.in_c_order(&at.shape) } else { values };
+        Ok(Self { shape: at.shape, values, columns: None })
+    }
+}
+
+impl Values {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Int(values) => values.len(),
+            Self::Float(values) => values.len(),
+            Self::Text(values) => values.len(),
+        }
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// An element as a number; a word is NaN.
+    pub(crate) fn float(&self, at: usize) -> f64 {
+        match self {
+            Self::Int(values) => values[at] as f64,
+            Self::Float(values) => values[at],
+            Self::Text(_) => f64::NAN,
+        }
+    }
+
+    /// An element as a word; a missing one is empty.
+    pub(crate) fn text(&self, at: usize) -> String {
+        match self {
+            Self::Int(values) => values[at].to_string(),
+            Self::Float(values) if values[at].is_nan() => String::new(),
+            Self::Float(values) => values[at].to_string(),
+            Self::Text(values) => values[at].clone(),
+        }
+    }
+
+    fn in_c_order(self, shape: &[usize]) -> Self {
+        match self {
+            Self::Int(values) => Self::Int(c_order(&values, shape)),
+            Self::Float(values) => Self::Float(c_order(&values, shape)),
+            Self::Text(values) => Self::Text(c_order(&values, shape)),
+        }
+    }
+}
+
+/// From the first index moving fastest to the last one moving fastest.
+fn c_order<T: Clone>(fortran: &[T], shape: &[usize]) -> Vec<T> {
+    let mut index = vec![0; shape.len()];
+    let strides: Vec<usize> = shape
+        .iter()
+        .scan(1, |stride, &dim| {
+            let this = *stride;
+            *stride *= dim;
+            Some(this)
+        })
+        .collect();
+    let mut out = Vec::with_capacity(fortran.len());
+    for _ in 0..fortran.len() {
+        let at: usize = index.iter().zip(&strides).map(|(i, stride)| i * stride).sum();
+        out.push(fortran[at].clone());
+        for (i, &dim) in index.iter_mut().zip(shape).rev() {
+            *i += 1;
+            if *i < dim {
+                break;
+            }
+            *i = 0;
+        }
+    }
+    out
+}
+
+/// How a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Npy,
+    Safetensors,
+    Parquet,
+    Idx,
+    Table { delimiter: u8 },
+    Lines,
+}
+
+impl Format {
+    /// By the name's ending, or where that says nothing by the first bytes.
+    pub(crate) fn of(path: &Path) -> Result<Self, DataError> {
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        match ending.as_deref() {
+            Some("npy") => return Ok(Self::Npy),
+            Some("safetensors") => return Ok(Self::Safetensors),
+            Some("parquet" | "pq") => return Ok(Self::Parquet),
+            Some("csv") => return Ok(Self::Table { delimiter: b',' }),
+            Some("tsv" | "tab") => return Ok(Self::Table { delimiter: b'\t' }),
+            Some("txt") => return Ok(Self::Lines),
+            Some("idx") => return Ok(Self::Idx),
+            _ => {}
+        }
+        let file = Mapped::open(path)?;
+        match file.bytes() {
+            [0x93, b'N', b'U', b'M', ..] => Ok(Self::Npy),
+            [b'P', b'A', b'R', b'1', ..] => Ok(Self::Parquet),
+            [0x1f, 0x8b, ..] | [0, 0, 8..=14, 1..=8, ..] => Ok(Self::Idx),
+            _ => Err(DataError::invalid(
+                path,
+                "is of no known format; known are .npy, .csv, .tsv, .txt, .safetensors, \
+                 .parquet and IDX",
+            )),
+        }
+    }
+}
+
+/// `file#name` as file and name; a `#` in the name of a file that exists belongs to it.
+pub(crate) fn split_spec(spec: &str) -> (PathBuf, Option<&str>) {
+    match spec.rsplit_once('#') {
+        Some((file, name)) if !file.is_empty() && !Path::new(spec).exists() => {
+            (PathBuf::from(file), Some(name))
+        }
+        _ => (PathBuf::from(spec), None),
+    }
+}
+
+/// For files that hold one array.
+pub(crate) fn refuse_name(path: &Path, name: Option<&str>) -> Result<(), DataError> {
+    let Some(name) = name else { return Ok(()) };
+    // A file that is not there is the greater trouble.
+    open_file(path)?;
+    let message = format!("holds one array, so #{name} names nothing; leave it out");
+    Err(DataError::invalid(path, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fortran_order_is_turned_into_c_order() {
+        // numpy.arange(12).reshape(2, 3, 2).ravel(order="F")
+        let fortran = [0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11];
+        assert_eq!(c_order(&fortran, &[2, 3, 2]), (0..12).collect::<Vec<_>>());
+        assert_eq!(c_order(&[7], &[]), [7]);
+    }
+
+    #[test]
+    fn a_name_follows_the_last_hash_unless_the_file_has_it() {
+        assert_eq!(split_spec("x.npy"), (PathBuf::from("x.npy"), None));
+        assert_eq!(split_spec("a#b.csv#y"), (PathBuf::from("a#b.csv"), Some("y")));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("set#1.csv");
+        std::fs::write(&file, "1\n").unwrap();
+        assert_eq!(split_spec(file.to_str().unwrap()), (file.clone(), None));
+    }
+}

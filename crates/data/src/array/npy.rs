@@ -1,0 +1,238 @@
+//! NumPy's `.npy`: a short header in Python's syntax, then the numbers.
+
+use std::path::Path;
+
+use super::element::{Element, Located, byte_len};
+use crate::error::DataError;
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// Words longer than this are refused: their padded form could not have been meant.
+const LONGEST_WORD: usize = 1 << 20;
+
+/// Where the array of a `.npy` file lies, checked against the file's length.
+pub(crate) fn locate(path: &Path, file: &[u8]) -> Result<Located, DataError> {
+    let invalid = |message: String| DataError::invalid(path, message);
+    let (header, start) = header(file).map_err(invalid)?;
+    let fields = Fields::parse(header).map_err(|what| {
+        let shown: String = header.chars().take(100).collect();
+        invalid(format!("its .npy header {what}; save it again with numpy.save: {shown:?}"))
+    })?;
+    let (element, big_endian) = element(&fields.descr).map_err(invalid)?;
+    let len = byte_len(&fields.shape, element).ok_or_else(|| {
+        invalid(format!("its header says shape {:?}, more than any memory holds", fields.shape))
+    })?;
+    let found = file.len() - start;
+    if len != found {
+        let kind = if found < len { "the file is cut short" } else { "the file is too long" };
+        return Err(invalid(format!(
+            "{kind}: shape {:?} of {} needs {len} bytes after the header, found {found}; \
+             copy or save the file again",
+            fields.shape,
+            element.name()
+        )));
+    }
+    let Fields { shape, fortran, .. } = fields;
+    Ok(Located { shape, element, big_endian, fortran, bytes: start..file.len() })
+}
+
+/// The header's text, and where the numbers start.
+fn header(file: &[u8]) -> Result<(&str, usize), String> {
+    let Some(rest) = file.strip_prefix(MAGIC) else {
+        return Err("is not a .npy file: it does not begin with \\x93NUMPY".into());
+    };
+    let (&[version, _], rest) = rest.split_first_chunk().ok_or("ends within its .npy header")?;
+    let (len, size) = match version {
+        1 => {
+            let bytes = rest.first_chunk().ok_or("ends within its .npy header")?;
+            (u16::from_le_bytes(*bytes) as usize, 2)
+        }
+        2 | 3 => {
+            let bytes = rest.first_chunk().ok_or("ends within its .npy header")?;
+            (u32::from_le_bytes(*bytes) as usize, 4)
+        }
+        _ => return Err(format!("has .npy format version {version}; 1, 2 and 3 are known")),
+    };
+    let header = rest[size..].get(..len).ok_or_else(|| {
+        let found = rest.len() - size;
+        format!("says that its header has {len} bytes; only {found} follow: the file is damaged")
+    })?;
+    let text = std::str::from_utf8(header).map_err(|_| "has a .npy header that is not text")?;
+    Ok((text.trim_end(), MAGIC.len() + 2 + size + len))
+}
+
+fn element(descr: &str) -> Result<(Element, bool), String> {
+    let (order, kind) = match descr.as_bytes().first() {
+        Some(b'<' | b'=' | b'|') => (false, &descr[1..]),
+        Some(b'>') => (true, &descr[1..]),
+        _ => (false, descr),
+    };
+    let element = match kind {
+        "b1" | "?" => Element::Bool,
+        "u1" => Element::U8,
+        "u2" => Element::U16,
+        "u4" => Element::U32,
+        "u8" => Element::U64,
+        "i1" => Element::I8,
+        "i2" => Element::I16,
+        "i4" => Element::I32,
+        "i8" => Element::I64,
+        "f2" => Element::F16,
+        "f4" => Element::F32,
+        "f8" => Element::F64,
+        "O" => {
+            return Err("holds Python objects, which only Python can read; \
+                        save plain numbers or words: x.astype(np.float32) or x.astype(str)"
+                .into());
+        }
+        _ => word(kind).ok_or_else(|| {
+            format!(
+                "holds elements of type {descr:?}; known are bool, (u)int8 to 64, float16, 32 \
+                 and 64, and words: convert with x.astype(np.float32)"
+            )
+        })?,
+    };
+    Ok((element, order))
+}
+
+/// `U8` or `S8`: words of eight characters.
+fn word(kind: &str) -> Option<Element> {
+    let (letter, length) = kind.split_at_checked(1)?;
+    let length = length.parse().ok().filter(|length| (1..=LONGEST_WORD).contains(length))?;
+    match letter {
+        "U" => Some(Element::Unicode(length)),
+        "S" => Some(Element::Bytes(length)),
+        _ => None,
+    }
+}
+
+/// The header's three fields.
+#[derive(Debug, PartialEq, Eq)]
+struct Fields {
+    descr: String,
+    fortran: bool,
+    shape: Vec<usize>,
+}
+
+impl Fields {
+    /// `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }` in any order of fields.
+    fn parse(header: &str) -> Result<Self, &'static str> {
+        let mut rest = Scanner(header.trim());
+        let (mut descr, mut fortran, mut shape) = (None, None, None);
+        rest.expect("{")?;
+        while !rest.skip("}") {
+            let field = rest.quoted()?;
+            rest.expect(":")?;
+            match field {
+                "descr" => descr = Some(rest.descr()?.to_string()),
+                "fortran_order" => fortran = Some(rest.boolean()?),
+                "shape" => shape = Some(rest.shape()?),
+                _ => return Err("has a field that is not known"),
+            }
+            if !rest.skip(",") {
+                rest.expect("}")?;
+                break;
+            }
+        }
+        match (descr, fortran, shape) {
+            (Some(descr), Some(fortran), Some(shape)) => Ok(Self { descr, fortran, shape }),
+            _ => Err("lacks one of descr, fortran_order and shape"),
+        }
+    }
+}
+
+/// What is left to read.
+struct Scanner<'a>(&'a str);
+
+impl<'a> Scanner<'a> {
+    fn skip(&mut self, token: &str) -> bool {
+        self.0 = self.0.trim_start();
+        let Some(rest) = self.0.strip_prefix(token) else { return false };
+        self.0 = rest;
+        true
+    }
+
+    fn expect(&mut self, token: &str) -> Result<(), &'static str> {
+        if self.skip(token) { Ok(()) } else { Err("cannot be understood") }
+    }
+
+    fn quoted(&mut self) -> Result<&'a str, &'static str> {
+        let quote = if self.skip("'") {
+            '\''
+        } else {
+            self.expect("\"")?;
+            '"'
+        };
+        let (text, rest) = self.0.split_once(quote).ok_or("has a quote that does not end")?;
+        self.0 = rest;
+        Ok(text)
+    }
+
+    fn descr(&mut self) -> Result<&'a str, &'static str> {
+        if self.skip("[") {
+            return Err("describes records with named fields, not one array of numbers");
+        }
+        self.quoted()
+    }
+
+    fn boolean(&mut self) -> Result<bool, &'static str> {
+        if self.skip("True") {
+            return Ok(true);
+        }
+        if self.skip("False") { Ok(false) } else { Err("has a fortran_order that is no boolean") }
+    }
+
+    fn shape(&mut self) -> Result<Vec<usize>, &'static str> {
+        self.expect("(")?;
+        let mut shape = vec![];
+        while !self.skip(")") {
+            self.0 = self.0.trim_start();
+            let end = self.0.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.0.len());
+            let (digits, rest) = self.0.split_at(end);
+            let dim = digits.parse().map_err(|_| "has a shape that cannot be understood")?;
+            shape.push(dim);
+            // Python 2 wrote long integers with an L.
+            self.0 = rest.strip_prefix('L').unwrap_or(rest);
+            if !self.skip(",") {
+                self.expect(")")?;
+                break;
+            }
+        }
+        Ok(shape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_all_writers_are_understood() {
+        let want = Fields { descr: "<f4".into(), fortran: false, shape: vec![3, 4] };
+        for header in [
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }",
+            "{\"shape\": (3,4), \"fortran_order\": False, \"descr\": \"<f4\"}",
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (3L, 4L)}",
+        ] {
+            assert_eq!(Fields::parse(header).as_ref(), Ok(&want), "{header}");
+        }
+        let scalar = Fields::parse("{'descr': '|b1', 'fortran_order': True, 'shape': ()}");
+        assert_eq!(scalar, Ok(Fields { descr: "|b1".into(), fortran: true, shape: vec![] }));
+    }
+
+    #[test]
+    fn headers_that_make_no_sense_are_refused() {
+        for header in [
+            "",
+            "{",
+            "{'descr'",
+            "{'descr': '<f4'}",
+            "{'descr': '<f4', 'fortran_order': 1, 'shape': (3,)}",
+            "{'descr': '<f4', 'fortran_order': True, 'shape': (-3,)}",
+            "{'descr': [('a', '<f4')], 'fortran_order': True, 'shape': (3,)}",
+            "{'descr': '<f4', 'fortran_order': True, 'shape': (99999999999999999999,)}",
+        ] {
+            assert!(Fields::parse(header).is_err(), "{header}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Batches prepared ahead of use by threads, in the same order for any number of threads.
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use super::{Batch, Job};
+use crate::error::DataError;
+
+/// Batches that each worker may have ready beyond the one it works on.
+const AHEAD: usize = 2;
+
+/// An iterator of batches. After an error it ends. Dropping it stops its threads.
+pub struct Batches {
+    job: Job,
+    /// What has not been returned.
+    steps: Range<usize>,
+    /// Worker w prepares every W-th step from the w-th on; none when the caller prepares.
+    workers: Vec<Worker>,
+    next_worker: usize,
+    stop: Arc<AtomicBool>,
+    /// A thread that could not be started.
+    failed: Option<DataError>,
+}
+
+struct Worker {
+    batches: Receiver<Result<Batch, DataError>>,
+    thread: JoinHandle<()>,
+}
+
+impl Batches {
+    pub(super) fn new(job: Job, steps: Range<usize>, workers: usize) -> Self {
+        let count = workers.min(steps.len());
+        let mut batches = Self {
+            job,
+            steps: steps.clone(),
+            workers: vec![],
+            next_worker: 0,
+            stop: Arc::new(AtomicBool::new(false)),
+            failed: None,
+        };
+        for index in 0..count {
+            match batches.start(steps.clone().skip(index).step_by(count)) {
+                Ok(worker) => batches.workers.push(worker),
+                Err(error) => {
+                    let message = format!(
+                        "thread {} of {count} could not be started ({error}); lower the number",
+                        index + 1
+                    );
+                    batches.failed = Some(DataError::invalid("training.workers", message));
+                    break;
+                }
+            }
+        }
+        batches
+    }
+
+    fn start(
+        &self,
+        steps: impl Iterator<Item = usize> + Send + 'static,
+    ) -> std::io::Result<Worker> {
+        let (sender, batches) = sync_channel(AHEAD);
+        let (job, stop) = (self.job.clone(), Arc::clone(&self.stop));
+        let thread = thread::Builder::new().name("batches".into());
+        Ok(Worker { batches, thread: thread.spawn(move || work(&job, steps, &sender, &stop))? })
+    }
+
+    fn receive(&mut self) -> Result<Batch, DataError> {
+        let index = self.next_worker;
+        self.next_worker = (index + 1) % self.workers.len();
+        match self.workers[index].batches.recv() {
+            Ok(batch) => batch,
+            // Its thread ended before its last batch: it can only have panicked.
+            Err(_) => {
+                let worker = self.workers.swap_remove(index);
+                let reason = match worker.thread.join() {
+                    Ok(()) => "it ended early".to_string(),
+                    Err(panic) => message_of(panic.as_ref()),
+                };
+                Err(DataError::invalid("batches", format!("a worker thread failed: {reason}")))
+            }
+        }
+    }
+
+    /// Ends the threads; those in the middle of a batch notice at its next example.
+    fn finish(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.steps = 0..0;
+        for Worker { batches, thread } in self.workers.drain(..) {
+            // Whoever waits to send is woken by the receiver's end.
+            drop(batches);
+            // A panic was either reported by `next`, or nobody wants its batch any more.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(
+    job: &Job,
+    steps: impl Iterator<Item = usize>,
+    sender: &SyncSender<Result<Batch, DataError>>,
+    stop: &AtomicBool,
+) {
+    for step in steps {
+        let Some(batch) = job.prepare(step, stop) else { return };
+        let failed = batch.is_err();
+        if sender.send(batch).is_err() || failed {
+            return;
+        }
+    }
+}
+
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked").to_string()
+}
+
+impl Iterator for Batches {
+    type Item = Result<Batch, DataError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.steps.next()?;
+        let batch = match self.failed.take() {
+            Some(error) => Err(error),
+            None if self.workers.is_empty() => self.job.prepare(step, &self.stop)?,
+            None => self.receive(),
+        };
+        if batch.is_err() {
+            self.finish();
+        }
+        Some(batch)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.steps.len(), Some(self.steps.len()))
+    }
+}
+
+impl Drop for Batches {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}

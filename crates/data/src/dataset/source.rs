@@ -1,0 +1,213 @@
+//! One source of a data set: inputs, ids, labels and true labels of the same examples.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aleator_run::recipe::{self, Data, InputSource, LabelKind, Link};
+
+use super::Split;
+use crate::array::{Array, Values};
+use crate::error::DataError;
+use crate::ids::Ids;
+use crate::inputs::{InputShape, Inputs};
+use crate::labels::{Classes, Labels, RawLabels, Role, Table, pick, single};
+
+/// A source whose files are open, before the classes are known.
+pub(super) struct OpenSource {
+    path: PathBuf,
+    inputs: Inputs,
+    ids: Ids,
+    labels: RawLabels,
+    clean: Option<Table>,
+    /// Class names that the inputs carry although a label file is read.
+    beside: Option<Vec<String>>,
+}
+
+/// A source whose labels are classes.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    /// The inputs' file or folder, for messages.
+    pub path: PathBuf,
+    pub inputs: Arc<Inputs>,
+    pub ids: Ids,
+    pub labels: Labels,
+    pub clean_labels: Option<Vec<u32>>,
+}
+
+impl OpenSource {
+    pub fn open(
+        source: &recipe::Source,
+        data: &Data,
+        link: Link,
+        role: Role,
+    ) -> Result<Self, DataError> {
+        let path = path_of(&source.inputs);
+        let opened = Inputs::open(&source.inputs, data.image_size)?;
+        let examples = opened.inputs.len();
+        let ids = match (&source.ids, opened.ids) {
+            (Some(spec), _) => read_ids(spec, examples)?,
+            (None, Some(names)) => Ids::named(names, &path)?,
+            (None, None) => Ids::Rows(examples),
+        };
+        let (labels, beside) = match (&source.labels, opened.labels) {
+            (Some(spec), _) => {
+                (RawLabels::load(spec, data.label_kind, link, role)?, opened.class_names)
+            }
+            (None, Some(labels)) => {
+                check_carried(data.label_kind, role, &path)?;
+                let (names, path) = (opened.class_names, path.clone());
+                (RawLabels::Carried { labels, names, path }, None)
+            }
+            (None, None) => {
+                return Err(DataError::invalid(
+                    &path,
+                    "holds no labels; name a label file: labels = \"labels.npy\" beside it",
+                ));
+            }
+        };
+        let clean = source.clean_labels.as_deref().map(Table::load).transpose()?;
+        Ok(Self { path, inputs: opened.inputs, ids, labels, clean, beside })
+    }
+
+    /// The classes that this source, as the training source, has.
+    pub fn classes(&self, data: &Data, link: Link) -> Result<Classes, DataError> {
+        let beside = self.beside.as_deref();
+        let classes = Classes::find(data, &self.labels, self.clean.as_ref(), beside)?;
+        let binary = matches!(self.labels, RawLabels::MultiHot(_)) && link == Link::Sigmoid;
+        if classes.len() >= if binary { 1 } else { 2 } {
+            return Ok(classes);
+        }
+        // A label that is wrong by itself is the better message.
+        self.labels.read(&classes, &self.ids, link)?;
+        Err(DataError::invalid(
+            &self.path,
+            format!(
+                "its labels are of {} class; a classifier needs two at least: add examples of \
+                 other classes, or set data.classes",
+                classes.len()
+            ),
+        ))
+    }
+
+    pub fn read(self, classes: &Classes, link: Link) -> Result<Source, DataError> {
+        let labels = self.labels.read(classes, &self.ids, link)?;
+        let examples = self.ids.len();
+        let clean = self.clean.map(|table| single(&table, classes, examples)).transpose()?;
+        Ok(Source {
+            path: self.path,
+            inputs: Arc::new(self.inputs),
+            ids: self.ids,
+            labels,
+            clean_labels: clean,
+        })
+    }
+}
+
+/// A source to measure on; its examples are as those of the training source.
+pub(super) fn held_out(
+    source: &recipe::Source,
+    data: &Data,
+    link: Link,
+    classes: &Classes,
+    shape: InputShape,
+) -> Result<Source, DataError> {
+    let opened = OpenSource::open(source, data, link, Role::HeldOut)?;
+    let found = opened.inputs.shape();
+    if found != shape {
+        return Err(DataError::invalid(
+            &opened.path,
+            format!(
+                "its examples are {}, but those of the training source are {}",
+                phrase(found),
+                phrase(shape)
+            ),
+        ));
+    }
+    opened.read(classes, link)
+}
+
+impl Source {
+    /// These examples of the source.
+    pub fn split(
+        &self,
+        name: &'static str,
+        rows: Vec<usize>,
+        data: &Data,
+        link: Link,
+        classes: usize,
+    ) -> Split {
+        let all = rows.len() == self.ids.len();
+        Split {
+            name,
+            inputs: Arc::clone(&self.inputs),
+            ids: if all { self.ids.clone() } else { self.ids.select(&rows) },
+            labels: if all { self.labels.clone() } else { self.labels.select(&rows) },
+            clean_labels: self.clean_labels.as_ref().map(|labels| pick(labels, &rows)),
+            rows,
+            annotations: data.annotations,
+            link,
+            classes,
+        }
+    }
+}
+
+fn check_carried(kind: LabelKind, role: Role, path: &Path) -> Result<(), DataError> {
+    let wanted = match kind {
+        LabelKind::Auto | LabelKind::Single => return Ok(()),
+        _ if role == Role::HeldOut => return Ok(()),
+        LabelKind::MultiHot => "multi-hot",
+        LabelKind::Soft => "soft",
+        LabelKind::Annotators => "annotators",
+    };
+    Err(DataError::invalid(
+        path,
+        format!(
+            "carries single labels, but data.label_kind is {wanted:?}; name a label file of that \
+             kind, or set data.label_kind = \"auto\""
+        ),
+    ))
+}
+
+fn read_ids(spec: &str, examples: usize) -> Result<Ids, DataError> {
+    let array = Array::load(spec)?;
+    let count = array.values.len();
+    if !matches!(array.shape[..], [_] | [_, 1]) {
+        return Err(DataError::invalid(
+            spec,
+            format!(
+                "ids must be one column, found the shape {:?}; name the column: \"file#column\"",
+                array.shape
+            ),
+        ));
+    }
+    if count != examples {
+        return Err(DataError::invalid(
+            spec,
+            format!("has {count} ids, but there are {examples} examples"),
+        ));
+    }
+    match array.values {
+        Values::Int(values) => Ids::named(values.iter().map(i64::to_string).collect(), spec),
+        Values::Text(names) => Ids::named(names, spec),
+        Values::Float(_) => {
+            Err(DataError::invalid(spec, "ids must be whole numbers or words, none missing"))
+        }
+    }
+}
+
+fn path_of(inputs: &InputSource) -> PathBuf {
+    match inputs {
+        InputSource::Features(spec) => spec.into(),
+        InputSource::Images(path) => path.clone(),
+        InputSource::Digits => "digits".into(),
+    }
+}
+
+fn phrase(shape: InputShape) -> String {
+    match shape {
+        InputShape::Features(width) => format!("vectors of {width} numbers"),
+        InputShape::Image { channels, height, width } => {
+            format!("images of {channels} × {height} × {width}")
+        }
+    }
+}

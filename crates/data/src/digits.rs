@@ -1,0 +1,56 @@
+//! The data set that ships inside the program: handwritten digits.
+//!
+//! `digits.md` says where they come from and under which licence.
+
+use crate::error::DataError;
+use crate::inputs::{InputShape, Inputs, Opened};
+
+/// Images in the set.
+pub const EXAMPLES: usize = 1_797;
+
+const SIDE: usize = 8;
+const PIXELS: usize = SIDE * SIDE;
+/// One record: the pixels, 0 to 16, then the digit.
+static RECORDS: &[u8; EXAMPLES * (PIXELS + 1)] = include_bytes!("digits.bin");
+
+/// 1,797 grey images of 8 × 8 pixels in [−1, 1], and the digits that they show.
+///
+/// ```
+/// let digits = aleator_data::digits::open()?;
+/// assert_eq!(digits.inputs.len(), 1797);
+/// assert_eq!(digits.labels.unwrap()[..4], [0, 1, 2, 3]);
+/// # Ok::<(), aleator_data::DataError>(())
+/// ```
+pub fn open() -> Result<Opened, DataError> {
+    let records = RECORDS.chunks_exact(PIXELS + 1);
+    let pixels = records.clone().flat_map(|record| &record[..PIXELS]);
+    let values = pixels.map(|pixel| f32::from(*pixel) / 8.0 - 1.0).collect();
+    let shape = InputShape::Image { channels: 1, height: SIDE, width: SIDE };
+    Ok(Opened {
+        inputs: Inputs::in_memory(values, shape),
+        labels: Some(records.map(|record| u32::from(record[PIXELS])).collect()),
+        class_names: Some((0..10).map(|digit| digit.to_string()).collect()),
+        ids: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `sklearn.datasets.load_digits()`: `np.bincount(target)` and `data.sum()`.
+    #[test]
+    fn digits_are_those_of_scikit_learn() {
+        let digits = open().unwrap();
+        let mut counts = [0; 10];
+        for label in digits.labels.unwrap() {
+            counts[label as usize] += 1;
+        }
+        assert_eq!(counts, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]);
+        let sum: u64 = RECORDS.chunks(65).flat_map(|r| &r[..64]).map(|p| u64::from(*p)).sum();
+        assert_eq!(sum, 561_718);
+        let mut first = [0.0; 64];
+        digits.inputs.read(0, &mut first).unwrap();
+        assert_eq!(first[..8], [-1.0, -1.0, -0.375, 0.625, 0.125, -0.875, -1.0, -1.0]);
+    }
+}

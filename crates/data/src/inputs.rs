@@ -1,0 +1,293 @@
+//! The inputs of a split: a matrix of embeddings, or images.
+
+mod cifar;
+mod folder;
+mod idx_images;
+pub(crate) mod mapped;
+mod matrix;
+mod pixels;
+pub mod recognise;
+pub(crate) mod spool;
+
+use std::path::Path;
+
+use aleator_run::recipe::InputSource;
+
+use crate::array::idx;
+use crate::error::DataError;
+use folder::ImageFolder;
+use matrix::Matrix;
+use pixels::{Pixels, scale};
+
+/// Floats that are checked and hashed at once.
+const BLOCK_FLOATS: usize = 1 << 16;
+
+/// The inputs of one split, read one row at a time from any thread.
+///
+/// Files are mapped into memory, so a data set may exceed it; images of folders are decoded when
+/// they are read.
+#[derive(Debug)]
+pub struct Inputs {
+    name: String,
+    storage: Storage,
+}
+
+#[derive(Debug)]
+enum Storage {
+    Matrix(Matrix),
+    Pixels(Pixels),
+    Folder(ImageFolder),
+    Memory { values: Vec<f32>, shape: InputShape },
+}
+
+/// The shape of one example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputShape {
+    /// A vector of so many numbers.
+    Features(usize),
+    /// An image, channel first: `[channels, height, width]`.
+    Image {
+        /// 3 for colour, 1 for grey.
+        channels: usize,
+        /// Rows of pixels.
+        height: usize,
+        /// Columns of pixels.
+        width: usize,
+    },
+}
+
+/// Inputs, and what their files say beside them.
+#[derive(Debug)]
+pub struct Opened {
+    /// The inputs.
+    pub inputs: Inputs,
+    /// One class an example, where the files hold it.
+    pub labels: Option<Vec<u32>>,
+    /// The classes' names, where the files hold them.
+    pub class_names: Option<Vec<String>>,
+    /// One stable id an example, where the files give more than its position.
+    pub ids: Option<Vec<String>>,
+}
+
+impl std::fmt::Display for InputShape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Features(width) => write!(f, "vectors of {width} features"),
+            Self::Image { channels, height, width } => {
+                write!(f, "images of {height} × {width} pixels and {channels} channels")
+            }
+        }
+    }
+}
+
+impl InputShape {
+    /// Numbers in one example.
+    #[expect(clippy::len_without_is_empty, reason = "no example is empty")]
+    pub fn len(&self) -> usize {
+        match *self {
+            Self::Features(width) => width,
+            Self::Image { channels, height, width } => channels * height * width,
+        }
+    }
+}
+
+impl Inputs {
+    /// Opens what a recipe names, and checks all that can be checked without reading every
+    /// number. `image_size` is the side that the images of a folder are brought to.
+    ///
+    /// ```
+    /// use aleator_data::inputs::{InputShape, Inputs};
+    /// use aleator_run::recipe::InputSource;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("x.npy");
+    /// let mut npy = b"\x93NUMPY\x01\x00\x46\x00".to_vec();
+    /// npy.extend(format!("{:<70}", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}").bytes());
+    /// npy.extend([1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0].iter().flat_map(|x| x.to_le_bytes()));
+    /// std::fs::write(&path, npy)?;
+    ///
+    /// let source = InputSource::Features(path.to_str().unwrap().into());
+    /// let inputs = Inputs::open(&source, None)?.inputs;
+    /// assert_eq!((inputs.len(), inputs.shape()), (2, InputShape::Features(3)));
+    /// let mut row = [0.0; 3];
+    /// inputs.read(1, &mut row)?;
+    /// assert_eq!(row, [4.0, 5.0, 6.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open(source: &InputSource, image_size: Option<usize>) -> Result<Opened, DataError> {
+        match source {
+            InputSource::Features(spec) => {
+                let storage = Storage::Matrix(Matrix::open(spec)?);
+                let inputs = Self { name: spec.clone(), storage };
+                Ok(Opened { inputs, labels: None, class_names: None, ids: None })
+            }
+            InputSource::Images(path) => open_images(path, image_size),
+            InputSource::Digits => crate::digits::open(),
+        }
+    }
+
+    /// Inputs that are in memory already, `[N, shape]`.
+    ///
+    /// # Panics
+    /// Unless `values` holds whole examples, and at least one.
+    pub fn in_memory(values: Vec<f32>, shape: InputShape) -> Self {
+        let whole = shape.len() > 0 && values.len().is_multiple_of(shape.len());
+        assert!(whole && !values.is_empty(), "{} values do not fill [N, {shape:?}]", values.len());
+        Self { name: "memory".into(), storage: Storage::Memory { values, shape } }
+    }
+
+    fn of_pixels(name: &Path, pixels: Pixels) -> Self {
+        Self { name: name.display().to_string(), storage: Storage::Pixels(pixels) }
+    }
+
+    fn of_folder(name: &Path, folder: ImageFolder) -> Self {
+        Self { name: name.display().to_string(), storage: Storage::Folder(folder) }
+    }
+
+    /// The number of examples; never 0.
+    #[expect(clippy::len_without_is_empty, reason = "a split without examples is refused")]
+    pub fn len(&self) -> usize {
+        match &self.storage {
+            Storage::Matrix(matrix) => matrix.rows,
+            Storage::Pixels(pixels) => pixels.rows(),
+            Storage::Folder(folder) => folder.rows(),
+            Storage::Memory { values, shape } => values.len() / shape.len(),
+        }
+    }
+
+    /// The shape of one example.
+    pub fn shape(&self) -> InputShape {
+        match &self.storage {
+            Storage::Matrix(matrix) => InputShape::Features(matrix.width),
+            Storage::Pixels(pixels) => pixels.shape(),
+            Storage::Folder(folder) => folder.shape(),
+            Storage::Memory { shape, .. } => *shape,
+        }
+    }
+
+    /// Writes example `row` to `out`; pixels become −1 to 1. An image that cannot be decoded is
+    /// an error; nothing else is.
+    ///
+    /// # Panics
+    /// If there is no such row, or `out` is not as long as the shape says.
+    pub fn read(&self, row: usize, out: &mut [f32]) -> Result<(), DataError> {
+        assert!(row < self.len(), "row {row} of {}", self.len());
+        assert_eq!(out.len(), self.shape().len(), "out must have the shape of one example");
+        match &self.storage {
+            Storage::Matrix(matrix) => matrix.read(row, out),
+            Storage::Pixels(pixels) => {
+                for (out, &byte) in out.iter_mut().zip(pixels.bytes(row)) {
+                    *out = scale(byte);
+                }
+            }
+            Storage::Folder(folder) => folder.read(row, out)?,
+            Storage::Memory { values, shape } => {
+                out.copy_from_slice(&values[row * shape.len()..][..shape.len()]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Feeds shape and content to `hasher`, and checks in the same pass that all numbers are
+    /// finite.
+    ///
+    /// The same numbers give the same fingerprint whatever file format or float width holds
+    /// them. Images of folders count by their names and their files' bytes.
+    pub fn fingerprint_into(&self, hasher: &mut blake3::Hasher) -> Result<(), DataError> {
+        let (rows, width) = (self.len(), self.shape().len());
+        hasher.update(format!("{:?} × {rows}\n", self.shape()).as_bytes());
+        match &self.storage {
+            Storage::Folder(folder) => return folder.fingerprint_into(hasher),
+            Storage::Pixels(pixels) => {
+                for row in 0..rows {
+                    hasher.update(pixels.bytes(row));
+                }
+                return Ok(());
+            }
+            Storage::Matrix(_) | Storage::Memory { .. } => {}
+        }
+        let block = (BLOCK_FLOATS / width).clamp(1, rows);
+        let mut values = vec![0.0; block * width];
+        let mut bytes = vec![0; 4 * values.len()];
+        for first in (0..rows).step_by(block) {
+            let values = &mut values[..block.min(rows - first) * width];
+            self.read_block(first, values);
+            if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+                return Err(self.not_finite(first + at / width, at % width, values[at]));
+            }
+            let bytes = &mut bytes[..4 * values.len()];
+            for (bytes, value) in bytes.as_chunks_mut().0.iter_mut().zip(values) {
+                *bytes = value.to_le_bytes();
+            }
+            hasher.update(bytes);
+        }
+        Ok(())
+    }
+
+    fn read_block(&self, first: usize, out: &mut [f32]) {
+        match &self.storage {
+            Storage::Matrix(matrix) => matrix.read(first, out),
+            Storage::Memory { values, shape } => {
+                out.copy_from_slice(&values[first * shape.len()..][..out.len()]);
+            }
+            Storage::Pixels(_) | Storage::Folder(_) => unreachable!("pixels are hashed as bytes"),
+        }
+    }
+
+    fn not_finite(&self, row: usize, column: usize, value: f32) -> DataError {
+        let message = format!(
+            "row {row}, column {column} is {value} as float32; every number must be finite: \
+             remove the row or replace the number"
+        );
+        DataError::invalid(&self.name, message)
+    }
+
+    /// One phrase for people: how many examples of what shape, from where.
+    ///
+    /// ```
+    /// use aleator_data::inputs::{InputShape, Inputs};
+    ///
+    /// let inputs = Inputs::in_memory(vec![0.0; 6], InputShape::Features(3));
+    /// assert_eq!(inputs.describe(), "2 vectors of 3 numbers from memory");
+    /// ```
+    pub fn describe(&self) -> String {
+        let stored = match &self.storage {
+            Storage::Matrix(matrix) => format!(" ({})", matrix.stored),
+            _ => String::new(),
+        };
+        let what = match self.shape() {
+            InputShape::Features(width) => format!("vectors of {width} numbers"),
+            InputShape::Image { channels, height, width } => {
+                let colour = if channels == 1 { "grey" } else { "colour" };
+                format!("{colour} images of {width} × {height} pixels")
+            }
+        };
+        format!("{} {what}{stored} from {}", self.len(), self.name)
+    }
+}
+
+fn open_images(path: &Path, image_size: Option<usize>) -> Result<Opened, DataError> {
+    if path.is_dir() {
+        let cifar_files = cifar::training_files(path);
+        if !cifar_files.is_empty() {
+            return cifar::open(path, &cifar_files);
+        }
+        return folder::open(path, image_size);
+    }
+    let is_bin = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("bin"));
+    match idx::magic(path) {
+        _ if is_bin => cifar::open(path, &[path.to_path_buf()]),
+        Some(idx::IMAGES) => idx_images::open(path),
+        Some(idx::LABELS) => {
+            Err(DataError::invalid(path, "holds IDX labels; name the file with the images"))
+        }
+        _ => {
+            mapped::open_file(path)?;
+            Err(DataError::invalid(
+                path,
+                "holds no images; known are a folder for each class, the .bin files of CIFAR \
+                 and IDX files (magic number 0x00000803), plain or gzipped",
+            ))
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Images in a folder for each class, decoded when they are read.
+
+use std::fs;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use image::imageops::{self, FilterType};
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageError, ImageReader, Limits, RgbImage};
+
+use super::mapped::open_file;
+use super::pixels::scale;
+use super::{InputShape, Inputs, Opened};
+use crate::error::{DataError, guarded};
+
+/// Endings of files that are images.
+const ENDINGS: [&str; 11] =
+    ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff", "ppm", "pgm", "pnm"];
+
+/// Bytes of one decoded image at most: 89 million pixels.
+const LARGEST_IMAGE: u64 = 256 << 20;
+
+/// Pixels of a side that images can be brought to, at most.
+const LARGEST_SIDE: u32 = 1 << 14;
+
+/// Folders in folders at most; deeper ones are a loop of links.
+const DEEPEST: usize = 16;
+
+/// Images of one size, or brought to it.
+#[derive(Debug)]
+pub(crate) struct ImageFolder {
+    root: PathBuf,
+    /// Paths below `root`, with `/` between folders.
+    files: Vec<String>,
+    height: u32,
+    width: u32,
+    resize: bool,
+}
+
+/// Opens `folder/class/…/image.png`; the names of the folders are the classes, in their order.
+pub(crate) fn open(root: &Path, image_size: Option<usize>) -> Result<Opened, DataError> {
+    let Listing { class_names, files, labels } = list(root)?;
+    let (height, width) = match image_size {
+        Some(size) => {
+            let side = u32::try_from(size).ok().filter(|side| (1..=LARGEST_SIDE).contains(side));
+            let side = side.ok_or_else(|| {
+                let message =
+                    format!("image_size is {size}; it must be 1 to {LARGEST_SIDE} pixels");
+                DataError::invalid(root, message)
+            })?;
+            (side, side)
+        }
+        None => common_size(root, &files)?,
+    };
+    let resize = image_size.is_some();
+    let folder =
+        ImageFolder { root: root.to_path_buf(), files: files.clone(), height, width, resize };
+    Ok(Opened {
+        inputs: Inputs::of_folder(root, folder),
+        labels: Some(labels),
+        class_names: Some(class_names),
+        ids: Some(files),
+    })
+}
+
+impl ImageFolder {
+    pub(crate) fn rows(&self) -> usize {
+        self.files.len()
+    }
+
+    pub(crate) fn shape(&self) -> InputShape {
+        let (height, width) = (self.height as usize, self.width as usize);
+        InputShape::Image { channels: 3, height, width }
+    }
+
+    /// Decodes one image, channel first, −1 to 1.
+    pub(crate) fn read(&self, row: usize, out: &mut [f32]) -> Result<(), DataError> {
+        let path = self.root.join(&self.files[row]);
+        let image = guarded(&path, || {
+            let image = decode(&path)?;
+            let fits = image.dimensions() == (self.width, self.height);
+            match (fits, self.resize) {
+                (true, _) => Ok(image),
+                // Cubic, with its support widened when shrinking, so that nothing aliases.
+                (false, true) => {
+                    let (width, height) = (self.width, self.height);
+                    Ok(imageops::resize(&image, width, height, FilterType::CatmullRom))
+                }
+                (false, false) => {
+                    let (found, expected) = (image.dimensions(), (self.width, self.height));
+                    Err(other_size(&path, found, expected, "the others"))
+                }
+            }
+        })?;
+        let plane = out.len() / 3;
+        for (at, pixel) in image.pixels().enumerate() {
+            for (channel, &byte) in pixel.0.iter().enumerate() {
+                out[channel * plane + at] = scale(byte);
+            }
+        }
+        Ok(())
+    }
+
+    /// Names and contents of all files.
+    pub(crate) fn fingerprint_into(&self, hasher: &mut blake3::Hasher) -> Result<(), DataError> {
+        for file in &self.files {
+            let path = self.root.join(file);
+            let mut content = blake3::Hasher::new();
+            content
+                .update_reader(open_file(&path)?)
+                .map_err(|error| DataError::io(&path, error))?;
+            hasher.update(&(file.len() as u64).to_le_bytes());
+            hasher.update(file.as_bytes());
+            hasher.update(content.finalize().as_bytes());
+        }
+        Ok(())
+    }
+}
+
+struct Listing {
+    class_names: Vec<String>,
+    files: Vec<String>,
+    labels: Vec<u32>,
+}
+
+fn list(root: &Path) -> Result<Listing, DataError> {
+    let classes = folders_in(root)?;
+    let invalid = |path: &Path, message: String| Err(DataError::invalid(path, message));
+    if classes.is_empty() {
+        let advice = "put the images of each class into a folder with the class's name";
+        return invalid(root, format!("has no folders of classes; {advice}"));
+    }
+    let is = |name: &str, names: &[&str]| names.contains(&name.to_lowercase().as_str());
+    if let Some((train, _)) = classes.iter().find(|(name, _)| is(name, &["train", "training"]))
+        && classes.iter().any(|(name, _)| is(name, &["test", "val", "valid", "validation"]))
+    {
+        let one = root.join(train);
+        let message = format!("holds splits, not classes; name one of them: {}", one.display());
+        return invalid(root, message);
+    }
+    let (mut files, mut labels) = (vec![], vec![]);
+    for ((name, path), class) in classes.iter().zip(0..) {
+        images_below(path, name, 1, &mut files)?;
+        if files.len() == labels.len() {
+            let endings = ENDINGS.join(", ");
+            return invalid(path, format!("has no images ({endings}); add some or remove it"));
+        }
+        labels.resize(files.len(), class);
+    }
+    let class_names = classes.into_iter().map(|(name, _)| name).collect();
+    Ok(Listing { class_names, files, labels })
+}
+
+/// Appends all images at any depth, as paths that begin with `prefix`.
+fn images_below(
+    folder: &Path,
+    prefix: &str,
+    depth: usize,
+    out: &mut Vec<String>,
+) -> Result<(), DataError> {
+    check_depth(folder, depth)?;
+    for (name, path) in entries(folder)? {
+        let below = format!("{prefix}/{name}");
+        if path.is_dir() {
+            images_below(&path, &below, depth + 1, out)?;
+        } else if is_image(&path) {
+            out.push(below);
+        }
+    }
+    Ok(())
+}
+
+/// Any image at any depth.
+pub(crate) fn any_image(folder: &Path) -> Result<Option<PathBuf>, DataError> {
+    fn search(folder: &Path, depth: usize) -> Result<Option<PathBuf>, DataError> {
+        check_depth(folder, depth)?;
+        let (folders, files): (Vec<_>, Vec<_>) =
+            entries(folder)?.into_iter().map(|(_, path)| path).partition(|path| path.is_dir());
+        if let Some(image) = files.into_iter().find(|path| is_image(path)) {
+            return Ok(Some(image));
+        }
+        for folder in folders {
+            if let Some(image) = search(&folder, depth + 1)? {
+                return Ok(Some(image));
+            }
+        }
+        Ok(None)
+    }
+    search(folder, 1)
+}
+
+fn check_depth(folder: &Path, depth: usize) -> Result<(), DataError> {
+    if depth <= DEEPEST {
+        return Ok(());
+    }
+    let message = format!("lies {DEEPEST} folders deep; is there a link to a folder above it?");
+    Err(DataError::invalid(folder, message))
+}
+
+/// Visible folders in a folder, sorted by name.
+pub(crate) fn folders_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, DataError> {
+    let mut entries = entries(folder)?;
+    entries.retain(|(_, path)| path.is_dir());
+    Ok(entries)
+}
+
+/// Everything visible in a folder, sorted by name.
+pub(crate) fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>, DataError> {
+    let failed = |error| DataError::io(folder, error);
+    let mut entries = vec![];
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            return Err(DataError::invalid(&path, "has a name that is not UTF-8; rename it"));
+        };
+        if !name.starts_with('.') {
+            entries.push((name.to_string(), path));
+        }
+    }
+    entries.sort();
+    Ok(entries)
+}
+
+/// Whether the name says that a file is an image.
+pub(crate) fn is_image(path: &Path) -> bool {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
+}
+
+/// Height and width of all images, by their headers.
+fn common_size(root: &Path, files: &[String]) -> Result<(u32, u32), DataError> {
+    let mut first = None;
+    for file in files {
+        let path = root.join(file);
+        let size = guarded(&path, || size_of(&path))?;
+        let expected = *first.get_or_insert(size);
+        if size != expected {
+            return Err(other_size(&path, size, expected, &files[0]));
+        }
+    }
+    let (width, height) = first.unwrap_or_default();
+    Ok((height, width))
+}
+
+/// Width and height of one image as it is seen: cameras note how they were held.
+pub(crate) fn size_of(path: &Path) -> Result<(u32, u32), DataError> {
+    let (decoder, orientation) = decoder(path)?;
+    let (width, height) = decoder.dimensions();
+    Ok(match orientation {
+        Orientation::Rotate90
+        | Orientation::Rotate270
+        | Orientation::Rotate90FlipH
+        | Orientation::Rotate270FlipH => (height, width),
+        _ => (width, height),
+    })
+}
+
+fn decode(path: &Path) -> Result<RgbImage, DataError> {
+    let (decoder, orientation) = decoder(path)?;
+    let mut image = DynamicImage::from_decoder(decoder).map_err(|error| damaged(path, &error))?;
+    image.apply_orientation(orientation);
+    Ok(image.into_rgb8())
+}
+
+/// A decoder that has read the header, and would stay within [`LARGEST_IMAGE`].
+fn decoder(path: &Path) -> Result<(impl ImageDecoder, Orientation), DataError> {
+    let failed = |error: ImageError| damaged(path, &error);
+    let reader = ImageReader::new(BufReader::new(open_file(path)?));
+    let mut reader = reader.with_guessed_format().map_err(|error| DataError::io(path, error))?;
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(LARGEST_IMAGE);
+    reader.limits(limits);
+    let mut decoder = reader.into_decoder().map_err(failed)?;
+    let (width, height) = decoder.dimensions();
+    if decoder.total_bytes() > LARGEST_IMAGE || width == 0 || height == 0 {
+        let message = format!(
+            "is {width} × {height} pixels; an image has at least one and decodes to at most \
+             {} MiB: shrink or remove it",
+            LARGEST_IMAGE >> 20
+        );
+        return Err(DataError::invalid(path, message));
+    }
+    let orientation = decoder.orientation().map_err(failed)?;
+    Ok((decoder, orientation))
+}
+
+fn damaged(path: &Path, error: &ImageError) -> DataError {
+    let message = format!("cannot be decoded as an image ({error}); replace or remove it");
+    DataError::invalid(path, message)
+}
+
+fn other_size(path: &Path, found: (u32, u32), expected: (u32, u32), like: &str) -> DataError {
+    let message = format!(
+        "is {} × {} pixels, not {} × {} as {like}; set data.image_size to bring all images to \
+         one size",
+        found.0, found.1, expected.0, expected.1
+    );
+    DataError::invalid(path, message)
+}

@@ -1,0 +1,62 @@
+//! IDX images, as MNIST's, with the labels that lie beside them.
+
+use std::path::{Path, PathBuf};
+
+use super::pixels::Pixels;
+use super::{InputShape, Inputs, Opened};
+use crate::array::element::Element;
+use crate::array::idx;
+use crate::error::DataError;
+
+/// Opens an IDX file of grey images, plain or gzipped.
+pub(crate) fn open(path: &Path) -> Result<Opened, DataError> {
+    let (file, at) = idx::open(path)?;
+    let invalid = |message: String| Err(DataError::invalid(path, message));
+    let (Element::U8, &[rows, height, width]) = (at.element, &at.shape[..]) else {
+        let (element, shape) = (at.element.name(), &at.shape);
+        return invalid(format!(
+            "holds {element} of shape {shape:?}; IDX images are uint8 of [examples, height, \
+             width] with magic number 0x00000803"
+        ));
+    };
+    if rows == 0 || height == 0 || width == 0 {
+        return invalid(format!("shape [{rows}, {height}, {width}] has no pixels"));
+    }
+    let mut pixels = Pixels::new(0, InputShape::Image { channels: 1, height, width });
+    pixels.push(file, at.bytes.start);
+    let labels = match labels_beside(path) {
+        Some(beside) => Some(read_labels(&beside, path, rows)?),
+        None => None,
+    };
+    Ok(Opened { inputs: Inputs::of_pixels(path, pixels), labels, class_names: None, ids: None })
+}
+
+/// `train-labels-idx1-ubyte` for `train-images-idx3-ubyte`, with or without `.gz`.
+pub(crate) fn labels_beside(images: &Path) -> Option<PathBuf> {
+    let name = images.file_name()?.to_str()?;
+    if !name.contains("images") {
+        return None;
+    }
+    let name = name.replace("images", "labels").replace("idx3", "idx1");
+    let plain = name.strip_suffix(".gz").unwrap_or(&name);
+    let candidates = [name.clone(), plain.to_string(), format!("{plain}.gz")];
+    candidates.into_iter().map(|name| images.with_file_name(name)).find(|path| path.is_file())
+}
+
+fn read_labels(path: &Path, images: &Path, rows: usize) -> Result<Vec<u32>, DataError> {
+    let (file, at) = idx::open(path)?;
+    let (Element::U8, &[found]) = (at.element, &at.shape[..]) else {
+        let (element, shape) = (at.element.name(), &at.shape);
+        let message = format!(
+            "holds {element} of shape {shape:?}; IDX labels are uint8 of [examples] with magic \
+             number 0x00000801"
+        );
+        return Err(DataError::invalid(path, message));
+    };
+    if found != rows {
+        let images = images.display();
+        let message = format!("has {found} labels for the {rows} images of {images}");
+        return Err(DataError::invalid(path, message));
+    }
+    Ok(file.bytes()[at.bytes].iter().map(|&label| u32::from(label)).collect())
+}

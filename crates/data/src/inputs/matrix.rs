@@ -1,0 +1,186 @@
+//! Embeddings: a matrix of floats, one row an example, in a mapped file.
+
+use std::path::Path;
+
+use parquet::data_type::{DataType, DoubleType, FixedLenByteArrayType, FloatType};
+
+use super::mapped::Mapped;
+use super::spool::Spool;
+use crate::array::columns::{self, Column, ParquetTable};
+use crate::array::element::{Element, Located, floats_into};
+use crate::array::records::half;
+use crate::array::{Format, npy, refuse_name, split_spec, tensors};
+use crate::error::DataError;
+
+/// Floats of a block of rows while a Fortran-ordered matrix is turned.
+const BLOCK_FLOATS: usize = 1 << 22;
+
+/// `[rows, width]` floats, row by row.
+#[derive(Debug)]
+pub(crate) struct Matrix {
+    file: Mapped,
+    start: usize,
+    element: Element,
+    big_endian: bool,
+    pub rows: usize,
+    pub width: usize,
+    /// The type as it stands in the user's file.
+    pub stored: &'static str,
+}
+
+impl Matrix {
+    /// Opens `file` or `file#name`.
+    pub(crate) fn open(spec: &str) -> Result<Self, DataError> {
+        let (path, name) = split_spec(spec);
+        let path = path.as_path();
+        match Format::of(path)? {
+            Format::Npy => {
+                refuse_name(path, name)?;
+                let file = Mapped::open(path)?;
+                let at = npy::locate(path, file.bytes())?;
+                Self::at(path, file, at)
+            }
+            Format::Safetensors => {
+                let file = Mapped::open(path)?;
+                let tensors = tensors::list(path, file.bytes())?;
+                let suits = |at: &Located| at.shape.len() == 2 && at.element.is_float();
+                let at = tensors::choose(path, tensors, name, "matrix of floats", suits)?;
+                Self::at(path, file, at)
+            }
+            Format::Parquet => Self::of_lists(path, name),
+            Format::Table { .. } | Format::Lines | Format::Idx => Err(DataError::invalid(
+                path,
+                "embeddings are read from .npy, .safetensors or .parquet; convert with \
+                 numpy.save(\"x.npy\", x.astype(numpy.float32))",
+            )),
+        }
+    }
+
+    /// A matrix that lies in a file as numbers.
+    fn at(path: &Path, file: Mapped, at: Located) -> Result<Self, DataError> {
+        let &[rows, width] = &at.shape[..] else {
+            let (dims, shape) = (at.shape.len(), &at.shape);
+            let message = format!(
+                "is {dims}-dimensional (shape {shape:?}); embeddings are 2-dimensional, \
+                 [examples, numbers]: reshape it"
+            );
+            return Err(DataError::invalid(path, message));
+        };
+        if !at.element.is_float() {
+            let message = format!(
+                "holds {}; embeddings are floats: convert with x.astype(numpy.float32)",
+                at.element.name()
+            );
+            return Err(DataError::invalid(path, message));
+        }
+        check_size(path, rows, width)?;
+        let stored = at.element.name();
+        if at.fortran && rows > 1 && width > 1 {
+            return Self::turned(path, &file, &at, rows, width);
+        }
+        let (start, Located { element, big_endian, .. }) = (at.bytes.start, at);
+        Ok(Self { file, start, element, big_endian, rows, width, stored })
+    }
+
+    /// Column by column in the file, row by row here. NumPy writes data frames of pandas so.
+    fn turned(
+        path: &Path,
+        file: &Mapped,
+        at: &Located,
+        rows: usize,
+        width: usize,
+    ) -> Result<Self, DataError> {
+        let bytes = &file.bytes()[at.bytes.clone()];
+        let size = at.element.size();
+        let block = (BLOCK_FLOATS / width).clamp(1, rows);
+        let mut spool = Spool::new(path)?;
+        let mut column = vec![0.0; block];
+        let mut turned = vec![0.0; block * width];
+        for first in (0..rows).step_by(block) {
+            let count = block.min(rows - first);
+            for at_column in 0..width {
+                let from = (at_column * rows + first) * size;
+                let part = &bytes[from..from + count * size];
+                floats_into(at.element, at.big_endian, part, &mut column[..count]);
+                for (row, &value) in column[..count].iter().enumerate() {
+                    turned[row * width + at_column] = value;
+                }
+            }
+            spool.write_floats(&turned[..count * width])?;
+        }
+        Self::of_spool(spool, rows, width, at.element)
+    }
+
+    /// A column of lists of floats in a Parquet file.
+    fn of_lists(path: &Path, name: Option<&str>) -> Result<Self, DataError> {
+        let table = ParquetTable::open(path)?;
+        let is_floats =
+            |column: &Column| column.is_list() && column.element().is_some_and(Element::is_float);
+        let column =
+            columns::choose(path, &table.columns(), name, "column of lists of floats", is_floats)?;
+        let lists = Lists { path, table: &table, column: &column };
+        match column.element() {
+            Some(Element::F64) => lists.decode::<DoubleType>(|&value| Ok(value as f32)),
+            Some(Element::F16) => lists.decode::<FixedLenByteArrayType>(half),
+            _ => lists.decode::<FloatType>(|&value| Ok(value)),
+        }
+    }
+
+    fn of_spool(
+        spool: Spool,
+        rows: usize,
+        width: usize,
+        stored: Element,
+    ) -> Result<Self, DataError> {
+        let file = spool.finish()?;
+        let (element, big_endian, stored) = (Element::F32, false, stored.name());
+        Ok(Self { file, start: 0, element, big_endian, rows, width, stored })
+    }
+
+    /// Whole rows as float32, as many as fill `out`.
+    pub(crate) fn read(&self, first_row: usize, out: &mut [f32]) {
+        let size = self.element.size();
+        let from = self.start + first_row * self.width * size;
+        let bytes = &self.file.bytes()[from..from + out.len() * size];
+        floats_into(self.element, self.big_endian, bytes, out);
+    }
+}
+
+/// The rows of a Parquet column, on their way to a spool.
+struct Lists<'a> {
+    path: &'a Path,
+    table: &'a ParquetTable,
+    column: &'a Column,
+}
+
+impl Lists<'_> {
+    fn decode<T: DataType>(
+        &self,
+        convert: impl Fn(&T::T) -> Result<f32, String>,
+    ) -> Result<Matrix, DataError> {
+        let mut spool = Spool::new(self.path)?;
+        let mut floats = vec![];
+        let (rows, width) = self.table.read_lists::<T>(self.column, |values| {
+            floats.clear();
+            for value in values {
+                floats.push(convert(value).map_err(|what| self.invalid(&what))?);
+            }
+            spool.write_floats(&floats)
+        })?;
+        check_size(self.path, rows, width)?;
+        Matrix::of_spool(spool, rows, width, self.column.element().unwrap_or(Element::F32))
+    }
+
+    fn invalid(&self, what: &str) -> DataError {
+        DataError::invalid(self.path, format!("column {:?} holds {what}", self.column.name))
+    }
+}
+
+fn check_size(path: &Path, rows: usize, width: usize) -> Result<(), DataError> {
+    let empty = match (rows, width) {
+        (0, _) => "no rows: there is no example",
+        (_, 0) => "no columns: an example has no numbers",
+        _ => return Ok(()),
+    };
+    Err(DataError::invalid(path, format!("shape [{rows}, {width}] has {empty}")))
+}

@@ -1,0 +1,163 @@
+//! Images: a folder for each class, CIFAR, MNIST.
+
+use std::path::{Path, PathBuf};
+
+use super::super::{cifar, folder, idx_images};
+use super::{Family, Recognised, features, short, unsure, value};
+use crate::array::idx;
+use crate::error::{DataError, guarded};
+
+/// Images are brought to at most this side: small networks on a CPU are what presets have.
+const LARGEST_SIDE: u32 = 64;
+
+/// Class folders whose first image is measured.
+const MEASURED: usize = 32;
+
+/// The splits that were found.
+#[derive(Default)]
+struct Splits {
+    train: PathBuf,
+    validation: Option<PathBuf>,
+    test: Option<PathBuf>,
+    image_size: Option<u32>,
+}
+
+pub(super) fn in_folder(path: &Path) -> Result<Option<Recognised>, DataError> {
+    if !cifar::training_files(path).is_empty() {
+        let splits =
+            Splits { train: path.to_path_buf(), test: cifar_test(path), ..Splits::default() };
+        return splits.recognised("the binary files of CIFAR").map(Some);
+    }
+    if let Some(splits) = idx_files(path)? {
+        return splits.recognised("IDX images with their labels").map(Some);
+    }
+    if let Some(splits) = split_folders(path)? {
+        return splits.recognised("a folder for each split and in it one for each class").map(Some);
+    }
+    let Some((classes, image_size)) = class_folders(path)? else { return Ok(None) };
+    // One folder of pictures beside embeddings is likely to show something about them.
+    match (classes, features::matrix_in(path)?) {
+        (1, Some(_)) => return Ok(None),
+        (_, Some(matrix)) => {
+            let why = format!("has both folders of images and embeddings ({matrix})");
+            return Err(unsure(path, &why));
+        }
+        (_, None) => {}
+    }
+    if classes == 1 {
+        return Err(unsure(path, "has images in one folder only, so there is one class"));
+    }
+    let splits = Splits { train: path.to_path_buf(), image_size, ..Splits::default() };
+    splits.recognised(&format!("images in {classes} folders, a class each")).map(Some)
+}
+
+pub(super) fn in_file(path: &Path) -> Result<Option<Recognised>, DataError> {
+    if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("bin")) {
+        let test = path.parent().and_then(cifar_test).filter(|test| test != path);
+        let splits = Splits { train: path.to_path_buf(), test, ..Splits::default() };
+        return splits.recognised("a binary file of CIFAR").map(Some);
+    }
+    if idx::magic(path) == Some(idx::IMAGES) {
+        let splits = Splits { train: path.to_path_buf(), ..Splits::default() };
+        check_labels(path)?;
+        return splits.recognised("IDX images with their labels").map(Some);
+    }
+    if folder::is_image(path) {
+        return Err(unsure(path, "is one image; name the folder with the folders of classes"));
+    }
+    Ok(None)
+}
+
+impl Splits {
+    fn recognised(self, what: &str) -> Result<Recognised, DataError> {
+        let mut settings = vec![("data.train.images".to_string(), value(&self.train)?)];
+        let mut explanation = format!("{} holds {what}", short(&self.train));
+        for (split, path) in [("validation", &self.validation), ("test", &self.test)] {
+            let Some(path) = path else { continue };
+            // The preset takes a part of the training data instead.
+            settings.push((format!("data.{split}"), String::new()));
+            settings.push((format!("data.{split}.images"), value(path)?));
+            explanation += &format!("; {split} data is {}", short(path));
+        }
+        if let Some(size) = self.image_size {
+            settings.push(("data.image_size".to_string(), size.to_string()));
+            explanation += &format!("; images are brought to {size} × {size} pixels");
+        }
+        Ok(Recognised { preset_family: Family::Images, settings, explanation: explanation + "." })
+    }
+}
+
+fn cifar_test(folder: &Path) -> Option<PathBuf> {
+    let files = [cifar::TEST_10, cifar::TEST_100].map(|name| folder.join(name));
+    files.into_iter().find(|path| path.is_file())
+}
+
+/// `train-images-idx3-ubyte` and `t10k-images-idx3-ubyte`, or one file alone.
+fn idx_files(path: &Path) -> Result<Option<Splits>, DataError> {
+    let mut files: Vec<PathBuf> = folder::entries(path)?
+        .into_iter()
+        .filter(|(name, path)| name.contains("images") && path.is_file())
+        .map(|(_, path)| path)
+        .filter(|path| idx::magic(path) == Some(idx::IMAGES))
+        .collect();
+    // The same file with and without `.gz` counts once.
+    files.dedup_by(|second, first| second.with_extension("") == *first);
+    let named = |words: &[&str]| {
+        let holds = |path: &&PathBuf| words.iter().any(|word| short(path).contains(word));
+        let found: Vec<&PathBuf> = files.iter().filter(holds).collect();
+        if let [only] = found[..] { Some(only.clone()) } else { None }
+    };
+    let (train, test) = (named(&["train"]), named(&["t10k", "test"]));
+    let train = match (train, &files[..]) {
+        (Some(train), _) => train,
+        (None, []) => return Ok(None),
+        (None, [only]) => only.clone(),
+        (None, _) => return Err(unsure(path, "has several files of IDX images")),
+    };
+    check_labels(&train)?;
+    let test = test.filter(|test| *test != train && idx_images::labels_beside(test).is_some());
+    Ok(Some(Splits { train, test, ..Splits::default() }))
+}
+
+fn check_labels(images: &Path) -> Result<(), DataError> {
+    match idx_images::labels_beside(images) {
+        Some(_) => Ok(()),
+        None => Err(unsure(images, "has no file of IDX labels beside it")),
+    }
+}
+
+/// `train/` with `test/` or `validation/`, each with class folders.
+fn split_folders(path: &Path) -> Result<Option<Splits>, DataError> {
+    let folders = folder::folders_in(path)?;
+    let named = |names: &[&str]| {
+        let is = |(name, _): &&(String, PathBuf)| names.contains(&name.to_lowercase().as_str());
+        folders.iter().find(is).map(|(_, path)| path.clone())
+    };
+    let train = named(&["train", "training"]);
+    let test = named(&["test", "testing"]);
+    let validation = named(&["val", "valid", "validation", "dev"]);
+    let Some(train) = train.filter(|_| test.is_some() || validation.is_some()) else {
+        return Ok(None);
+    };
+    let Some((_, image_size)) = class_folders(&train)? else { return Ok(None) };
+    for split in [&validation, &test].into_iter().flatten() {
+        if class_folders(split)?.is_none() {
+            return Err(unsure(split, "has no folders of classes, and train beside it has"));
+        }
+    }
+    Ok(Some(Splits { train, validation, test, image_size }))
+}
+
+/// How many folders hold images, and the side to bring them to.
+fn class_folders(path: &Path) -> Result<Option<(usize, Option<u32>)>, DataError> {
+    let (mut classes, mut side) = (0, 0);
+    for (_, class) in folder::folders_in(path)? {
+        let Some(image) = folder::any_image(&class)? else { continue };
+        if classes < MEASURED {
+            let (width, height) = guarded(&image, || folder::size_of(&image))?;
+            side = side.max(width).max(height);
+        }
+        classes += 1;
+    }
+    Ok((classes > 0).then(|| (classes, Some(side.min(LARGEST_SIDE)))))
+}

@@ -1,0 +1,212 @@
+//! The arrays that lie in a folder, and what their names say about them.
+
+use std::path::{Path, PathBuf};
+
+use super::super::mapped::Mapped;
+use super::{folder, short, value};
+use crate::array::columns::ParquetTable;
+use crate::array::element::{Element, Located};
+use crate::array::{Format, npy, tensors};
+use crate::error::DataError;
+
+/// Which part of the data an array belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Split {
+    Train,
+    Validation,
+    Test,
+}
+
+/// What an array is for, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The name says nothing.
+    Unsaid,
+    Inputs,
+    Labels,
+    /// The true labels.
+    CleanLabels,
+    /// Labels of several annotators.
+    Answers,
+    ClassNames,
+}
+
+/// An array: a file, a tensor of one or a column of one.
+#[derive(Clone, Debug)]
+pub(super) struct Unit {
+    pub file: PathBuf,
+    /// `file` or `file#name`, as a recipe has it.
+    pub spec: String,
+    /// What is left of the name without the words that say split and role.
+    pub key: String,
+    pub split: Option<Split>,
+    pub role: Role,
+    /// `[rows, width]` floats, which could be embeddings.
+    pub is_matrix: bool,
+}
+
+/// What a name says.
+#[derive(Debug, PartialEq, Eq)]
+struct Name {
+    key: String,
+    split: Option<Split>,
+    role: Role,
+}
+
+impl Name {
+    /// Reads `scene_train_x` as the training inputs of "scene".
+    fn parse(text: &str) -> Self {
+        let lower = text.to_lowercase();
+        let mut name = Self { key: String::new(), split: None, role: Role::Unsaid };
+        let mut said = |word: &str| match word {
+            "train" | "training" => name.split = Some(Split::Train),
+            "val" | "valid" | "validation" | "dev" => name.split = Some(Split::Validation),
+            "test" | "testing" => name.split = Some(Split::Test),
+            "clean" | "true" | "gold" => name.role = Role::CleanLabels,
+            "names" => name.role = Role::ClassNames,
+            "answers" | "annotations" | "annotators" | "votes" => name.role = Role::Answers,
+            "y" | "label" | "labels" | "target" | "targets" | "class" | "classes" => {
+                // "clean_labels" and "label_names" are not plain labels.
+                if matches!(name.role, Role::Unsaid | Role::Inputs) {
+                    name.role = Role::Labels;
+                }
+            }
+            "x" | "features" | "feature" | "embeddings" | "embedding" | "emb" | "inputs" => {
+                if name.role == Role::Unsaid {
+                    name.role = Role::Inputs;
+                }
+            }
+            "noisy" | "idx" => {}
+            other => {
+                let gap = if name.key.is_empty() { "" } else { "_" };
+                name.key += &format!("{gap}{other}");
+            }
+        };
+        let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        for word in words {
+            // "xtrain" and "trainx" are two words each.
+            let split = ["train", "test", "val"].into_iter().find_map(|split| {
+                let rest = word.strip_prefix(split).or_else(|| word.strip_suffix(split))?;
+                matches!(rest, "x" | "y").then_some([split, rest])
+            });
+            match split {
+                Some(two) => two.into_iter().for_each(&mut said),
+                None => said(word),
+            }
+        }
+        name
+    }
+}
+
+/// Every array of a folder, in the order of file names.
+pub(super) fn in_folder(folder: &Path) -> Result<Vec<Unit>, DataError> {
+    let mut units = vec![];
+    for (_, path) in folder::entries(folder)? {
+        if path.is_file() && is_array(&path) {
+            units.extend(in_file(&path)?);
+        }
+    }
+    Ok(units)
+}
+
+fn is_array(path: &Path) -> bool {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    let known = ["npy", "safetensors", "parquet", "pq", "csv", "tsv", "txt"];
+    ending.is_some_and(|ending| known.contains(&ending.as_str()))
+}
+
+/// Every array of a file. One that is damaged is an error only if its name says that it holds
+/// inputs: other files of a folder may be anything.
+fn in_file(path: &Path) -> Result<Vec<Unit>, DataError> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_string();
+    match parts(path) {
+        Ok(parts) => parts.into_iter().map(|part| Unit::new(path, &stem, part)).collect(),
+        Err(error) if Name::parse(&stem).role == Role::Inputs => Err(error),
+        Err(_) => Ok(vec![]),
+    }
+}
+
+impl Unit {
+    /// The spec without its folder, for sentences.
+    pub(super) fn short(&self) -> String {
+        short(Path::new(&self.spec))
+    }
+
+    fn new(path: &Path, stem: &str, part: Part) -> Result<Self, DataError> {
+        let (spec, name) = match &part.name {
+            Some(part) => (format!("{}#{part}", value(path)?), format!("{stem} {part}")),
+            None => (value(path)?, stem.to_string()),
+        };
+        let Name { key, split, role } = Name::parse(&name);
+        let role = if stem.eq_ignore_ascii_case("classes") { Role::ClassNames } else { role };
+        let is_matrix = part.is_matrix;
+        Ok(Self { file: path.to_path_buf(), spec, key, split, role, is_matrix })
+    }
+}
+
+/// A tensor or column, without a name if it is the only one.
+struct Part {
+    name: Option<String>,
+    is_matrix: bool,
+}
+
+fn parts(path: &Path) -> Result<Vec<Part>, DataError> {
+    let is_matrix = |at: &Located| at.shape.len() == 2 && at.element.is_float();
+    let mut parts = match Format::of(path)? {
+        Format::Npy => {
+            let file = Mapped::open(path)?;
+            let is_matrix = is_matrix(&npy::locate(path, file.bytes())?);
+            vec![Part { name: None, is_matrix }]
+        }
+        Format::Safetensors => {
+            let file = Mapped::open(path)?;
+            let tensors = tensors::list(path, file.bytes())?;
+            let part = |tensor: tensors::Tensor| Part {
+                is_matrix: tensor.at.as_ref().is_some_and(is_matrix),
+                name: Some(tensor.name),
+            };
+            tensors.into_iter().map(part).collect()
+        }
+        Format::Parquet => {
+            let columns = ParquetTable::open(path)?.columns();
+            let part = |column: crate::array::columns::Column| Part {
+                is_matrix: column.is_list() && column.element().is_some_and(Element::is_float),
+                name: Some(column.name),
+            };
+            columns.into_iter().map(part).collect()
+        }
+        Format::Table { .. } | Format::Lines | Format::Idx => {
+            vec![Part { name: None, is_matrix: false }]
+        }
+    };
+    if let [only] = &mut parts[..] {
+        only.name = None;
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> (String, Option<Split>, Role) {
+        let name = Name::parse(text);
+        (name.key, name.split, name.role)
+    }
+
+    #[test]
+    fn names_say_split_and_role() {
+        let train = Some(Split::Train);
+        assert_eq!(parsed("scene_train_x"), ("scene".into(), train, Role::Inputs));
+        assert_eq!(parsed("scene_train_y"), ("scene".into(), train, Role::Labels));
+        assert_eq!(parsed("y_train"), ("".into(), train, Role::Labels));
+        assert_eq!(parsed("xtrain"), ("".into(), train, Role::Inputs));
+        assert_eq!(parsed("cifar10_test"), ("cifar10".into(), Some(Split::Test), Role::Unsaid));
+        assert_eq!(parsed("valid-labels"), ("".into(), Some(Split::Validation), Role::Labels));
+        assert_eq!(parsed("train_clean_labels"), ("".into(), train, Role::CleanLabels));
+        assert_eq!(parsed("labels_clean"), ("".into(), None, Role::CleanLabels));
+        assert_eq!(parsed("class_names"), ("".into(), None, Role::ClassNames));
+        assert_eq!(parsed("train_answers"), ("".into(), train, Role::Answers));
+        assert_eq!(parsed("features_labels"), ("".into(), None, Role::Labels));
+    }
+}

@@ -1,0 +1,54 @@
+//! Decoded content in a temporary file without a name, so that it need not fit in memory.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use super::mapped::Mapped;
+use crate::error::DataError;
+
+/// Where the content of a packed file is written while it is decoded.
+///
+/// The file has no name: it goes away with its last user, even if the program is killed.
+pub(crate) struct Spool {
+    source: PathBuf,
+    file: BufWriter<File>,
+    scratch: Vec<u8>,
+}
+
+impl Spool {
+    /// A new temporary file for what `source` holds.
+    pub(crate) fn new(source: &Path) -> Result<Self, DataError> {
+        let file = tempfile::tempfile().map_err(|error| failed(source, &error))?;
+        let file = BufWriter::with_capacity(1 << 20, file);
+        Ok(Self { source: source.to_path_buf(), file, scratch: vec![] })
+    }
+
+    /// Appends bytes.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), DataError> {
+        self.file.write_all(bytes).map_err(|error| failed(&self.source, &error))
+    }
+
+    /// Appends numbers as little-endian float32.
+    pub(crate) fn write_floats(&mut self, values: &[f32]) -> Result<(), DataError> {
+        self.scratch.clear();
+        self.scratch.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        self.file.write_all(&self.scratch).map_err(|error| failed(&self.source, &error))
+    }
+
+    /// Everything written, mapped.
+    pub(crate) fn finish(self) -> Result<Mapped, DataError> {
+        let file = self.file.into_inner().map_err(|error| failed(&self.source, error.error()))?;
+        Mapped::of(&file).map_err(|error| failed(&self.source, &error))
+    }
+}
+
+fn failed(source: &Path, error: &std::io::Error) -> DataError {
+    let folder = std::env::temp_dir();
+    let message = format!(
+        "its content is decoded into a temporary file, which failed in {}: {error}; \
+         free space there or set TMPDIR to a folder with room",
+        folder.display()
+    );
+    DataError::invalid(source, message)
+}

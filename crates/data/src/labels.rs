@@ -1,0 +1,242 @@
+//! Labels: one class, several classes, probabilities, or what several annotators said.
+//!
+//! What `data.label_kind = "auto"` decides, in this order:
+//!
+//! | the file holds | labels are |
+//! |---|---|
+//! | one column of whole numbers or words | single |
+//! | a table with columns `example`, `annotator`, `label` | annotators, long |
+//! | a table of words, or of whole numbers with blanks, −1 or above 1 | annotators, a column each |
+//! | a table of zeros and ones | multi-hot under `head.link = "sigmoid"` |
+//! | a table of other floats, each row summing to 1 | soft |
+//! | a table of whole zeros and ones, under softmax | refused: it may mean anything |
+//!
+//! A held-out source may always have one column of single labels, whatever the training labels
+//! are: crowds and soft labels are often tested on expert labels.
+
+mod classes;
+mod read;
+mod table;
+mod votes;
+
+use crate::draws::{self, Purpose};
+use crate::ids::Ids;
+
+pub(crate) use classes::Classes;
+pub(crate) use read::{RawLabels, Role, single};
+pub(crate) use table::Table;
+
+/// The labels of a split.
+///
+/// ```
+/// use aleator_data::{Ids, Labels};
+///
+/// let labels = Labels::Single(vec![2, 0, 1]);
+/// assert_eq!(labels.select(&[2, 0]), Labels::Single(vec![1, 2]));
+/// assert_eq!(labels.hard(0, &Ids::Rows(3)), Some(vec![2, 0, 1]));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Labels {
+    /// One class an example, `[N]`.
+    Single(Vec<u32>),
+    /// The classes that are on, for each example.
+    MultiHot(SparseRows),
+    /// Probabilities, `[N, K]`.
+    Soft(DenseRows),
+    /// Several annotations an example.
+    Annotations(Votes),
+}
+
+/// Sets of classes: those of example i are `classes[offsets[i]..offsets[i + 1]]`, ascending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SparseRows {
+    /// `[N + 1]`, ascending from 0.
+    pub offsets: Vec<usize>,
+    /// Classes, example by example.
+    pub classes: Vec<u32>,
+}
+
+/// A matrix `[N, K]` of probabilities.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DenseRows {
+    /// K.
+    pub classes: usize,
+    /// In C order.
+    pub values: Vec<f32>,
+}
+
+/// What annotators said: the annotations of example i are at `offsets[i]..offsets[i + 1]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Votes {
+    /// `[N + 1]`, ascending from 0; every example has at least one annotation.
+    pub offsets: Vec<usize>,
+    /// Who said it: a position in `annotator_names`.
+    pub annotators: Vec<u32>,
+    /// The class that was said.
+    pub labels: Vec<u32>,
+    /// The annotators of the whole source, also in a part of it.
+    pub annotator_names: Vec<String>,
+}
+
+impl Labels {
+    /// The number of examples.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Single(labels) => labels.len(),
+            Self::MultiHot(rows) => rows.offsets.len() - 1,
+            Self::Soft(rows) => rows.values.len() / rows.classes,
+            Self::Annotations(votes) => votes.len(),
+        }
+    }
+
+    /// Whether there is no example.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// One class for each example: the label, the most probable class, or the majority of the
+    /// annotations. Ties go to one of the tied, by `seed` and the example's id.
+    /// Multi-hot labels are not one class: `None`.
+    pub fn hard(&self, seed: u64, ids: &Ids) -> Option<Vec<u32>> {
+        assert_eq!(self.len(), ids.len(), "one id for each label");
+        let each = |class: &dyn Fn(usize) -> u32| Some((0..self.len()).map(class).collect());
+        match self {
+            Self::Single(labels) => Some(labels.clone()),
+            Self::MultiHot(_) => None,
+            Self::Soft(rows) => each(&|index| {
+                let row = rows.row(index).iter().map(|prob| f64::from(*prob));
+                largest(row, seed, ids.key(index))
+            }),
+            Self::Annotations(votes) => each(&|index| votes.majority(index, seed, ids.key(index))),
+        }
+    }
+
+    /// Single and multi-hot labels as zeros and ones, `[N, K]`; `None` for the other kinds.
+    pub fn multi_hot_dense(&self, classes: usize) -> Option<Vec<f32>> {
+        let mut out = vec![0.0; self.len() * classes];
+        let mut rows = out.chunks_exact_mut(classes);
+        match self {
+            Self::Single(labels) => {
+                for (row, class) in rows.by_ref().zip(labels) {
+                    row[*class as usize] = 1.0;
+                }
+            }
+            Self::MultiHot(sets) => {
+                for (index, row) in rows.by_ref().enumerate() {
+                    sets.row(index).iter().for_each(|class| row[*class as usize] = 1.0);
+                }
+            }
+            Self::Soft(_) | Self::Annotations(_) => return None,
+        }
+        Some(out)
+    }
+
+    /// The labels of these examples, in this order.
+    pub fn select(&self, examples: &[usize]) -> Self {
+        match self {
+            Self::Single(labels) => Self::Single(pick(labels, examples)),
+            Self::MultiHot(rows) => Self::MultiHot(rows.select(examples)),
+            Self::Soft(rows) => Self::Soft(DenseRows {
+                classes: rows.classes,
+                values: examples.iter().flat_map(|index| rows.row(*index)).copied().collect(),
+            }),
+            Self::Annotations(votes) => Self::Annotations(votes.select(examples)),
+        }
+    }
+
+    /// For each class, whether some example has it: as a label, with some probability, or said by
+    /// an annotator.
+    pub(crate) fn classes_present(&self, classes: usize) -> Vec<bool> {
+        let mut present = vec![false; classes];
+        match self {
+            Self::Single(labels)
+            | Self::MultiHot(SparseRows { classes: labels, .. })
+            | Self::Annotations(Votes { labels, .. }) => {
+                labels.iter().for_each(|class| present[*class as usize] = true);
+            }
+            Self::Soft(rows) => {
+                for row in rows.values.chunks_exact(classes) {
+                    let seen = present.iter_mut().zip(row);
+                    seen.for_each(|(present, prob)| *present |= *prob > 0.0);
+                }
+            }
+        }
+        present
+    }
+}
+
+impl SparseRows {
+    /// The classes of one example.
+    pub fn row(&self, index: usize) -> &[u32] {
+        &self.classes[self.offsets[index]..self.offsets[index + 1]]
+    }
+
+    fn select(&self, examples: &[usize]) -> Self {
+        let (offsets, classes) = gather(&self.offsets, &self.classes, examples);
+        Self { offsets, classes }
+    }
+}
+
+impl DenseRows {
+    /// The probabilities of one example, `[K]`.
+    pub fn row(&self, index: usize) -> &[f32] {
+        &self.values[index * self.classes..][..self.classes]
+    }
+}
+
+impl Votes {
+    /// The number of examples.
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Whether there is no example.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The classes that annotators gave one example.
+    pub fn row(&self, index: usize) -> &[u32] {
+        &self.labels[self.offsets[index]..self.offsets[index + 1]]
+    }
+
+    /// The most frequent class of one example; ties go to one of the tied, by `seed` and `key`.
+    pub fn majority(&self, index: usize, seed: u64, key: u64) -> u32 {
+        let mut said = self.row(index).to_vec();
+        said.sort_unstable();
+        let groups: Vec<&[u32]> = said.chunk_by(|a, b| a == b).collect();
+        let best = largest(groups.iter().map(|group| group.len() as f64), seed, key);
+        groups[best as usize][0]
+    }
+
+    fn select(&self, examples: &[usize]) -> Self {
+        let (offsets, labels) = gather(&self.offsets, &self.labels, examples);
+        let (_, annotators) = gather(&self.offsets, &self.annotators, examples);
+        Self { offsets, annotators, labels, annotator_names: self.annotator_names.clone() }
+    }
+}
+
+/// The position of the largest value; one of them, by `seed` and `key`, where several are.
+fn largest(values: impl Iterator<Item = f64> + Clone, seed: u64, key: u64) -> u32 {
+    let most = values.clone().fold(f64::NEG_INFINITY, f64::max);
+    let tied = values.clone().filter(|value| *value == most).count();
+    let chosen = match tied {
+        1 => 0,
+        _ => draws::below(tied, seed, Purpose::Tie, &[key]),
+    };
+    let mut positions = values.enumerate().filter(|(_, value)| *value == most);
+    positions.nth(chosen).map_or(0, |(position, _)| position as u32)
+}
+
+pub(crate) fn pick<T: Clone>(values: &[T], examples: &[usize]) -> Vec<T> {
+    examples.iter().map(|index| values[*index].clone()).collect()
+}
+
+fn gather<T: Copy>(offsets: &[usize], values: &[T], examples: &[usize]) -> (Vec<usize>, Vec<T>) {
+    let mut out = (vec![0], vec![]);
+    for index in examples {
+        out.1.extend_from_slice(&values[offsets[*index]..offsets[index + 1]]);
+        out.0.push(out.1.len());
+    }
+    out
+}

@@ -1,0 +1,299 @@
+//! The classes of a data set: how many, what they are called, and who said so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use aleator_run::recipe::Data;
+
+use super::read::RawLabels;
+use super::table::{Cell, Table};
+use crate::error::DataError;
+
+/// More classes than any data set has; a number read from a file must not become that much memory.
+const MOST_CLASSES: usize = 1 << 24;
+
+/// The K classes, in the order of their numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Classes {
+    pub names: Vec<String>,
+    numbers: BTreeMap<String, u32>,
+    origin: Origin,
+}
+
+/// Who said which classes there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// `data.class_names`.
+    NamesFile,
+    /// `data.classes`.
+    Count,
+    /// The names of folders, columns or labels in the training source.
+    Names,
+    /// The numbers in the training labels.
+    Numbers,
+}
+
+impl Classes {
+    /// The classes that the recipe names, else those of the training source.
+    ///
+    /// `beside` are the names that the inputs carry although a label file is read; they are taken
+    /// where they fit.
+    pub fn find(
+        data: &Data,
+        labels: &RawLabels,
+        clean: Option<&Table>,
+        beside: Option<&[String]>,
+    ) -> Result<Self, DataError> {
+        if let Some(count) = data.classes.filter(|count| *count > MOST_CLASSES) {
+            return Err(too_many("data.classes", count as i64));
+        }
+        if let Some(path) = &data.class_names {
+            return Self::from_file(path, data.classes);
+        }
+        let classes = match labels {
+            RawLabels::Carried { names: Some(names), path, .. } => Self::named(names, path)?,
+            RawLabels::Carried { names: None, labels, path } => {
+                let numbers: BTreeSet<i64> = labels.iter().map(|class| i64::from(*class)).collect();
+                Self::numbered(&numbers, path, data.classes, beside)?
+            }
+            RawLabels::MultiHot(table) | RawLabels::Soft(table) => match &table.columns {
+                Some(columns) => Self::named(columns, Path::new(&table.path))?,
+                None => Self::new(numbers_as_names(table.width), Origin::Numbers),
+            },
+            RawLabels::Single(table) | RawLabels::Wide(table) => {
+                Self::from_cells(table, labels, clean, data.classes, beside)?
+            }
+            RawLabels::Long(table) => {
+                Self::from_cells(&table.labels, labels, clean, data.classes, beside)?
+            }
+        };
+        match data.classes {
+            Some(count) if count != classes.len() => Err(DataError::invalid(
+                "data.classes",
+                format!(
+                    "is {count}, but the training source has {} classes ({}); to have classes \
+                     without examples, name all of them in data.class_names",
+                    classes.len(),
+                    classes.listed()
+                ),
+            )),
+            _ => Ok(classes),
+        }
+    }
+
+    /// K.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The class of a cell; `place` says where it stands.
+    pub fn class(&self, cell: Cell, place: &dyn Fn(String) -> DataError) -> Result<u32, DataError> {
+        let count = self.len();
+        let found = match cell {
+            Cell::Missing => {
+                return Err(place("has no label; add it, or leave the example out".into()));
+            }
+            Cell::Whole(value) if value < 0 => {
+                return Err(place(format!(
+                    "the label is {value}; classes are numbered from 0. A -1 means \
+                     \"no answer\" only where each annotator has a column \
+                     (data.label_kind = \"annotators\")"
+                )));
+            }
+            Cell::Fraction(value) => {
+                return Err(place(format!(
+                    "the label is {value}, not a whole number; probabilities are a table [N, K]"
+                )));
+            }
+            Cell::Whole(value) => {
+                u32::try_from(value).ok().filter(|value| (*value as usize) < count)
+            }
+            Cell::Word(word) => self.numbers.get(word).copied(),
+        };
+        found.ok_or_else(|| {
+            let range = match cell {
+                Cell::Word(_) => self.listed(),
+                _ => "numbered from 0".to_string(),
+            };
+            place(format!(
+                "the label {cell} is not one of the {count} classes ({range}); {}",
+                self.remedy()
+            ))
+        })
+    }
+
+    /// The class of each of `names`: the names of folders or columns of some source.
+    ///
+    /// Where none of them is known but there are K, and the classes got their names from outside
+    /// the data, they are the classes in order.
+    pub fn align(&self, names: &[String], path: &Path) -> Result<Vec<u32>, DataError> {
+        let known: Vec<Option<u32>> =
+            names.iter().map(|name| self.numbers.get(name.trim()).copied()).collect();
+        let in_order = self.origin != Origin::Names && names.len() == self.len();
+        if in_order && known.iter().all(Option::is_none) {
+            return Ok((0..self.len() as u32).collect());
+        }
+        let unknown = |name: &String| {
+            DataError::invalid(
+                path,
+                format!(
+                    "{name:?} is not one of the {} classes ({}); {}",
+                    self.len(),
+                    self.listed(),
+                    self.remedy()
+                ),
+            )
+        };
+        names.iter().zip(known).map(|(name, class)| class.ok_or_else(|| unknown(name))).collect()
+    }
+
+    /// The names of some classes for a message: the first few.
+    pub fn names_of(&self, classes: &[usize]) -> String {
+        let shown = classes.iter().take(5).map(|class| match self.origin {
+            Origin::Numbers | Origin::Count => class.to_string(),
+            _ => format!("{:?}", self.names[*class]),
+        });
+        let more = classes.len().saturating_sub(5);
+        let list = shown.collect::<Vec<_>>().join(", ");
+        if more == 0 { list } else { format!("{list} and {more} more") }
+    }
+
+    fn listed(&self) -> String {
+        self.names_of(&(0..self.len()).collect::<Vec<_>>())
+    }
+
+    fn remedy(&self) -> &'static str {
+        match self.origin {
+            Origin::NamesFile => "correct it, or add it to the file of data.class_names",
+            Origin::Count => "correct it, or raise data.classes",
+            Origin::Names => {
+                "the training source decides the classes: correct it, or name all classes in \
+                 data.class_names"
+            }
+            Origin::Numbers => {
+                "the training labels decide the classes: correct it, or set data.classes"
+            }
+        }
+    }
+
+    fn new(names: Vec<String>, origin: Origin) -> Self {
+        let numbers = names.iter().cloned().zip(0..).collect();
+        Self { names, numbers, origin }
+    }
+
+    fn from_file(path: &Path, count: Option<usize>) -> Result<Self, DataError> {
+        let text = fs::read_to_string(path).map_err(|error| DataError::io(path, error))?;
+        let lines = text.trim_start_matches('\u{feff}').lines();
+        let names: Vec<String> = lines.map(|line| line.trim().to_string()).collect();
+        if let Some(count) = count.filter(|count| *count != names.len()) {
+            return Err(DataError::invalid(
+                path,
+                format!("has {} names, but data.classes is {count}", names.len()),
+            ));
+        }
+        check_names(&names, "line", 1, path)?;
+        Ok(Self::new(names, Origin::NamesFile))
+    }
+
+    fn named(names: &[String], path: &Path) -> Result<Self, DataError> {
+        let names: Vec<String> = names.iter().map(|name| name.trim().to_string()).collect();
+        check_names(&names, "class", 0, path)?;
+        Ok(Self::new(names, Origin::Names))
+    }
+
+    /// From the labels themselves, and the true ones where they are known.
+    fn from_cells(
+        table: &Table,
+        labels: &RawLabels,
+        clean: Option<&Table>,
+        count: Option<usize>,
+        beside: Option<&[String]>,
+    ) -> Result<Self, DataError> {
+        let (mut words, mut numbers) = (BTreeSet::new(), BTreeSet::new());
+        let annotators = matches!(labels, RawLabels::Wide(_));
+        for (row, cell) in table.all().chain(clean.into_iter().flat_map(Table::all)) {
+            match cell {
+                Cell::Word(word) => drop(words.insert(word.to_string())),
+                Cell::Whole(-1) if annotators => {}
+                // Refused with its row when labels are read.
+                Cell::Whole(value) if value < 0 => {}
+                Cell::Whole(value) => drop(numbers.insert(value)),
+                Cell::Missing => {}
+                Cell::Fraction(value) => {
+                    return Err(table.refuse_row(
+                        row,
+                        format!("the label is {value}, not a whole number or a name"),
+                    ));
+                }
+            }
+        }
+        let path = Path::new(&table.path);
+        if words.is_empty() {
+            return Self::numbered(&numbers, path, count, beside);
+        }
+        let carried = |names: &&[String]| words.iter().all(|word| names.contains(word));
+        match beside.filter(carried) {
+            Some(names) => Self::named(names, path),
+            None => Ok(Self::new(words.into_iter().collect(), Origin::Names)),
+        }
+    }
+
+    fn numbered(
+        found: &BTreeSet<i64>,
+        path: &Path,
+        count: Option<usize>,
+        beside: Option<&[String]>,
+    ) -> Result<Self, DataError> {
+        let last = found.last().copied().unwrap_or(-1);
+        if last >= MOST_CLASSES as i64 {
+            return Err(too_many(path, last));
+        }
+        let needed = (last + 1) as usize;
+        if let Some(names) = beside.filter(|names| names.len() == count.unwrap_or(needed)) {
+            return Self::named(names, path);
+        }
+        if let Some(count) = count {
+            return Ok(Self::new(numbers_as_names(count), Origin::Count));
+        }
+        let gap = found.iter().zip(0..).find(|(class, position)| *class != position);
+        match gap {
+            None => Ok(Self::new(numbers_as_names(needed), Origin::Numbers)),
+            Some((_, empty)) => Err(DataError::invalid(
+                path,
+                format!(
+                    "class {empty} is empty: labels run from 0 to {last}, but none is {empty}; \
+                     number the classes from 0 without gaps, or set data.classes = {needed} to \
+                     allow classes without examples"
+                ),
+            )),
+        }
+    }
+}
+
+fn numbers_as_names(count: usize) -> Vec<String> {
+    (0..count).map(|class| class.to_string()).collect()
+}
+
+fn check_names(names: &[String], unit: &str, from: usize, path: &Path) -> Result<(), DataError> {
+    let mut seen = BTreeMap::new();
+    for (name, at) in names.iter().zip(from..) {
+        if name.is_empty() {
+            return Err(DataError::invalid(path, format!("{unit} {at} has no class name")));
+        }
+        if let Some(first) = seen.insert(name, at) {
+            return Err(DataError::invalid(
+                path,
+                format!("{unit}s {first} and {at} are both called {name:?}; names must differ"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn too_many(path: impl AsRef<Path>, found: i64) -> DataError {
+    DataError::invalid(
+        path,
+        format!("{found} is beyond the {MOST_CLASSES} classes that a data set can have"),
+    )
+}

@@ -1,0 +1,282 @@
+//! Label files: which kind a file holds, and its cells turned into classes.
+
+use std::path::PathBuf;
+
+use aleator_run::recipe::{LabelKind, Link};
+
+use super::classes::Classes;
+use super::table::{Cell, Cells, Table};
+use super::votes::{self, LongTable};
+use super::{DenseRows, Labels, SparseRows};
+use crate::error::DataError;
+use crate::ids::Ids;
+
+/// How far from 1 a row of probabilities may sum: three decimals, as in files written for people.
+const SUM_TOLERANCE: f64 = 1e-3;
+
+/// Labels as their file has them, before the classes are known.
+#[derive(Debug)]
+pub(crate) enum RawLabels {
+    /// From the inputs' own files: one class an example, a position in `names` if there are any.
+    Carried {
+        labels: Vec<u32>,
+        names: Option<Vec<String>>,
+        path: PathBuf,
+    },
+    Single(Table),
+    MultiHot(Table),
+    Soft(Table),
+    /// A column for each annotator.
+    Wide(Table),
+    /// A row for each annotation.
+    Long(Box<LongTable>),
+}
+
+/// What a source is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Training,
+    HeldOut,
+}
+
+impl RawLabels {
+    /// Reads a label file.
+    pub fn load(spec: &str, kind: LabelKind, link: Link, role: Role) -> Result<Self, DataError> {
+        let table = Table::load(spec)?;
+        let kind = match role {
+            Role::HeldOut if table.width == 1 && kind != LabelKind::MultiHot => LabelKind::Auto,
+            _ => kind,
+        };
+        match kind {
+            LabelKind::Auto => Self::recognise(table, link),
+            LabelKind::Single if table.width == 1 => Ok(Self::Single(table)),
+            LabelKind::Single => Err(not_one_column(&table)),
+            LabelKind::MultiHot => Self::multi_hot(table, link),
+            LabelKind::Soft => match table.cells {
+                Cells::Words(_) => Err(table.refuse("soft labels are numbers, found words")),
+                _ => Ok(Self::Soft(table)),
+            },
+            LabelKind::Annotators => Ok(Self::annotators(table)),
+        }
+    }
+
+    fn recognise(table: Table, link: Link) -> Result<Self, DataError> {
+        if table.width == 1 {
+            return Ok(Self::Single(table));
+        }
+        if LongTable::has_columns(&table) {
+            return Ok(Self::annotators(table));
+        }
+        if table.find_column(&["label", "labels", "clean_label", "class", "target"]).is_some() {
+            return Err(not_one_column(&table));
+        }
+        let beyond_binary =
+            |(_, cell): (usize, Cell)| !matches!(cell, Cell::Whole(0) | Cell::Whole(1));
+        match (&table.cells, link) {
+            (Cells::Fractions(_), _) => Self::probabilities(table, link),
+            (Cells::Words(_), _) => Ok(Self::Wide(table)),
+            (Cells::Whole(_), _) if table.all().any(beyond_binary) => Ok(Self::Wide(table)),
+            (Cells::Whole(_), Link::Sigmoid) => Ok(Self::MultiHot(table)),
+            (Cells::Whole(_), Link::Softmax) if table.floats => Self::probabilities(table, link),
+            (Cells::Whole(_), Link::Softmax) => Err(table.refuse(
+                "is a table of zeros and ones, which head.link = \"softmax\" cannot learn as such; \
+                 if several classes may be on, use a multilabel preset (head.link = \"sigmoid\"); \
+                 if each row is one class or probabilities, set data.label_kind = \"soft\"; if \
+                 each column is an annotator, set data.label_kind = \"annotators\"",
+            )),
+        }
+    }
+
+    fn probabilities(table: Table, link: Link) -> Result<Self, DataError> {
+        let wrong =
+            |row| check_probabilities(&table, row, link).err().map(|message| (row, message));
+        match (0..table.rows).find_map(wrong) {
+            None => Ok(Self::Soft(table)),
+            Some((row, message)) => Err(table.refuse_row(
+                row,
+                format!("{message}. The file was taken for soft labels, since it holds fractions"),
+            )),
+        }
+    }
+
+    fn multi_hot(table: Table, link: Link) -> Result<Self, DataError> {
+        match link {
+            Link::Sigmoid => Ok(Self::MultiHot(table)),
+            Link::Softmax => Err(table.refuse(
+                "holds multi-hot labels, which need head.link = \"sigmoid\": use a multilabel \
+                 preset, or change data.label_kind",
+            )),
+        }
+    }
+
+    fn annotators(table: Table) -> Self {
+        match LongTable::has_columns(&table) {
+            true => Self::Long(Box::new(LongTable::new(&table))),
+            false => Self::Wide(table),
+        }
+    }
+
+    /// The labels as classes, one for each id.
+    pub fn read(&self, classes: &Classes, ids: &Ids, link: Link) -> Result<Labels, DataError> {
+        match self {
+            Self::Carried { labels, names, path } => {
+                carried(labels, names.as_deref(), path, classes).map(Labels::Single)
+            }
+            Self::Single(table) => single(table, classes, ids.len()).map(Labels::Single),
+            Self::MultiHot(table) => multi_hot(table, classes, ids.len()).map(Labels::MultiHot),
+            Self::Soft(table) => soft(table, classes, ids.len(), link).map(Labels::Soft),
+            Self::Wide(table) => votes::wide(table, classes, ids.len()).map(Labels::Annotations),
+            Self::Long(table) => votes::long(table, classes, ids).map(Labels::Annotations),
+        }
+    }
+}
+
+/// One class a row.
+pub(crate) fn single(
+    table: &Table,
+    classes: &Classes,
+    examples: usize,
+) -> Result<Vec<u32>, DataError> {
+    if table.width != 1 {
+        return Err(not_one_column(table));
+    }
+    check_count(table, examples)?;
+    let class = |(row, cell)| classes.class(cell, &|message| table.refuse_row(row, message));
+    table.all().map(class).collect()
+}
+
+fn carried(
+    labels: &[u32],
+    names: Option<&[String]>,
+    path: &std::path::Path,
+    classes: &Classes,
+) -> Result<Vec<u32>, DataError> {
+    let class_of = names.map(|names| classes.align(names, path)).transpose()?;
+    let class = |(row, label): (usize, &u32)| match &class_of {
+        Some(class_of) => class_of.get(*label as usize).copied().ok_or_else(|| {
+            let named = class_of.len();
+            DataError::invalid(path, format!("example {row} has class {label} of {named}"))
+        }),
+        None => classes.class(Cell::Whole(i64::from(*label)), &|message| {
+            DataError::invalid(path, format!("example {row} (counted from 0): {message}"))
+        }),
+    };
+    labels.iter().enumerate().map(class).collect()
+}
+
+fn multi_hot(table: &Table, classes: &Classes, examples: usize) -> Result<SparseRows, DataError> {
+    check_count(table, examples)?;
+    let class_of = class_of_columns(table, classes)?;
+    let mut rows = SparseRows { offsets: vec![0], classes: vec![] };
+    for row in 0..table.rows {
+        let from = rows.classes.len();
+        for (column, class) in class_of.iter().enumerate() {
+            match table.cell(row, column) {
+                Cell::Whole(0) => {}
+                Cell::Whole(1) => rows.classes.push(*class),
+                cell => {
+                    return Err(table.refuse_row(
+                        row,
+                        format!("column {column} is {cell}; multi-hot labels are 0 or 1"),
+                    ));
+                }
+            }
+        }
+        rows.classes[from..].sort_unstable();
+        rows.offsets.push(rows.classes.len());
+    }
+    Ok(rows)
+}
+
+fn soft(
+    table: &Table,
+    classes: &Classes,
+    examples: usize,
+    link: Link,
+) -> Result<DenseRows, DataError> {
+    check_count(table, examples)?;
+    let class_of = class_of_columns(table, classes)?;
+    let mut values = vec![0.0; table.rows * table.width];
+    for (row, out) in values.chunks_exact_mut(table.width).enumerate() {
+        let sum = check_probabilities(table, row, link)
+            .map_err(|message| table.refuse_row(row, message))?;
+        for (column, class) in class_of.iter().enumerate() {
+            out[*class as usize] = (number(table.cell(row, column)) / sum) as f32;
+        }
+    }
+    Ok(DenseRows { classes: table.width, values })
+}
+
+/// What a row of probabilities is divided by to sum to 1.
+///
+/// Under softmax that is its sum, which rounding may have moved a little. Under sigmoid every class
+/// has a probability of its own, and the sum means nothing.
+fn check_probabilities(table: &Table, row: usize, link: Link) -> Result<f64, String> {
+    let mut sum = 0.0;
+    for column in 0..table.width {
+        let value = number(table.cell(row, column));
+        if !(0.0..=1.0 + SUM_TOLERANCE).contains(&value) {
+            return Err(match value.is_nan() {
+                true => format!("column {column} is missing; soft labels are probabilities"),
+                false => format!("column {column} is {value}; probabilities are from 0 to 1"),
+            });
+        }
+        sum += value;
+    }
+    match link {
+        Link::Sigmoid => Ok(1.0),
+        Link::Softmax if (sum - 1.0).abs() <= SUM_TOLERANCE => Ok(sum),
+        Link::Softmax => Err(format!(
+            "probabilities sum to {sum:.6}, not to 1 (within {SUM_TOLERANCE}); divide each row by \
+             its sum"
+        )),
+    }
+}
+
+fn number(cell: Cell) -> f64 {
+    match cell {
+        Cell::Whole(value) => value as f64,
+        Cell::Fraction(value) => value,
+        Cell::Missing | Cell::Word(_) => f64::NAN,
+    }
+}
+
+/// The class of each column of a table `[N, K]`.
+fn class_of_columns(table: &Table, classes: &Classes) -> Result<Vec<u32>, DataError> {
+    let count = classes.len();
+    if table.width != count {
+        return Err(table.refuse(format!(
+            "has {} columns, but there are {count} classes; each class needs its column",
+            table.width
+        )));
+    }
+    match &table.columns {
+        Some(columns) => classes.align(columns, table.path.as_ref()),
+        None => Ok((0..count as u32).collect()),
+    }
+}
+
+pub(super) fn check_count(table: &Table, examples: usize) -> Result<(), DataError> {
+    if table.rows == examples {
+        return Ok(());
+    }
+    Err(table.refuse(format!(
+        "has {} rows of labels, but there are {examples} examples; each example needs its row, in \
+         the same order",
+        table.rows
+    )))
+}
+
+fn not_one_column(table: &Table) -> DataError {
+    let which = match &table.columns {
+        Some(columns) => format!("columns {}", columns.join(", ")),
+        None => format!("{} columns", table.width),
+    };
+    let example = table.columns.as_ref().map_or("label", |columns| {
+        columns[table.find_column(&["label", "labels", "class", "target"]).unwrap_or(0)].as_str()
+    });
+    table.refuse(format!(
+        "has {which}, where one column of labels was expected; name it: \"{}#{example}\"",
+        table.path
+    ))
+}

@@ -1,0 +1,149 @@
+//! What several annotators said: a column for each of them, or a row for each annotation.
+
+use std::collections::BTreeMap;
+
+use super::Votes;
+use super::classes::Classes;
+use super::read::check_count;
+use super::table::{Cell, Table};
+use crate::error::DataError;
+use crate::ids::Ids;
+
+const EXAMPLE: [&str; 4] = ["example", "id", "example_id", "task"];
+const ANNOTATOR: [&str; 4] = ["annotator", "worker", "annotator_id", "worker_id"];
+const LABEL: [&str; 2] = ["label", "answer"];
+
+/// A row for each annotation: (example, annotator, label).
+#[derive(Debug)]
+pub(crate) struct LongTable {
+    examples: Table,
+    annotators: Table,
+    pub labels: Table,
+}
+
+impl LongTable {
+    /// Whether the columns' names are those of a long table.
+    pub fn has_columns(table: &Table) -> bool {
+        [&EXAMPLE[..], &ANNOTATOR, &LABEL].iter().all(|names| table.find_column(names).is_some())
+    }
+
+    /// # Panics
+    /// Unless [`Self::has_columns`].
+    pub fn new(table: &Table) -> Self {
+        let column = |names: &[&str]| table.column(table.find_column(names).expect("checked"));
+        Self { examples: column(&EXAMPLE), annotators: column(&ANNOTATOR), labels: column(&LABEL) }
+    }
+}
+
+/// `[N, annotators]`; blank or −1 where one said nothing.
+pub(super) fn wide(table: &Table, classes: &Classes, examples: usize) -> Result<Votes, DataError> {
+    check_count(table, examples)?;
+    let numbers = || (0..table.width).map(|column| column.to_string()).collect();
+    let mut votes = Votes {
+        offsets: vec![0],
+        annotators: vec![],
+        labels: vec![],
+        annotator_names: table.columns.clone().unwrap_or_else(numbers),
+    };
+    for row in 0..table.rows {
+        for column in 0..table.width {
+            let cell = table.cell(row, column);
+            if matches!(cell, Cell::Missing | Cell::Whole(-1)) {
+                continue;
+            }
+            let place = |message| table.refuse_row(row, format!("column {column}: {message}"));
+            votes.labels.push(classes.class(cell, &place)?);
+            votes.annotators.push(column as u32);
+        }
+        if votes.offsets.last() == Some(&votes.labels.len()) {
+            return Err(table.refuse_row(row, NO_ANNOTATION));
+        }
+        votes.offsets.push(votes.labels.len());
+    }
+    Ok(votes)
+}
+
+const NO_ANNOTATION: &str = "no annotator labelled this example; leave it out of the inputs, or \
+                             out of the training source";
+
+/// A row for each annotation, in any order.
+pub(super) fn long(table: &LongTable, classes: &Classes, ids: &Ids) -> Result<Votes, DataError> {
+    let example_of = example_numbers(ids);
+    let (annotator_of, annotator_names) = annotators(&table.annotators)?;
+    // (example, annotator) → (row of the file, class): sorted as the votes must be.
+    let mut said: BTreeMap<(usize, u32), (usize, u32)> = BTreeMap::new();
+    for (row, annotator) in annotator_of.into_iter().enumerate() {
+        let name = text(table.examples.cell(row, 0));
+        let Some(example) = example_of.get(&name).copied() else {
+            return Err(table.examples.refuse_row(row, unknown_example(&name, ids)));
+        };
+        let place = |message| table.labels.refuse_row(row, message);
+        let class = classes.class(table.labels.cell(row, 0), &place)?;
+        if let Some((first, _)) = said.insert((example, annotator), (row, class)) {
+            let who = &annotator_names[annotator as usize];
+            return Err(table.labels.refuse(format!(
+                "rows {first} and {row} (counted from 0): annotator {who} labels example {name} \
+                 twice; keep one of them"
+            )));
+        }
+    }
+    let mut votes = Votes { offsets: vec![0], annotators: vec![], labels: vec![], annotator_names };
+    for ((example, annotator), (_, class)) in said {
+        while votes.offsets.len() <= example {
+            votes.offsets.push(votes.labels.len());
+        }
+        votes.annotators.push(annotator);
+        votes.labels.push(class);
+    }
+    votes.offsets.resize(ids.len() + 1, votes.labels.len());
+    match votes.offsets.windows(2).position(|pair| pair[0] == pair[1]) {
+        None => Ok(votes),
+        Some(example) => {
+            Err(table.labels.refuse(format!("example {}: {NO_ANNOTATION}", ids.name(example))))
+        }
+    }
+}
+
+fn example_numbers(ids: &Ids) -> BTreeMap<String, usize> {
+    (0..ids.len()).map(|index| (ids.name(index).into_owned(), index)).collect()
+}
+
+fn unknown_example(name: &str, ids: &Ids) -> String {
+    let known = match ids {
+        Ids::Names(_) => format!("an id such as {:?}", ids.name(0)),
+        _ => format!("a row of the inputs, 0 to {}, since the source names no ids", ids.len() - 1),
+    };
+    format!("there is no example {name:?}; expected {known}")
+}
+
+/// The annotator of each row, as a position in the sorted names; numbers sort as numbers.
+fn annotators(table: &Table) -> Result<(Vec<u32>, Vec<String>), DataError> {
+    let mut positions: BTreeMap<(i64, String), u32> = BTreeMap::new();
+    let key = |row| match table.cell(row, 0) {
+        Cell::Whole(value) => (value, String::new()),
+        cell => (0, text(cell)),
+    };
+    for row in 0..table.rows {
+        if table.cell(row, 0) == Cell::Missing {
+            return Err(table.refuse_row(row, "has no annotator"));
+        }
+        positions.insert(key(row), 0);
+    }
+    positions.values_mut().zip(0..).for_each(|(position, at)| *position = at);
+    let of_row = (0..table.rows).map(|row| positions[&key(row)]).collect();
+    let name = |(value, word): &(i64, String)| match word.is_empty() {
+        true => value.to_string(),
+        false => word.clone(),
+    };
+    Ok((of_row, positions.keys().map(name).collect()))
+}
+
+/// A cell as an id is written.
+fn text(cell: Cell) -> String {
+    match cell {
+        Cell::Missing => String::new(),
+        Cell::Whole(value) => value.to_string(),
+        Cell::Fraction(value) => value.to_string(),
+        Cell::Word(word) => word.to_string(),
+    }
+}

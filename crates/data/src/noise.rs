@@ -1,0 +1,176 @@
+//! Labels made wrong on purpose, to measure what is learned from wrong labels.
+//!
+//! Whether and how a label changes is a hash of (seed, example id): it does not depend on the
+//! order of rows nor on other examples, except that instance-dependent noise fits a simple model
+//! of the classes to all of them. A higher rate flips the same examples and more.
+
+mod instance;
+
+use std::collections::BTreeSet;
+
+use aleator_run::recipe::{LabelNoise, NoiseKind};
+
+use crate::array::{Array, Values};
+use crate::draws::{self, Purpose};
+use crate::error::DataError;
+use crate::ids::Ids;
+use crate::inputs::Inputs;
+
+/// The labels after the corruption.
+///
+/// `labels`, `ids` and the rows of `inputs` are of the same examples, and labels are below
+/// `classes`. Inputs matter for instance-dependent noise only.
+///
+/// ```
+/// use aleator_data::{Ids, InputShape, Inputs, noise};
+/// use aleator_run::recipe::{LabelNoise, NoiseKind};
+///
+/// let labels = vec![0; 1000];
+/// let inputs = Inputs::in_memory(vec![0.0; 1000], InputShape::Features(1));
+/// let quarter = LabelNoise { seed: 7, kind: NoiseKind::Symmetric { rate: 0.25 } };
+/// let noisy = noise::corrupt(&labels, 10, &Ids::Rows(1000), &inputs, &quarter)?;
+/// let wrong = noisy.iter().filter(|label| **label != 0).count();
+/// assert!((200..300).contains(&wrong));
+/// # Ok::<(), aleator_data::DataError>(())
+/// ```
+///
+/// # Errors
+/// When a rate is not from 0 to 1, a pair names a class that does not exist, a transition matrix
+/// is not one, or inputs cannot be read.
+///
+/// # Panics
+/// When the lengths differ or a label is not below `classes`.
+pub fn corrupt(
+    labels: &[u32],
+    classes: usize,
+    ids: &Ids,
+    inputs: &Inputs,
+    noise: &LabelNoise,
+) -> Result<Vec<u32>, DataError> {
+    assert_eq!(labels.len(), ids.len(), "one id for each label");
+    assert_eq!(labels.len(), inputs.len(), "one input for each label");
+    assert!(labels.iter().all(|label| (*label as usize) < classes), "labels below {classes}");
+    if classes < 2 {
+        return Err(DataError::invalid("data.noise", "one class cannot be taken for another"));
+    }
+    let law = match &noise.kind {
+        NoiseKind::Symmetric { rate } => Law::Symmetric { rate: check_rate(*rate)?, classes },
+        NoiseKind::Pairwise { rate, pairs } => {
+            Law::Pairwise { rate: check_rate(*rate)?, confused: confusions(classes, pairs)? }
+        }
+        NoiseKind::Matrix { file } => Law::Matrix { cumulative: transitions(file, classes)? },
+        NoiseKind::Instance { rate } => {
+            let rate = check_rate(*rate)?;
+            return instance::corrupt(labels, classes, ids, inputs, noise.seed, rate);
+        }
+    };
+    let given = labels.iter().enumerate();
+    Ok(given.map(|(index, label)| law.draw(*label, noise.seed, ids.key(index))).collect())
+}
+
+/// The law of the given label where inputs do not matter, checked.
+enum Law {
+    /// Another class, all equally likely.
+    Symmetric { rate: f64, classes: usize },
+    /// One of `confused[k]`, all equally likely.
+    Pairwise { rate: f64, confused: Vec<Vec<u32>> },
+    /// `cumulative[k]` is the distribution function of the given label when the true one is k.
+    Matrix { cumulative: Vec<Vec<f64>> },
+}
+
+impl Law {
+    fn draw(&self, label: u32, seed: u64, key: u64) -> u32 {
+        let flips = |rate: f64| draws::unit(seed, Purpose::Flip, &[key]) < rate;
+        let one_of = |count: usize| draws::below(count, seed, Purpose::Wrong, &[key]);
+        match self {
+            Self::Symmetric { rate, classes } if flips(*rate) => {
+                let other = one_of(classes - 1) as u32;
+                if other < label { other } else { other + 1 }
+            }
+            Self::Pairwise { rate, confused } if flips(*rate) => {
+                let confused = &confused[label as usize];
+                if confused.is_empty() { label } else { confused[one_of(confused.len())] }
+            }
+            Self::Matrix { cumulative } => {
+                let unit = draws::unit(seed, Purpose::Flip, &[key]);
+                cumulative[label as usize].partition_point(|sum| *sum <= unit) as u32
+            }
+            Self::Symmetric { .. } | Self::Pairwise { .. } => label,
+        }
+    }
+}
+
+fn check_rate(rate: f64) -> Result<f64, DataError> {
+    match (0.0..=1.0).contains(&rate) {
+        true => Ok(rate),
+        false => Err(DataError::invalid("data.noise.rate", format!("must be 0 to 1, is {rate}"))),
+    }
+}
+
+/// What each class is taken for: the next one, or what `pairs` say.
+fn confusions(classes: usize, pairs: &[(usize, usize)]) -> Result<Vec<Vec<u32>>, DataError> {
+    if pairs.is_empty() {
+        return Ok((0..classes).map(|class| vec![((class + 1) % classes) as u32]).collect());
+    }
+    let refuse = |message: String| Err(DataError::invalid("data.noise.pairs", message));
+    let mut seen = BTreeSet::new();
+    let mut confused = vec![vec![]; classes];
+    for (from, to) in pairs {
+        if from.max(to) >= &classes {
+            return refuse(format!("({from}, {to}): classes are 0 to {}", classes - 1));
+        }
+        if from == to {
+            return refuse(format!("({from}, {to}): a class cannot be taken for itself"));
+        }
+        if !seen.insert((from, to)) {
+            return refuse(format!("({from}, {to}) stands there twice"));
+        }
+        confused[*from].push(*to as u32);
+    }
+    Ok(confused)
+}
+
+/// How far from 1 a row may sum: three decimals, as in files written for people.
+const SUM_TOLERANCE: f64 = 1e-3;
+
+/// The rows of a transition matrix, summed up.
+fn transitions(file: &str, classes: usize) -> Result<Vec<Vec<f64>>, DataError> {
+    let array = Array::load(file)?;
+    let refuse = |message: String| DataError::invalid(file, message);
+    if array.shape != [classes, classes] {
+        return Err(refuse(format!(
+            "a transition matrix of {classes} classes has the shape [{classes}, {classes}], found \
+             {:?}",
+            array.shape
+        )));
+    }
+    let values: Vec<f64> = match array.values {
+        Values::Int(values) => values.into_iter().map(|value| value as f64).collect(),
+        Values::Float(values) => values,
+        Values::Text(_) => return Err(refuse("a transition matrix holds numbers".into())),
+    };
+    let rows = values.chunks_exact(classes).enumerate();
+    rows.map(|(row, probs)| cumulative(row, probs).map_err(refuse)).collect()
+}
+
+fn cumulative(row: usize, probs: &[f64]) -> Result<Vec<f64>, String> {
+    if let Some(column) = probs.iter().position(|prob| !prob.is_finite() || *prob < 0.0) {
+        let found = probs[column];
+        return Err(format!("row {row}, column {column}: a probability cannot be {found}"));
+    }
+    let sum: f64 = probs.iter().sum();
+    if (sum - 1.0).abs() > SUM_TOLERANCE {
+        return Err(format!(
+            "row {row} sums to {sum:.6}, not to 1; it is the law of the given label when \
+             the true one is {row}"
+        ));
+    }
+    let last = probs.iter().rposition(|prob| *prob > 0.0).unwrap_or(0);
+    let mut running = 0.0;
+    let sums = probs.iter().enumerate().map(|(column, prob)| {
+        running += prob / sum;
+        // Rounding must not leave a gap below 1 for a class of probability 0.
+        if column < last { running } else { 1.0 }
+    });
+    Ok(sums.collect())
+}

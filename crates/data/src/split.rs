@@ -1,0 +1,102 @@
+//! A part of the data held out, chosen by id.
+
+use aleator_run::recipe::HeldOut;
+
+use crate::draws::{self, Purpose};
+use crate::error::DataError;
+use crate::ids::Ids;
+
+/// Which examples are held out, and which remain, both ascending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// To measure on.
+    pub held_out: Vec<usize>,
+    /// To train on.
+    pub rest: Vec<usize>,
+}
+
+/// Holds out round(`fraction` · N) of `candidates`, N being all of `ids`: those whose
+/// hash(`seed`, id) is smallest. So the choice does not depend on the order of rows, and a larger
+/// fraction holds out the same examples and more.
+///
+/// ```
+/// use aleator_data::{Ids, split};
+///
+/// let ids = Ids::Rows(100);
+/// let all: Vec<usize> = (0..100).collect();
+/// let parts = split::hold_out(&all, 0.1, 0, &ids, "data.validation")?;
+/// assert_eq!((parts.held_out.len(), parts.rest.len()), (10, 90));
+/// # Ok::<(), aleator_data::DataError>(())
+/// ```
+///
+/// # Errors
+/// When nothing would be held out, or nothing would remain; `name` is the split's in the message.
+pub fn hold_out(
+    candidates: &[usize],
+    fraction: f64,
+    seed: u64,
+    ids: &Ids,
+    name: &str,
+) -> Result<Parts, DataError> {
+    let refuse = |message: String| Err(DataError::invalid(name, message));
+    if !(fraction > 0.0 && fraction < 1.0) {
+        return refuse(format!("fraction must be above 0 and below 1, is {fraction}"));
+    }
+    let (all, left) = (ids.len(), candidates.len());
+    let count = (fraction * all as f64).round() as usize;
+    if count == 0 {
+        return refuse(format!("{fraction} of {all} examples is none; raise the fraction"));
+    }
+    if count >= left {
+        return refuse(format!(
+            "{fraction} of {all} examples is {count}, which leaves none of {left} to train on; \
+             lower the fraction"
+        ));
+    }
+    let mut ranked: Vec<(u64, u64, usize)> = candidates
+        .iter()
+        .map(|index| {
+            let key = ids.key(*index);
+            (draws::word(seed, Purpose::HoldOut, &[key]), key, *index)
+        })
+        .collect();
+    ranked.sort_unstable();
+    let ascending = |part: &[(u64, u64, usize)]| {
+        let mut examples: Vec<usize> = part.iter().map(|(_, _, index)| *index).collect();
+        examples.sort_unstable();
+        examples
+    };
+    Ok(Parts { held_out: ascending(&ranked[..count]), rest: ascending(&ranked[count..]) })
+}
+
+/// The examples of each split of one source, ascending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Division {
+    /// What is left to train on.
+    pub train: Vec<usize>,
+    /// None when validation has a source of its own.
+    pub validation: Vec<usize>,
+    /// None when there is no test split, or it has a source of its own.
+    pub test: Vec<usize>,
+}
+
+/// Divides a source: the test part first, so that it stays the same when the validation part
+/// changes, then validation from what is left.
+///
+/// # Errors
+/// As [`hold_out`].
+pub fn divide(
+    ids: &Ids,
+    validation: &HeldOut,
+    test: Option<&HeldOut>,
+) -> Result<Division, DataError> {
+    let part = |candidates: Vec<usize>, held_out: Option<&HeldOut>, name| match held_out {
+        Some(HeldOut::Fraction { fraction, seed }) => {
+            hold_out(&candidates, *fraction, *seed, ids, name)
+        }
+        Some(HeldOut::Source(_)) | None => Ok(Parts { held_out: vec![], rest: candidates }),
+    };
+    let test = part((0..ids.len()).collect(), test, "data.test")?;
+    let validation = part(test.rest, Some(validation), "data.validation")?;
+    Ok(Division { train: validation.rest, validation: validation.held_out, test: test.held_out })
+}

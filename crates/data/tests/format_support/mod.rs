@@ -1,0 +1,176 @@
+//! Small files of every format, and what tests say about opening them.
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::fmt::Debug;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aleator_data::DataError;
+use aleator_data::inputs::{Inputs, Opened};
+use aleator_run::recipe::InputSource;
+use parquet::basic::Compression;
+use parquet::data_type::DataType;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+
+/// A folder that goes away, with files in it.
+pub struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Writes a file, with the folders above it.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+}
+
+pub fn features(spec: impl AsRef<Path>) -> Result<Opened, DataError> {
+    Inputs::open(&InputSource::Features(spec.as_ref().to_str().unwrap().into()), None)
+}
+
+pub fn images(path: impl AsRef<Path>) -> Result<Opened, DataError> {
+    Inputs::open(&InputSource::Images(path.as_ref().into()), None)
+}
+
+/// Every number, row after row.
+pub fn all_rows(inputs: &Inputs) -> Result<Vec<f32>, DataError> {
+    let width = inputs.shape().len();
+    let mut values = vec![0.0; inputs.len() * width];
+    for (row, out) in values.chunks_mut(width).enumerate() {
+        inputs.read(row, out)?;
+    }
+    Ok(values)
+}
+
+pub fn fingerprint(inputs: &Inputs) -> Result<String, DataError> {
+    let mut hasher = blake3::Hasher::new();
+    inputs.fingerprint_into(&mut hasher)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+/// The result is an error whose message names the file and holds all of these.
+#[track_caller]
+pub fn assert_refused<T: Debug>(result: Result<T, DataError>, path: &Path, words: &[&str]) {
+    let message = match result {
+        Ok(value) => panic!("{} should be refused, gave {value:?}", path.display()),
+        Err(error) => error.to_string(),
+    };
+    let name = path.file_name().unwrap().to_str().unwrap();
+    for word in [&[name], words].concat() {
+        assert!(message.contains(word), "{word:?} is not in: {message}");
+    }
+}
+
+/// A `.npy` file of version 1.
+pub fn npy(descr: &str, shape: &str, content: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    npy_with(&header, content)
+}
+
+pub fn npy_with(header: &str, content: &[u8]) -> Vec<u8> {
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    let header = format!("{header:<117}\n");
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(content);
+    file
+}
+
+pub fn npy_f32(shape: &str, values: &[f32]) -> Vec<u8> {
+    npy("<f4", shape, &floats(values))
+}
+
+pub fn npy_i64(shape: &str, values: &[i64]) -> Vec<u8> {
+    npy("<i8", shape, &values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>())
+}
+
+pub fn floats(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// A `.safetensors` file with this header.
+pub fn safetensors(header: &str, content: &[u8]) -> Vec<u8> {
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend(header.as_bytes());
+    file.extend(content);
+    file
+}
+
+/// An IDX file.
+pub fn idx(magic: u32, dims: &[u32], content: &[u8]) -> Vec<u8> {
+    let mut file = magic.to_be_bytes().to_vec();
+    file.extend(dims.iter().flat_map(|dim| dim.to_be_bytes()));
+    file.extend(content);
+    file
+}
+
+pub fn gzip(content: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(vec![], flate2::Compression::default());
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Records of CIFAR-10: the label, then pixels that count up from it.
+pub fn cifar10(labels: &[u8]) -> Vec<u8> {
+    let pixels = |label: u8| (0..3072).map(move |at| (at as u8).wrapping_add(label));
+    labels.iter().flat_map(|&label| std::iter::once(label).chain(pixels(label))).collect()
+}
+
+/// A column of a Parquet file: its values with definition and repetition levels.
+pub struct Levels<'a, T> {
+    pub values: &'a [T],
+    pub definition: &'a [i16],
+    pub repetition: &'a [i16],
+}
+
+/// `message m { <column> }` with one row group for each entry of `groups`.
+pub fn parquet_file<'a, T: DataType>(
+    column: &str,
+    properties: WriterPropertiesBuilder,
+    groups: &[Levels<'a, T::T>],
+) -> Vec<u8> {
+    let schema = Arc::new(parse_message_type(&format!("message m {{ {column} }}")).unwrap());
+    let mut file = vec![];
+    let properties = Arc::new(properties.build());
+    let mut writer = SerializedFileWriter::new(&mut file, schema, properties).unwrap();
+    for group in groups {
+        let mut row_group = writer.next_row_group().unwrap();
+        let mut column = row_group.next_column().unwrap().unwrap();
+        // A column where nothing can be null or repeated has no levels.
+        let levels = |levels: &'a [i16]| Some(levels).filter(|levels| !levels.is_empty());
+        let (definition, repetition) = (levels(group.definition), levels(group.repetition));
+        column.typed::<T>().write_batch(group.values, definition, repetition).unwrap();
+        column.close().unwrap();
+        row_group.close().unwrap();
+    }
+    writer.close().unwrap();
+    file
+}
+
+/// `optional group <name> (LIST)` of `element`, as every writer makes it today.
+pub fn list_of(name: &str, element: &str) -> String {
+    format!("optional group {name} (LIST) {{ repeated group list {{ optional {element} }} }}")
+}
+
+pub fn plain() -> WriterPropertiesBuilder {
+    WriterProperties::builder().set_compression(Compression::UNCOMPRESSED)
+}
+
+/// Definition and repetition levels of `rows` lists of `width` values, none null.
+pub fn full_levels(rows: usize, width: usize) -> (Vec<i16>, Vec<i16>) {
+    let repetition = (0..rows * width).map(|at| i16::from(at % width != 0)).collect();
+    (vec![3; rows * width], repetition)
+}
