@@ -34,6 +34,9 @@ pub enum Stream {
 }
 
 impl NoiseKey {
+    /// Evaluation always sees the noise of this step, so that predictions repeat.
+    pub const EVALUATION_STEP: u64 = u64::MAX;
+
     /// The 64-bit seed of one block of draws of one example.
     pub fn block_seed(&self, example: u64, stream: Stream, block: u64) -> u64 {
         [self.seed, self.step, example, stream as u64, block]

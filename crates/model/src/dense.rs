@@ -23,13 +23,18 @@ impl Dense {
     /// that a run can be repeated.
     pub fn init(inputs: usize, outputs: usize, seed: u64, device: &Device) -> Self {
         let bound = 1.0 / (inputs as f32).sqrt();
-        let mut words = split_mix(seed);
-        let mut uniform = |len: usize| -> Vec<f32> {
-            let unit = |word: u64| (word >> 40) as f32 / (1u64 << 23) as f32 - 1.0;
-            words.by_ref().take(len).map(|word| bound * unit(word)).collect()
-        };
-        let weight = TensorData::new(uniform(inputs * outputs), [inputs, outputs]);
-        let bias = TensorData::new(uniform(outputs), [outputs]);
+        let mut values = uniform(seed, (inputs + 1) * outputs, bound);
+        let bias = TensorData::new(values.split_off(inputs * outputs), [outputs]);
+        let weight = TensorData::new(values, [inputs, outputs]);
+        Self { weight: Param::from_data(weight, device), bias: Param::from_data(bias, device) }
+    }
+
+    /// Weights that keep the variance of what passes through a rectifier (He et al., 2015), and
+    /// zero bias.
+    pub fn init_before_relu(inputs: usize, outputs: usize, seed: u64, device: &Device) -> Self {
+        let values = uniform(seed, inputs * outputs, (6.0 / inputs as f32).sqrt());
+        let weight = TensorData::new(values, [inputs, outputs]);
+        let bias = TensorData::zeros::<f32, _>([outputs]);
         Self { weight: Param::from_data(weight, device), bias: Param::from_data(bias, device) }
     }
 
@@ -46,6 +51,12 @@ impl Dense {
         assert!(inputs == expected, "features must be [B, {expected}], found [{batch}, {inputs}]");
         dense_on_cpu(features, weight, bias, DenseShape { batch, inputs, outputs })
     }
+}
+
+/// Numbers uniform within ±bound, drawn from `seed`.
+pub(crate) fn uniform(seed: u64, len: usize, bound: f32) -> Vec<f32> {
+    let unit = |word: u64| (word >> 40) as f32 / (1u64 << 23) as f32 - 1.0;
+    split_mix(seed).take(len).map(|word| bound * unit(word)).collect()
 }
 
 fn dense_on_cpu(

@@ -1,11 +1,11 @@
 //! The head: features → the Normal on the utilities. It does not sample.
 
-use aleator_kernels::{NoiseKey, Stream, Temperature, split_mix};
+use aleator_kernels::{NoiseKey, Stream, Temperature};
 use burn::module::{Module, Param};
 use burn::tensor::activation::{sigmoid, softplus};
 use burn::tensor::{Device, Tensor, TensorData};
 
-use crate::dense::Dense;
+use crate::dense::{Dense, uniform};
 use crate::latent::{Covariance, Latent};
 use crate::slices::{Floats, is_cpu};
 
@@ -154,10 +154,7 @@ impl HeadConfig {
 /// Uniform with variance 1/R, so that V ε_R starts with variance 1.
 fn shared_start(seed: u64, classes: usize, rank: usize) -> TensorData {
     let bound = (3.0 / rank as f32).sqrt();
-    let unit = |word: u64| (word >> 40) as f32 / (1u64 << 23) as f32 - 1.0;
-    let values: Vec<f32> =
-        split_mix(seed).take(classes * rank).map(|word| bound * unit(word)).collect();
-    TensorData::new(values, [classes, rank])
+    TensorData::new(uniform(seed, classes * rank, bound), [classes, rank])
 }
 
 impl Head {

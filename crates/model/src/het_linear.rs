@@ -8,10 +8,11 @@ use burn::tensor::activation::log_sigmoid;
 use burn::tensor::{Device, Int, Tensor};
 
 use crate::head::{DiagScale, Head, HeadConfig, HeadTemperature, Noise};
+use crate::latent::Latent;
 use crate::likelihood::{
     BatchNoise, Link, sigmoid_logits, sigmoid_loss_on_cpu, softmax_log_probs, softmax_loss_on_cpu,
 };
-use crate::predict::{Prediction, predict};
+use crate::predict::{Prediction, Scores, predict, score};
 use crate::slices::{Floats, integers, is_cpu};
 
 /// What a [`HetLinear`] is made from. Every field is a decision, so none has a default.
@@ -107,9 +108,6 @@ impl From<Tensor<2>> for Labels {
     }
 }
 
-/// Evaluation always sees this noise, so that predictions repeat.
-const EVALUATION_STEP: u64 = u64::MAX;
-
 impl HetLinearConfig {
     /// A layer with fresh weights.
     ///
@@ -176,7 +174,10 @@ impl HetLinear {
     /// [`HetLinear::forward`] with noise named by the caller.
     pub fn forward_with(&self, features: Tensor<2>, noise: &BatchNoise) -> Tensor<2> {
         noise.check(features.dims()[0]);
-        let latent = self.head.forward(features);
+        self.logits(self.head.forward(features), noise)
+    }
+
+    fn logits(&self, latent: Latent, noise: &BatchNoise) -> Tensor<2> {
         match self.config.link {
             Link::Softmax => softmax_log_probs(latent, noise),
             Link::Sigmoid => sigmoid_logits(latent),
@@ -200,46 +201,51 @@ impl HetLinear {
         labels: impl Into<Labels>,
         noise: &BatchNoise,
     ) -> Tensor<1> {
-        let [batch, _] = features.dims();
+        self.loss_of(self.head.forward(features), labels, noise)
+    }
+
+    /// [`HetLinear::loss_with`] from what the head made of the features.
+    ///
+    /// # Panics
+    /// When a label is out of range; the message names the example.
+    pub fn loss_of(
+        &self,
+        latent: Latent,
+        labels: impl Into<Labels>,
+        noise: &BatchNoise,
+    ) -> Tensor<1> {
+        let [batch, _] = latent.dims();
         let labels = labels.into();
         assert!(batch > 0, "a batch must have at least 1 example, found 0");
         noise.check(batch);
         self.check_dense(&labels, batch);
         let weights = vec![1.0 / batch as f32; batch];
-        if !is_cpu(&features.device()) {
-            return self.loss_from_logits(features, labels, noise);
+        if !is_cpu(&latent.device()) {
+            return self.loss_from_logits(latent, labels, noise);
         }
         match (self.config.link, labels) {
             (Link::Softmax, Labels::Classes(classes)) => {
                 let classes = self.check_classes(integers(classes), batch);
-                let latent = self.head.forward(features);
                 softmax_loss_on_cpu(latent, noise, Targets::Classes(&classes), &weights)
             }
             (Link::Softmax, Labels::Dense(targets)) => {
                 let sparse = SparseTargets::new(targets, self.config.classes);
-                let latent = self.head.forward(features);
                 softmax_loss_on_cpu(latent, noise, sparse.view(), &weights)
             }
             (Link::Sigmoid, labels) => {
                 let labels = Floats::new(self.multi_hot(labels, batch));
-                let latent = self.head.forward(features);
                 sigmoid_loss_on_cpu(latent, labels.as_slice(), &weights)
             }
         }
     }
 
     /// The loss by way of the logits, for devices without the fused pass.
-    fn loss_from_logits(
-        &self,
-        features: Tensor<2>,
-        labels: Labels,
-        noise: &BatchNoise,
-    ) -> Tensor<1> {
-        let [batch, _] = features.dims();
-        let device = features.device();
+    fn loss_from_logits(&self, latent: Latent, labels: Labels, noise: &BatchNoise) -> Tensor<1> {
+        let [batch, _] = latent.dims();
+        let device = latent.device();
         let hot = self.multi_hot(labels, batch);
         let hot = if device.is_autodiff() { hot.inner().autodiff() } else { hot };
-        let logits = self.forward_with(features, noise);
+        let logits = self.logits(latent, noise);
         let log_likelihood = match self.config.link {
             Link::Softmax => logits * hot,
             Link::Sigmoid => {
@@ -252,8 +258,22 @@ impl HetLinear {
     /// Log-probabilities, their variance over the noise, and the Normal behind them.
     pub fn predict(&self, features: Tensor<2>) -> Prediction {
         let [batch, _] = features.dims();
-        let noise = self.noise(EVALUATION_STEP, batch);
-        predict(self.head.forward(features.inner()).inner(), self.config.link, &noise)
+        let noise = self.noise(NoiseKey::EVALUATION_STEP, batch);
+        self.predict_with(features, &noise)
+    }
+
+    /// [`HetLinear::predict`] with noise named by the caller: with stable ids a prediction does
+    /// not depend on the batch that it is made in.
+    pub fn predict_with(&self, features: Tensor<2>, noise: &BatchNoise) -> Prediction {
+        noise.check(features.dims()[0]);
+        predict(self.head.forward(features.inner()).inner(), self.config.link, noise)
+    }
+
+    /// [`HetLinear::predict_with`] without the variance, which the sigmoid link would have to
+    /// draw samples for.
+    pub fn score_with(&self, features: Tensor<2>, noise: &BatchNoise) -> Scores {
+        noise.check(features.dims()[0]);
+        score(self.head.forward(features.inner()).inner(), self.config.link, noise)
     }
 
     fn noise(&self, step: u64, batch: usize) -> BatchNoise {
@@ -268,8 +288,11 @@ impl HetLinear {
     /// The noise of the next training step, or of evaluation where nothing carries autodiff.
     pub(crate) fn training_noise(&self, features: &Tensor<2>) -> BatchNoise {
         let training = features.is_autodiff() || self.head.is_autodiff();
-        let step =
-            if training { self.step.0.fetch_add(1, Ordering::Relaxed) } else { EVALUATION_STEP };
+        let step = if training {
+            self.step.0.fetch_add(1, Ordering::Relaxed)
+        } else {
+            NoiseKey::EVALUATION_STEP
+        };
         self.noise(step, features.dims()[0])
     }
 

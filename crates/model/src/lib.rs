@@ -2,8 +2,10 @@
 
 #![recursion_limit = "256"]
 
+mod backbone;
 #[doc(hidden)]
 pub mod bench;
+mod classifier;
 mod custom_grad;
 mod dense;
 mod head;
@@ -12,16 +14,19 @@ mod latent;
 mod likelihood;
 mod on_device;
 mod on_device_sigmoid;
+pub mod params;
 mod predict;
 mod recycled;
 mod slices;
 mod weights;
 
 pub use aleator_kernels::{BadTemperature, Draws, NoiseKey, Temperature};
+pub use backbone::{Backbone, BackboneConfig};
+pub use classifier::{Classifier, ClassifierConfig, TrainingLoss};
 pub use dense::Dense;
 pub use head::{DiagScale, Head, HeadConfig, HeadTemperature, Noise};
 pub use het_linear::{HetLinear, HetLinearConfig, Labels};
 pub use latent::{Covariance, Latent};
 pub use likelihood::{BatchNoise, Link, sigmoid_logits, softmax_log_probs};
-pub use predict::Prediction;
+pub use predict::{Prediction, Scores};
 pub use weights::{Array, DenseArrays, ReferenceLayer, WeightsError};

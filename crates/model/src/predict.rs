@@ -39,6 +39,35 @@ pub struct Prediction {
     pub latent: Latent,
 }
 
+/// What [`HetLinear::score_with`](crate::HetLinear::score_with) gives.
+#[derive(Clone, Debug)]
+pub struct Scores {
+    /// log p of every class, [B, K].
+    pub log_probs: Tensor<2>,
+    /// log(1 − p), [B, K], under the sigmoid link: it cannot be had from log p near p = 1.
+    pub log_complements: Option<Tensor<2>>,
+    /// μ(x), Σ(x) and τ.
+    pub latent: Latent,
+}
+
+pub(crate) fn score(latent: Latent, link: Link, noise: &BatchNoise) -> Scores {
+    let (log_probs, log_complements) = match link {
+        Link::Softmax => (softmax_log_probs(latent.clone(), noise), None),
+        Link::Sigmoid if is_cpu(&latent.device()) => {
+            let cpu = CpuLatent::new(latent.clone());
+            let both =
+                kernels::multilabel::log_probs(&cpu.view(), cpu.temperature(), Vectors::Detected);
+            let shape = latent.dims();
+            (recycled::tensor(both.on, shape), Some(recycled::tensor(both.off, shape)))
+        }
+        Link::Sigmoid => {
+            let logits = sigmoid_logits(latent.clone());
+            (log_sigmoid(logits.clone()), Some(log_sigmoid(-logits)))
+        }
+    };
+    Scores { log_probs, log_complements, latent }
+}
+
 pub(crate) fn predict(latent: Latent, link: Link, noise: &BatchNoise) -> Prediction {
     let [batch, classes] = latent.dims();
     if !is_cpu(&latent.device()) {

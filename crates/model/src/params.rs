@@ -1,0 +1,112 @@
+//! The parameters of a model by name, as plain numbers.
+//!
+//! A parameter's name is its path in the model, `output.head.mean.weight`; it is also its key in
+//! files of weights.
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::{Gradients, Tensor, TensorData};
+
+/// One parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// Its path in the model.
+    pub name: String,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// Its numbers, row by row.
+    pub values: Vec<f32>,
+}
+
+/// The parameters of a model, in the order of its fields.
+///
+/// ```
+/// use aleator_model::{Dense, params};
+/// use burn::tensor::Device;
+///
+/// let layer = Dense::init(4, 2, 0, &Device::flex());
+/// let names: Vec<String> = params::read(&layer).into_iter().map(|p| p.name).collect();
+/// assert_eq!(names, ["weight", "bias"]);
+/// ```
+pub fn read<M: Module>(model: &M) -> Vec<Parameter> {
+    let mut reader = Reader { path: vec![], gradients: None, found: vec![] };
+    model.visit(&mut reader);
+    reader.found
+}
+
+/// The gradient of each parameter, in the same order; zeros where the loss does not reach it.
+pub fn gradients<M: Module>(model: &M, gradients: &Gradients) -> Vec<Parameter> {
+    let mut reader = Reader { path: vec![], gradients: Some(gradients), found: vec![] };
+    model.visit(&mut reader);
+    reader.found
+}
+
+/// The model with these numbers in place of its own, in the order of [`read`].
+///
+/// # Panics
+/// When names or shapes are not those of the model.
+pub fn write<M: Module>(model: M, parameters: &[Parameter]) -> M {
+    let mut writer = Writer { path: vec![], parameters: parameters.iter() };
+    let model = model.map(&mut writer);
+    assert!(writer.parameters.next().is_none(), "more parameters than the model has");
+    model
+}
+
+struct Reader<'a> {
+    path: Vec<String>,
+    gradients: Option<&'a Gradients>,
+    found: Vec<Parameter>,
+}
+
+impl ModuleVisitor for Reader<'_> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_string());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let value = param.val();
+        let shape = value.dims().to_vec();
+        let values = match self.gradients {
+            None => floats(value.inner()),
+            Some(gradients) => match value.grad(gradients) {
+                Some(gradient) => floats(gradient),
+                None => vec![0.0; shape.iter().product()],
+            },
+        };
+        self.found.push(Parameter { name: self.path.join("."), shape, values });
+    }
+}
+
+fn floats<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.into_data().iter::<f32>().collect()
+}
+
+struct Writer<'a> {
+    path: Vec<String>,
+    parameters: std::slice::Iter<'a, Parameter>,
+}
+
+impl ModuleMapper for Writer<'_> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_string());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let name = self.path.join(".");
+        let next = self.parameters.next().unwrap_or_else(|| panic!("no values for {name}"));
+        assert_eq!(next.name, name, "parameters must be in the order of the model");
+        let (id, old, mapper) = param.consume();
+        assert_eq!(next.shape, old.dims(), "{name} has another shape");
+        let data = TensorData::new(next.values.clone(), next.shape.clone());
+        let value = Tensor::from_data(data, &old.device());
+        let value = if old.is_require_grad() { value.require_grad() } else { value };
+        Param::from_mapped_value(id, value, mapper)
+    }
+}
