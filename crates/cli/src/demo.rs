@@ -1,186 +1,156 @@
-//! `aleator demo`: the likelihood at work on a problem that fits a screen.
+//! `aleator demo`: the whole job on data that ships inside the program.
 
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use aleator::kernels::{Covariance, Latent, Sampling, Targets, Vectors, fused, multilabel};
-use aleator::{Draws, NoiseKey, Temperature};
-use anyhow::Result;
+use aleator_metrics::significance::{mean, sample_std};
+use aleator_metrics::{Evaluation, Summary};
+use aleator_report::confusion::{Confusions, Pair};
+use aleator_run::{Predictions, RunDir, Split};
+use aleator_train::group::{self, Member};
+use anyhow::{Context, Result};
 use clap::Args;
 
-/// See the likelihood at work.
-#[derive(Args)]
+use crate::training::{self, AfterArgs};
+
+/// Arguments of `aleator demo`.
+#[derive(Args, Debug)]
 pub struct DemoArgs {
-    /// Where the noise is drawn from
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// Where the runs are written; must not exist [default: aleator-demo, or the first free
+    /// name after it]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
 }
 
-const CLASSES: [&str; 4] = ["partridge", "ruffed grouse", "quail", "teapot"];
+/// What is compared: a name for people and a preset.
+const HEADS: [(&str, &str); 3] =
+    [("none", "digits-none"), ("diagonal", "digits-diagonal"), ("full", "digits-full")];
 
-/// Mean, own noise and loadings of four classes: the first two are substitutes, their noise is
-/// of opposite sign, so that labels flip between them.
-const MEAN: [f32; 4] = [1.6, 1.2, 0.4, -2.0];
-const DIAG_SCALE: [f32; 4] = [0.4, 0.4, 0.6, 0.3];
-const LOADINGS: [f32; 8] = [1.3, 0.2, -1.3, 0.2, 0.2, -0.8, 0.0, 0.1];
-const RANK: usize = 2;
+/// The seeds of each.
+const SEEDS: &str = "seeds=[0, 1, 2]";
 
+/// Confusions that are shown.
+const SHOWN: usize = 8;
+
+/// `aleator demo`.
 pub fn run(args: &DemoArgs) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    let tau = Temperature::try_from(0.9)?;
-    let covariance =
-        Covariance::LowRank { diag_scale: &DIAG_SCALE, loadings: &LOADINGS, rank: RANK };
-    let latent = Latent { batch: 1, classes: CLASSES.len(), mean: &MEAN, covariance };
-    writeln!(
-        out,
-        "One picture, four classes. Utilities are u ~ N(mean, Sigma): the annotators' noise.\n\
-         partridge and ruffed grouse are substitutes: their noise has opposite signs.\n"
-    )?;
-    draw_noise(&mut out, &latent, args.seed)?;
-    one_label(&mut out, &latent, tau, args.seed)?;
-    many_labels(&mut out, &latent, tau, args.seed)?;
-    timing(&mut out, tau, args.seed)
-}
-
-fn sampling(seed: u64, samples: usize, draws: Draws) -> Sampling<'static> {
-    Sampling { key: NoiseKey { seed, step: 0 }, ids: &[0], samples, draws }
-}
-
-fn draw_noise(out: &mut impl Write, latent: &Latent, seed: u64) -> Result<()> {
-    writeln!(out, "Draws of the utilities, and the label that each makes:")?;
-    let mut wins = [0usize; CLASSES.len()];
-    let mut shown = 0;
-    let mut lines = vec![];
-    let sampling = sampling(seed, 10_000, Draws::Independent);
-    fused::for_each_utility_block(latent, &sampling, 0, |_, block| {
-        for utility in block.chunks_exact(CLASSES.len()) {
-            let label = (0..CLASSES.len())
-                .max_by(|a, b| utility[*a].total_cmp(&utility[*b]))
-                .unwrap_or_default();
-            wins[label] += 1;
-            if shown < 4 {
-                let numbers: Vec<String> = utility.iter().map(|u| format!("{u:>6.2}")).collect();
-                lines.push(format!("  [{} ]  -> {}", numbers.join(" "), CLASSES[label]));
-                shown += 1;
-            }
-        }
-    });
-    for line in lines {
-        writeln!(out, "{line}")?;
+    let started = Instant::now();
+    let out = args.out.clone().unwrap_or_else(free_name);
+    let mut members = vec![];
+    for (name, preset) in HEADS {
+        let resolved = aleator_run::load(preset, &[SEEDS.to_string()], None)?;
+        members.extend(group::members(name, &resolved));
     }
-    let total: usize = wins.iter().sum();
-    let share = |(name, wins): (&&str, usize)| {
-        format!("{name} {:.1} %", 100.0 * wins as f64 / total as f64)
-    };
-    let shares: Vec<String> = CLASSES.iter().zip(wins).map(share).collect();
-    writeln!(out, "  of {total}: {}\n", shares.join(", "))?;
+    println!("{INTRODUCTION}");
+    let ended = training::run(&out, &members, AfterArgs::plain(args.quiet))?;
+    let evaluations = training::completed(&out, ended)?;
+    table(&members, &evaluations)?;
+    confusions(&out, &members)?;
+    let seconds = started.elapsed().as_secs_f64();
+    println!("\n{} runs in {seconds:.0} s, written to {}", members.len(), out.display());
+    println!(
+        "Next: `aleator train --data PATH --out DIR` on data of your own; `aleator recipes`, `aleator --help`."
+    );
     Ok(())
 }
 
-/// Softmax: sampled probabilities close in on those of 2^20 Sobol' points.
-fn one_label(out: &mut impl Write, latent: &Latent, tau: Temperature, seed: u64) -> Result<()> {
-    let probs = |samples: usize, draws: Draws| -> Vec<f32> {
-        let mut log_probs = vec![0.0; CLASSES.len()];
-        let sampling = sampling(seed, samples, draws);
-        fused::log_probs(latent, tau, &sampling, Vectors::Detected, &mut log_probs);
-        log_probs.iter().map(|l| l.exp()).collect()
-    };
-    let converged = probs(1 << 20, Draws::Sobol);
+const INTRODUCTION: &str = "\
+1,797 handwritten digits of 8 × 8 pixels. Labels are made wrong on purpose, harder examples more
+often, toward the digits they resemble. Each noise model is trained on the wrong labels with
+three seeds, and tested on examples with true labels that it has not seen.
+";
+
+fn free_name() -> PathBuf {
+    let numbered = (2..).map(|count| PathBuf::from(format!("aleator-demo-{count}")));
+    let free = |path: &PathBuf| !path.exists();
+    let first = PathBuf::from("aleator-demo");
+    std::iter::once(first.clone()).chain(numbered).find(free).unwrap_or(first)
+}
+
+/// Mean ± standard deviation over the seeds of each noise model.
+fn table(members: &[Member], evaluations: &[Evaluation]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
     writeln!(
         out,
-        "One label (softmax, temperature {}): p, and the largest error of S samples",
-        tau.get()
+        "{:<10}{:>20}{:>20}{:>20}{:>24}",
+        "noise", "test accuracy", "test NLL", "test ECE", "validation NLL (noisy)"
     )?;
-    write_header(out)?;
-    write_probs(out, "converged", &converged)?;
-    let plain: Latent = Latent { covariance: Covariance::None, ..*latent };
-    let mut noiseless = vec![0.0; CLASSES.len()];
-    let none = sampling(seed, 1, Draws::Independent);
-    fused::log_probs(&plain, tau, &none, Vectors::Detected, &mut noiseless);
-    let noiseless: Vec<f32> = noiseless.iter().map(|l| l.exp()).collect();
-    write_probs(out, "without noise", &noiseless)?;
-    writeln!(
-        out,
-        "  {:<16}{:>14}{:>14}{:>14}",
-        "largest error", "S = 100", "S = 1,000", "S = 10,000"
-    )?;
-    for (name, draws) in [
-        ("independent", Draws::Independent),
-        ("antithetic", Draws::Antithetic),
-        ("Sobol'", Draws::Sobol),
-    ] {
-        let error = |samples: usize| {
-            let found = probs(samples, draws);
-            found.iter().zip(&converged).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    for (name, _) in HEADS {
+        let of_head =
+            |(member, _): &(&Member, &Evaluation)| member.name.split('/').next() == Some(name);
+        let ours: Vec<&Evaluation> =
+            members.iter().zip(evaluations).filter(of_head).map(|(_, it)| it).collect();
+        let test = |read: fn(&Summary) -> f64| -> Vec<f64> {
+            ours.iter().filter_map(|it| it.test.as_ref()).map(|it| read(&it.given)).collect()
         };
-        let errors = [error(100), error(1000), error(10_000)];
-        writeln!(out, "  {name:<16}{:>14.5}{:>14.5}{:>14.5}", errors[0], errors[1], errors[2])?;
+        let accuracy: Vec<f64> = test(|it| it.top1).iter().map(|share| 100.0 * share).collect();
+        let validation: Vec<f64> = ours.iter().map(|it| it.validation.given.nll).collect();
+        writeln!(
+            out,
+            "{name:<10}{:>20}{:>20}{:>20}{:>24}",
+            format!("{} %", spread(&accuracy, 2)),
+            spread(&test(|it| it.nll), 4),
+            spread(&test(|it| it.ece), 4),
+            spread(&validation, 4),
+        )?;
     }
-    writeln!(out)?;
     Ok(())
 }
 
-/// Sigmoid: the closed form, and sampling beside it.
-fn many_labels(out: &mut impl Write, latent: &Latent, tau: Temperature, seed: u64) -> Result<()> {
-    writeln!(out, "Many labels (sigmoid): exact, in closed form, beside 10,000 samples")?;
-    write_header(out)?;
-    let probs = |log_probs: Vec<f32>| log_probs.iter().map(|l| l.exp()).collect::<Vec<f32>>();
-    let exact = probs(multilabel::log_probs(latent, tau, Vectors::Detected).on);
-    write_probs(out, "exact", &exact)?;
-    let sampling = sampling(seed, 10_000, Draws::Independent);
-    write_probs(out, "sampled", &probs(multilabel::sampled_log_probs(latent, tau, &sampling).on))?;
-    let given = multilabel::conditional_log_probs(latent, tau, &sampling, 0, &[(0, true)]);
-    let given: Vec<f32> = given.iter().map(|l| l.exp() as f32).collect();
-    write_probs(out, "given partridge", &given)?;
-    writeln!(out)?;
+fn spread(values: &[f64], digits: usize) -> String {
+    let (mean, deviation) = (mean(values).unwrap_or(0.0), sample_std(values).unwrap_or(0.0));
+    format!("{mean:.digits$} ± {deviation:.digits$}")
+}
+
+/// What was put into the labels beside what the noise model made of it.
+fn confusions(out: &Path, members: &[Member]) -> Result<()> {
+    let full = members.iter().filter(|member| member.name.starts_with("full/"));
+    let mut learned = vec![];
+    let mut rows = vec![];
+    let mut names = vec![];
+    for member in full {
+        let run = RunDir::open(&out.join(&member.name))?;
+        learned.push(Confusions::learned(&Predictions::load(&run.predictions_path(Split::Test))?));
+        rows = run.read_examples()?;
+        names = run.info().class_names.clone();
+    }
+    let learned = Confusions::mean(&learned).context("no run with the full noise model")?;
+    let injected =
+        Confusions::of_labels(rows.iter().filter(|row| row.split == Split::Train), names.len());
+    print_pairs(&names, &injected.pairs(), &learned.pairs())?;
     Ok(())
 }
 
-fn write_header(out: &mut impl Write) -> Result<()> {
-    let names: Vec<String> = CLASSES.iter().map(|name| format!("{name:>14}")).collect();
-    writeln!(out, "  {:<16}{}", "", names.join(""))?;
-    Ok(())
-}
-
-fn write_probs(out: &mut impl Write, name: &str, probs: &[f32]) -> Result<()> {
-    let columns: Vec<String> = probs.iter().map(|p| format!("{p:>14.5}")).collect();
-    writeln!(out, "  {name:<16}{}", columns.join(""))?;
-    Ok(())
-}
-
-/// Loss and all gradients of a batch of the paper's size for 1,000 classes.
-fn timing(out: &mut impl Write, tau: Temperature, seed: u64) -> Result<()> {
-    let (batch, classes, rank, samples) = (64, 1000, 15, 1000);
-    let wave = |count: usize, size: f32| -> Vec<f32> {
-        (0..count).map(|i| size * (i as f32 * 0.7).sin()).collect()
+fn print_pairs(names: &[String], injected: &[Pair], learned: &[Pair]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let rank = |pair: &Pair| {
+        learned.iter().position(|other| (other.from, other.to) == (pair.from, pair.to))
     };
-    let (mean, loadings) = (wave(batch * classes, 1.0), wave(batch * classes * rank, 0.3));
-    let diag_scale = vec![0.5; batch * classes];
-    let covariance = Covariance::LowRank { diag_scale: &diag_scale, loadings: &loadings, rank };
-    let latent = Latent { batch, classes, mean: &mean, covariance };
-    let ids: Vec<u64> = (0..batch as u64).collect();
-    let labels: Vec<usize> = (0..batch).map(|i| i * 37 % classes).collect();
-    let weights = vec![1.0 / batch as f32; batch];
-    let key = NoiseKey { seed, step: 0 };
-    let sampling = Sampling { key, ids: &ids, samples, draws: Draws::Independent };
-    let start = Instant::now();
-    let repetitions = 3;
-    for _ in 0..repetitions {
-        let targets = Targets::Classes(&labels);
-        let step =
-            fused::loss_and_grad(&latent, tau, &sampling, targets, &weights, Vectors::Detected);
-        std::hint::black_box(step);
-    }
-    let elapsed = start.elapsed().as_secs_f64() / repetitions as f64;
     writeln!(
         out,
-        "Loss and all gradients of {batch} examples, {classes} classes, rank {rank}, {samples} samples: \
-         {:.0} ms\n({:.2} ns for each of the {} million sampled utilities, {} threads; memory does \
-         not depend on the samples)",
-        elapsed * 1e3,
-        elapsed * 1e9 / (batch * classes * samples) as f64,
-        batch * classes * samples / 1_000_000,
-        rayon::current_num_threads()
+        "\nThe {SHOWN} most frequent confusions in the training labels, and what the full"
     )?;
+    writeln!(out, "noise model, which never saw a true label, has learned of them:")?;
+    writeln!(
+        out,
+        "{:>12}{:>14}{:>14}{:>20}",
+        "true→given", "in labels", "learned", "rank among learned"
+    )?;
+    for pair in injected.iter().take(SHOWN) {
+        let place = rank(pair).map_or(learned.len(), |at| at + 1);
+        let rate = place.checked_sub(1).and_then(|at| learned.get(at)).map_or(0.0, |it| it.rate);
+        writeln!(
+            out,
+            "{:>12}{:>12.1} %{:>12.1} %{:>20}",
+            format!("{} → {}", names[pair.from], names[pair.to]),
+            100.0 * pair.rate,
+            100.0 * rate,
+            format!("{place} of {}", learned.len()),
+        )?;
+    }
     Ok(())
 }

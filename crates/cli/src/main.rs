@@ -2,10 +2,21 @@
 
 mod bench;
 mod demo;
+mod evaluation;
+mod interrupt;
 mod memory;
+mod noise;
+mod prediction;
+mod progress;
+mod recipe_args;
+mod recipes;
+mod scores;
+mod training;
+mod tune;
 
 use std::process::ExitCode;
 
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
 /// Train classifiers on labels that are partly wrong.
@@ -14,41 +25,89 @@ use clap::{Parser, Subcommand};
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Threads for computing; results do not depend on it [default: all cores]
+    #[arg(long, global = true, value_name = "N")]
+    threads: Option<std::num::NonZeroUsize>,
 }
 
 const LONG_ABOUT: &str = "\
 Aleator trains classifiers on labels that are partly wrong.
 
 It puts a multivariate Normal on the utilities of the classes, with a mean and a low-rank \
-covariance that depend on the input, in place of the last dense layer.";
+covariance that depend on the input, in place of the last dense layer. You get a classifier that \
+is more accurate and better calibrated, and learn which classes your annotators confuse.";
 
 const AFTER_HELP: &str = "\
 Examples:
-  aleator demo                         see the likelihood at work, in a few seconds
-  aleator bench head --classes 1000    time a training step of the head
-  aleator bench limits                 how far the likelihood is from what the machine can do";
+  aleator demo                                   the whole job on built-in data, in a minute
+  aleator train --data embeddings.npy --out run  look at the data, choose a recipe, train
+  aleator train features-full --set data.train.features=x.npy --set data.train.labels=y.npy
+  aleator resume run                             go on after Ctrl-C, a kill or a power cut
+  aleator predict run new.npy                    classes, probabilities, likely confusions
+  aleator recipes                                the presets";
 
 #[derive(Subcommand)]
 enum Command {
-    /// Draw noise, compare exact with sampled probabilities, and time the likelihood
+    /// Train on built-in digits with wrong labels, with and without a noise model
     Demo(demo::DemoArgs),
+    /// Train a classifier and evaluate it
+    Train(training::TrainArgs),
+    /// Go on with a run that was stopped
+    Resume(training::ResumeArgs),
+    /// Evaluate a trained run again
+    Eval(evaluation::EvalArgs),
+    /// Predict new examples with a trained run
+    Predict(prediction::PredictArgs),
+    /// Choose temperature and rank on the validation split
+    Tune(tune::TuneArgs),
+    /// Run a recipe over all combinations of some keys
+    Sweep(training::SweepArgs),
+    /// Average the probabilities of several runs
+    Ensemble(evaluation::EnsembleArgs),
+    /// List the presets, or print one
+    Recipes(recipes::RecipesArgs),
+    /// Make labels wrong on purpose, for experiments
+    Noise(noise::NoiseArgs),
     /// Measure speed and memory
     #[command(subcommand)]
     Bench(bench::Bench),
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Demo(args) => demo::run(&args),
-        Command::Bench(bench) => bench::run(&bench),
-    };
-    match result {
+    let cli = Cli::parse();
+    match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.is::<interrupt::Interrupted>() => {
+            eprintln!("{error}");
+            ExitCode::from(interrupt::EXIT_CODE)
+        }
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn run(cli: &Cli) -> Result<()> {
+    if let Some(threads) = cli.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.get())
+            .build_global()
+            .context("the threads could not be started")?;
+    }
+    match &cli.command {
+        Command::Demo(args) => demo::run(args),
+        Command::Train(args) => training::train(args),
+        Command::Resume(args) => training::resume(args),
+        Command::Eval(args) => evaluation::eval(args),
+        Command::Predict(args) => prediction::predict(args),
+        Command::Tune(args) => tune::tune(args),
+        Command::Sweep(args) => training::sweep(args),
+        Command::Ensemble(args) => evaluation::ensemble(args),
+        Command::Recipes(args) => recipes::run(args),
+        Command::Noise(args) => noise::noise(args),
+        Command::Bench(bench) => bench::run(bench),
     }
 }
 

@@ -1,0 +1,71 @@
+//! The arguments that choose a recipe, shared by the commands that train.
+
+use std::path::{Path, PathBuf};
+
+use aleator_data::inputs::recognise::{Family, recognise};
+use aleator_run::Resolved;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+/// Which recipe, and what is set over it.
+#[derive(Args, Debug)]
+pub struct RecipeArgs {
+    /// A preset (see `aleator recipes`) or the path of a recipe; not needed with --data
+    pub recipe: Option<String>,
+    /// Data to look at: a file of embeddings, a folder of images by class, CIFAR or IDX files.
+    /// Without a recipe, what is found there chooses one
+    #[arg(long, value_name = "PATH")]
+    pub data: Option<PathBuf>,
+    /// Set a key of the recipe, as in --set head.rank=6; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// The seed of weights, noise and batches, in place of the recipe's
+    #[arg(long)]
+    pub seed: Option<u64>,
+}
+
+impl RecipeArgs {
+    /// The recipe with everything set, paths absolute.
+    pub fn resolve(&self) -> Result<Resolved> {
+        let (recipe, mut sets) = match (&self.recipe, &self.data) {
+            (None, None) => bail!(
+                "no recipe: give a preset (`aleator recipes` lists them), a recipe file, or --data PATH"
+            ),
+            (Some(recipe), None) => (recipe.clone(), vec![]),
+            (recipe, Some(path)) => seen(path, recipe.as_deref())?,
+        };
+        sets.extend(self.set.iter().cloned());
+        with_absolute_paths(aleator_run::load(&recipe, &sets, self.seed)?)
+    }
+}
+
+/// The recipe as it can be run from any folder.
+pub fn with_absolute_paths(mut resolved: Resolved) -> Result<Resolved> {
+    let folder = std::env::current_dir().context("the current folder cannot be read")?;
+    resolved.document.make_paths_absolute(&folder)?;
+    resolved.recipe = resolved.document.recipe()?;
+    Ok(resolved)
+}
+
+/// The recipe and the settings for the data at a path; says what was seen.
+fn seen(path: &Path, recipe: Option<&str>) -> Result<(String, Vec<String>)> {
+    let recognised = recognise(path)?;
+    eprintln!("{}", recognised.explanation);
+    let preset = match recognised.preset_family {
+        Family::Features => "features-full",
+        Family::Multilabel => "multilabel-full",
+        Family::Images => "images-full",
+    };
+    let sets = recognised.settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    Ok((recipe.unwrap_or(preset).to_string(), sets))
+}
+
+/// Where a run goes when nobody says: `runs/NAME-seedN`, or the first such name that is free.
+pub fn default_out(resolved: &Resolved) -> PathBuf {
+    let seeds: Vec<String> = resolved.recipe.seeds.iter().map(u64::to_string).collect();
+    let name = format!("{}-seed{}", resolved.name, seeds.join("-"));
+    let folder = PathBuf::from("runs");
+    let free = |path: &PathBuf| !path.exists();
+    let numbered = (2..).map(|count| folder.join(format!("{name}-{count}")));
+    std::iter::once(folder.join(&name)).chain(numbered).find(free).unwrap_or(folder)
+}

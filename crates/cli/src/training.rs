@@ -1,0 +1,183 @@
+//! `aleator train`, `resume` and `sweep`.
+
+use std::path::{Path, PathBuf};
+
+use aleator_metrics::Evaluation;
+use aleator_report::ensemble;
+use aleator_train::group::{self, GroupEnded, Member};
+use aleator_train::{EvaluateSettings, Event};
+use anyhow::Result;
+use clap::Args;
+
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::recipe_args::{RecipeArgs, default_out, with_absolute_paths};
+use crate::scores;
+
+/// Arguments of `aleator train`.
+#[derive(Args, Debug)]
+pub struct TrainArgs {
+    #[command(flatten)]
+    recipe: RecipeArgs,
+    /// Where the run is written; must not exist [default: runs/NAME-seedN]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    after: AfterArgs,
+}
+
+/// What is done when training is over, and what is shown meanwhile.
+#[derive(Args, Debug, Clone, Copy)]
+pub struct AfterArgs {
+    /// Fit a temperature to the validation split after training, and report calibrated scores too
+    #[arg(long)]
+    calibrate: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Arguments of `aleator resume`.
+#[derive(Args, Debug)]
+pub struct ResumeArgs {
+    /// The run, or the folder of several runs, to go on with
+    dir: PathBuf,
+    #[command(flatten)]
+    after: AfterArgs,
+}
+
+/// Arguments of `aleator sweep`.
+#[derive(Args, Debug)]
+pub struct SweepArgs {
+    /// A recipe with `base` and `[axes]`
+    sweep: PathBuf,
+    /// Set a key of every run
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Where the runs are written; must not exist
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    #[command(flatten)]
+    after: AfterArgs,
+}
+
+/// `aleator train`.
+pub fn train(args: &TrainArgs) -> Result<()> {
+    let resolved = args.recipe.resolve()?;
+    let out = args.out.clone().unwrap_or_else(|| default_out(&resolved));
+    start(&out, &group::members("", &resolved), args.after)
+}
+
+/// `aleator sweep`.
+pub fn sweep(args: &SweepArgs) -> Result<()> {
+    let mut members = vec![];
+    for point in aleator_run::load_sweep(&args.sweep, &args.set)? {
+        members.extend(group::members(&point.name, &with_absolute_paths(point.resolved)?));
+    }
+    start(&args.out, &members, args.after)
+}
+
+/// Trains new runs and shows what came out.
+pub fn start(out: &Path, members: &[Member], after: AfterArgs) -> Result<()> {
+    let ended = run(out, members, after)?;
+    conclude(out, members, ended)
+}
+
+/// Trains new runs, with progress.
+pub fn run(out: &Path, members: &[Member], after: AfterArgs) -> Result<GroupEnded> {
+    let stop = interrupt::flag()?;
+    let mut shown = Shown::new(after.quiet);
+    let ended = group::start(out, members, &after.settings(), stop, &mut |member, event| {
+        shown.show(member, event);
+    });
+    shown.finish();
+    Ok(ended?)
+}
+
+/// `aleator resume`.
+pub fn resume(args: &ResumeArgs) -> Result<()> {
+    let stop = interrupt::flag()?;
+    let mut shown = Shown::new(args.after.quiet);
+    let settings = args.after.settings();
+    let members = group::members_of(&args.dir)?;
+    let ended = group::resume(&args.dir, &members, &settings, stop, &mut |member, event| {
+        shown.show(member, event);
+    });
+    shown.finish();
+    conclude(&args.dir, &members, ended?)
+}
+
+impl AfterArgs {
+    /// Without calibration.
+    pub fn plain(quiet: bool) -> Self {
+        Self { calibrate: false, quiet }
+    }
+
+    fn settings(self) -> EvaluateSettings {
+        EvaluateSettings { calibrate: self.calibrate, ..EvaluateSettings::default() }
+    }
+}
+
+/// One bar after the other, for the members of a group.
+pub struct Shown {
+    quiet: bool,
+    current: Option<(String, Progress)>,
+}
+
+impl Shown {
+    /// Nothing is shown yet.
+    pub fn new(quiet: bool) -> Self {
+        Self { quiet, current: None }
+    }
+
+    /// Shows an event of a member.
+    pub fn show(&mut self, member: &Member, event: Event<'_>) {
+        if self.current.as_ref().is_none_or(|(name, _)| *name != member.name) {
+            let progress = Progress::new(&member.name, self.quiet);
+            if let Some((_, old)) = self.current.replace((member.name.clone(), progress)) {
+                old.finish();
+            }
+        }
+        if let Some((_, progress)) = &mut self.current {
+            progress.show(event);
+        }
+    }
+
+    /// Takes the last bar away.
+    pub fn finish(self) {
+        if let Some((_, progress)) = self.current {
+            progress.finish();
+        }
+    }
+}
+
+fn conclude(out: &Path, members: &[Member], ended: GroupEnded) -> Result<()> {
+    let evaluations = completed(out, ended)?;
+    if let [evaluation] = evaluations.as_slice() {
+        scores::print(evaluation)?;
+    } else {
+        scores::print_many(&evaluations)?;
+    }
+    if members.len() > 1 && members.iter().all(|member| member.name.starts_with("seed-")) {
+        let dirs: Vec<PathBuf> = members.iter().map(|member| out.join(&member.name)).collect();
+        let place = out.join("ensemble");
+        let ensemble = ensemble::ensemble_once(&dirs, &place)?;
+        println!("\nThe ensemble of them, in {}:", place.display());
+        scores::print(&ensemble)?;
+    }
+    println!("\nwritten to {}", out.display());
+    Ok(())
+}
+
+/// The evaluations of all members, or how to go on.
+pub fn completed(out: &Path, ended: GroupEnded) -> Result<Vec<Evaluation>> {
+    match ended {
+        GroupEnded::Evaluated(evaluations) => Ok(evaluations),
+        GroupEnded::Interrupted { name, step } => {
+            let of = if name.is_empty() { String::new() } else { format!(" of {name}") };
+            let place = out.display();
+            let message = format!("saved at step {step}{of}; go on with `aleator resume {place}`");
+            Err(interrupt::Interrupted(message).into())
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `aleator tune`: temperature and rank, chosen on the validation split.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use aleator_metrics::Evaluation;
+use aleator_run::recipe::Noise;
+use aleator_run::{Resolved, write_file};
+use aleator_train::group::Member;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use serde::Serialize;
+
+use crate::recipe_args::{RecipeArgs, with_absolute_paths};
+use crate::training::{self, AfterArgs};
+
+/// Arguments of `aleator tune`.
+#[derive(Args, Debug)]
+pub struct TuneArgs {
+    #[command(flatten)]
+    recipe: RecipeArgs,
+    /// Temperatures to try
+    #[arg(long, value_delimiter = ',', default_value = "0.3,0.5,1,2,3")]
+    temperatures: Vec<f32>,
+    /// Ranks to try, for noise with factors
+    #[arg(long, value_delimiter = ',', default_value = "2,6,15")]
+    ranks: Vec<usize>,
+    /// Where trials, table and the chosen recipe are written; must not exist
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// One line of `tune.json`.
+#[derive(Debug, Serialize)]
+struct Trial {
+    name: String,
+    temperature: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<usize>,
+    validation_nll: f64,
+    validation_top1: f64,
+    validation_ece: f64,
+}
+
+/// `aleator tune`.
+pub fn tune(args: &TuneArgs) -> Result<()> {
+    let base = args.recipe.resolve()?;
+    if base.recipe.seeds.len() > 1 {
+        bail!("tuning wants one seed, and the recipe has several: add --seed 0");
+    }
+    let points = points(args, &base)?;
+    let members: Vec<Member> = points.iter().map(|point| point.member.clone()).collect();
+    let ended = training::run(&args.out, &members, AfterArgs::plain(args.quiet))?;
+    let evaluations = training::completed(&args.out, ended)?;
+    let trials: Vec<Trial> = points.iter().zip(&evaluations).map(trial).collect();
+    let best = (0..trials.len())
+        .min_by(|a, b| trials[*a].validation_nll.total_cmp(&trials[*b].validation_nll))
+        .context("there was nothing to try: give at least one temperature")?;
+    print(&trials, best)?;
+    record(&args.out, &trials, &members[best].resolved)?;
+    let chosen = args.out.join(CHOSEN);
+    println!("\nThe chosen recipe: {0}; `aleator train {0} --out DIR` runs it.", chosen.display());
+    Ok(())
+}
+
+const CHOSEN: &str = "best.toml";
+
+struct Point {
+    member: Member,
+    temperature: f32,
+    rank: Option<usize>,
+}
+
+/// The grid; without noise there is nothing that a temperature or a rank could change.
+fn points(args: &TuneArgs, base: &Resolved) -> Result<Vec<Point>> {
+    let ranks: Vec<Option<usize>> = match base.recipe.head.noise {
+        Noise::None => bail!(
+            "head.noise = \"none\" has neither temperature nor rank to tune: take a preset with \
+             noise, as features-full"
+        ),
+        Noise::Diagonal => vec![None],
+        Noise::LowRank { .. } | Noise::SharedLowRank { .. } => {
+            args.ranks.iter().map(|rank| Some(*rank)).collect()
+        }
+    };
+    let mut points = vec![];
+    for rank in ranks {
+        for temperature in &args.temperatures {
+            let mut resolved = base.clone();
+            resolved.document.set(&format!("head.temperature={temperature:?}"))?;
+            let mut name = format!("temperature={temperature}");
+            if let Some(rank) = rank {
+                resolved.document.set(&format!("head.rank={rank}"))?;
+                name = format!("rank={rank},{name}");
+            }
+            let resolved = with_absolute_paths(resolved)?;
+            let seed = resolved.recipe.seeds[0];
+            let member = Member { name, resolved, seed };
+            points.push(Point { member, temperature: *temperature, rank });
+        }
+    }
+    Ok(points)
+}
+
+fn trial((point, evaluation): (&Point, &Evaluation)) -> Trial {
+    let given = &evaluation.validation.given;
+    Trial {
+        name: point.member.name.clone(),
+        temperature: point.temperature,
+        rank: point.rank,
+        validation_nll: given.nll,
+        validation_top1: given.top1,
+        validation_ece: given.ece,
+    }
+}
+
+fn print(trials: &[Trial], best: usize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "  {:>5} {:>12} {:>10} {:>10} {:>8}",
+        "rank", "temperature", "NLL", "top-1", "ECE"
+    )?;
+    for (at, trial) in trials.iter().enumerate() {
+        let mark = if at == best { '*' } else { ' ' };
+        let rank = trial.rank.map_or("–".to_string(), |rank| rank.to_string());
+        let (nll, top1) = (trial.validation_nll, 100.0 * trial.validation_top1);
+        let (temperature, ece) = (trial.temperature, trial.validation_ece);
+        writeln!(out, "{mark} {rank:>5} {temperature:>12} {nll:>10.4} {top1:>8.2} % {ece:>8.4}")?;
+    }
+    writeln!(out, "* the lowest NLL on the validation split")
+}
+
+fn record(out: &Path, trials: &[Trial], best: &Resolved) -> Result<()> {
+    let table = serde_json::to_string_pretty(trials)? + "\n";
+    write_file(&out.join("tune.json"), table.as_bytes())?;
+    write_file(&out.join(CHOSEN), best.document.to_toml().as_bytes())?;
+    Ok(())
+}

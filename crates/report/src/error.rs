@@ -1,0 +1,34 @@
+//! What can be wrong with the runs that are read.
+
+use std::path::PathBuf;
+
+use aleator_run::RunError;
+
+/// Why runs could not be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A file of a run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// Nothing to put together.
+    #[error("an ensemble needs at least two runs, found {0}")]
+    TooFew(usize),
+    /// The runs are not of the same thing.
+    #[error("{} and {} cannot be averaged: {reason}", first.display(), other.display())]
+    Different {
+        /// The first run.
+        first: PathBuf,
+        /// The run that differs from it.
+        other: PathBuf,
+        /// In what.
+        reason: String,
+    },
+    /// A run that was not evaluated.
+    #[error("{} has no predictions of the {split} split: `aleator eval {}` makes them", dir.display(), dir.display())]
+    NotEvaluated {
+        /// The run.
+        dir: PathBuf,
+        /// The split.
+        split: &'static str,
+    },
+}

@@ -1,0 +1,220 @@
+//! A checkpoint and a split → probabilities, and how good they are.
+
+use std::sync::Arc;
+
+use aleator_data::{Labels, Split, evaluation_batches};
+use aleator_kernels::NoiseKey;
+use aleator_metrics::{
+    Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, SplitEvaluation, Summary, Truth,
+};
+use aleator_model::{BatchNoise, Classifier};
+use aleator_run::Predictions;
+use aleator_run::recipe::EvaluatedWeights;
+use burn::tensor::{Device, Tensor, TensorData};
+
+use crate::checkpoint::Checkpoints;
+use crate::error::TrainError;
+use crate::experiment;
+use crate::gathered::{Gathered, LoadingsLimit};
+use crate::normalize::Normalization;
+use crate::session::fresh_state;
+use crate::state::State;
+use crate::{Event, Job, Observer};
+
+/// The last file that a run writes: where it is, the run is finished.
+pub(crate) const EVALUATION: &str = "evaluation.json";
+
+/// What [`evaluate`] may be told beside the recipe.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EvaluateSettings {
+    /// Other weights than the recipe's.
+    pub weights: Option<EvaluatedWeights>,
+    /// Another number of samples.
+    pub samples: Option<usize>,
+    /// Whether to fit a temperature on the validation split, after training.
+    pub calibrate: bool,
+}
+
+/// Evaluates a trained run on its validation and test splits, and writes `evaluation.json`,
+/// `calibration.json` and `predictions/` of the run directory.
+pub fn evaluate(
+    job: &Job<'_>,
+    settings: &EvaluateSettings,
+    observer: &mut Observer<'_>,
+) -> Result<Evaluation, TrainError> {
+    let weights = settings.weights.unwrap_or(job.recipe.evaluation.weights);
+    let state = trained_state(job, weights, observer)?;
+    let samples = settings.samples.unwrap_or(job.recipe.evaluation.samples);
+    let scorer = Scorer::new(job, &state, samples);
+    let loadings = LoadingsLimit(job.recipe.evaluation.loadings_mib);
+    let data = job.data;
+
+    let predictions = scorer.predictions(&data.validation, loadings, observer)?;
+    let log_probs = log_probs(&predictions);
+    let given = truth(&data.validation);
+    let calibration = settings.calibrate.then(|| Calibration::fit(&log_probs, &given));
+    if let Some(calibration) = &calibration {
+        job.run.write_json("calibration.json", calibration)?;
+    }
+    let measure = |split: &Split, log_probs: &LogProbs| {
+        let clean = split.clean_labels.clone().map(Truth::Classes);
+        SplitEvaluation::new(log_probs, &truth(split), clean.as_ref(), calibration.as_ref())
+    };
+    let validation = measure(&data.validation, &log_probs);
+    predictions.save(&job.run.predictions_path(aleator_run::Split::Validation))?;
+    let test = match &data.test {
+        None => None,
+        Some(split) => {
+            let predictions = scorer.predictions(split, loadings, observer)?;
+            predictions.save(&job.run.predictions_path(aleator_run::Split::Test))?;
+            Some(measure(split, &self::log_probs(&predictions)))
+        }
+    };
+    let evaluation = Evaluation {
+        format: EVALUATION_FORMAT,
+        weights: match weights {
+            EvaluatedWeights::Best => "best".to_string(),
+            EvaluatedWeights::Last => "last".to_string(),
+        },
+        step: Some(state.progress.step),
+        class_names: data.class_names.clone(),
+        calibration,
+        validation,
+        test,
+    };
+    job.run.write_json(EVALUATION, &evaluation)?;
+    Ok(evaluation)
+}
+
+/// The validation split, by the weights as they are.
+pub(crate) fn validate(
+    job: &Job<'_>,
+    state: &State,
+    observer: &mut Observer<'_>,
+) -> Result<Summary, TrainError> {
+    let split = &job.data.validation;
+    let scorer = Scorer::new(job, state, job.recipe.evaluation.samples);
+    let predictions = scorer.predictions(split, LoadingsLimit(0), observer)?;
+    Ok(log_probs(&predictions).summary(&truth(split)))
+}
+
+/// The state of the best or the last checkpoint.
+pub(crate) fn trained_state(
+    job: &Job<'_>,
+    weights: EvaluatedWeights,
+    observer: &mut Observer<'_>,
+) -> Result<State, TrainError> {
+    let checkpoints = Checkpoints::new(job.run.checkpoints_path());
+    let mut state = fresh_state(job)?;
+    let restored = checkpoints.restore_newest(&mut state)?;
+    restored.damaged.iter().for_each(|error| observer(Event::Damaged(error)));
+    if restored.logs.is_none() {
+        let reason = "no checkpoint can be used: train first, or go on with `aleator resume`";
+        let path = job.run.checkpoints_path();
+        return Err(TrainError::Checkpoint { path, reason: reason.to_string() });
+    }
+    let best = state.progress.best.map(|best| best.step);
+    if let (EvaluatedWeights::Best, Some(step)) = (weights, best)
+        && step != state.progress.step
+    {
+        checkpoints.restore(step, &mut state)?;
+    }
+    Ok(state)
+}
+
+/// What the labels of a split say, in the form that probabilities are held against.
+fn truth(split: &Split) -> Truth {
+    let on = |values: Vec<f32>| values.into_iter().map(|value| value > 0.0).collect();
+    match &split.labels {
+        Labels::Single(labels) => Truth::Classes(labels.clone()),
+        Labels::Soft(rows) => Truth::Soft(rows.values.clone()),
+        Labels::MultiHot(_) => {
+            let dense = split.labels.multi_hot_dense(split.classes);
+            Truth::MultiHot(on(dense.expect("multi-hot labels have rows")))
+        }
+        Labels::Annotations(_) => {
+            let majority = split.labels.hard(TIE_SEED, &split.ids);
+            Truth::Classes(majority.expect("annotated examples have a majority"))
+        }
+    }
+}
+
+/// Ties between annotators fall the same way in every run, so that runs can be compared.
+pub(crate) const TIE_SEED: u64 = 0;
+
+fn log_probs(predictions: &Predictions) -> LogProbs {
+    LogProbs {
+        classes: predictions.classes,
+        on: predictions.log_probs.clone(),
+        off: predictions.log_probs_off.clone(),
+    }
+}
+
+/// A model that gives every example the same probabilities whatever batch it stands in.
+pub(crate) struct Scorer {
+    model: Classifier,
+    normalization: Normalization,
+    seed: u64,
+    samples: usize,
+    draws: aleator_model::Draws,
+    batch: usize,
+    workers: usize,
+}
+
+impl Scorer {
+    pub fn new(job: &Job<'_>, state: &State, samples: usize) -> Self {
+        Self {
+            model: state.evaluated(),
+            normalization: state.normalization.clone(),
+            seed: job.seed,
+            samples,
+            draws: experiment::draws(job.recipe.head.draws),
+            batch: job.recipe.evaluation.batch,
+            workers: job.recipe.training.workers,
+        }
+    }
+
+    /// The inputs as the model takes them.
+    pub fn inputs(&self, mut values: Vec<f32>) -> Tensor<2> {
+        let width = self.normalization.center.len();
+        self.normalization.apply(&mut values);
+        let shape = [values.len() / width, width];
+        Tensor::from_data(TensorData::new(values, shape), &Device::flex())
+    }
+
+    /// The noise of these examples, the same at every evaluation.
+    pub fn noise(&self, keys: Vec<u64>) -> BatchNoise {
+        BatchNoise {
+            key: NoiseKey { seed: self.seed, step: NoiseKey::EVALUATION_STEP },
+            ids: keys,
+            samples: self.samples,
+            draws: self.draws,
+        }
+    }
+
+    pub fn model(&self) -> &Classifier {
+        &self.model
+    }
+
+    fn predictions(
+        &self,
+        split: &Arc<Split>,
+        limit: LoadingsLimit,
+        observer: &mut Observer<'_>,
+    ) -> Result<Predictions, TrainError> {
+        let total = split.len();
+        let mut gathered = Gathered::default();
+        for batch in evaluation_batches(split.clone(), self.batch, self.workers) {
+            let batch = batch?;
+            let noise = self.noise(batch.keys);
+            let not_finite = |rows: Vec<usize>| {
+                let names = rows.into_iter().map(|row| split.ids.name(batch.examples[row]));
+                TrainError::prediction_not_finite(split.name, names.map(String::from).collect())
+            };
+            let scores = self.model.score(self.inputs(batch.inputs), &noise).map_err(not_finite)?;
+            gathered.add_scores(scores, total, limit).map_err(not_finite)?;
+            observer(Event::Evaluating { split: split.name, done: gathered.examples(), total });
+        }
+        Ok(gathered.finish(split.classes))
+    }
+}

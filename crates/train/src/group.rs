@@ -1,0 +1,223 @@
+//! Several runs that belong together: seeds of an ensemble, points of a sweep, trials of a tuning.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use aleator_data::DataSet;
+use aleator_metrics::Evaluation;
+use aleator_run::recipe::{Data, Link};
+use aleator_run::{AtomicFolder, Document, Resolved, RunDir, RunError, write_file};
+use serde::{Deserialize, Serialize};
+
+use crate::error::TrainError;
+use crate::evaluate::EvaluateSettings;
+use crate::runs::{Finished, create_run, finish_run, load_run};
+use crate::{Event, Job};
+
+/// The format of `group.json`.
+const FORMAT: u32 = 1;
+const GROUP: &str = "group.json";
+
+/// One run of a group.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its folder in the group's; empty for a run by itself.
+    pub name: String,
+    /// Its recipe.
+    pub resolved: Resolved,
+    /// Its seed.
+    pub seed: u64,
+}
+
+/// `group.json`: what suffices to go on with a group.
+#[derive(Debug, Serialize, Deserialize)]
+struct GroupFile {
+    format: u32,
+    version: String,
+    members: Vec<MemberFile>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct MemberFile {
+    name: String,
+    seed: u64,
+    /// The resolved recipe.
+    recipe: String,
+}
+
+/// What became of the members, in their order.
+#[derive(Debug)]
+pub enum GroupEnded {
+    /// All are trained and evaluated.
+    Evaluated(Vec<Evaluation>),
+    /// One was interrupted; those after it are not begun.
+    Interrupted {
+        /// Its name.
+        name: String,
+        /// Its steps.
+        step: usize,
+    },
+}
+
+/// One member for each seed of a recipe: `seed-0`, `seed-1`, …, or a run by itself.
+pub fn members(name: &str, resolved: &Resolved) -> Vec<Member> {
+    let seeds = &resolved.recipe.seeds;
+    let member = |seed: &u64| {
+        let own = if seeds.len() > 1 { format!("seed-{seed}") } else { String::new() };
+        let parts: Vec<&str> = [name, &own].into_iter().filter(|part| !part.is_empty()).collect();
+        Member { name: parts.join("/"), resolved: resolved.clone(), seed: *seed }
+    };
+    seeds.iter().map(member).collect()
+}
+
+/// Trains and evaluates new runs in `out`: one there itself, or each in its own folder.
+pub fn start(
+    out: &Path,
+    members: &[Member],
+    settings: &EvaluateSettings,
+    stop: &AtomicBool,
+    observer: &mut dyn FnMut(&Member, Event<'_>),
+) -> Result<GroupEnded, TrainError> {
+    if let [single] = members
+        && single.name.is_empty()
+    {
+        return finish(out, members, Entry::New, settings, stop, observer);
+    }
+    create_group(out, members)?;
+    finish(out, members, Entry::New, settings, stop, observer)
+}
+
+/// Goes on with a run or a group that was begun, whose members [`members_of`] tells.
+pub fn resume(
+    path: &Path,
+    members: &[Member],
+    settings: &EvaluateSettings,
+    stop: &AtomicBool,
+    observer: &mut dyn FnMut(&Member, Event<'_>),
+) -> Result<GroupEnded, TrainError> {
+    finish(path, members, Entry::Resumed, settings, stop, observer)
+}
+
+/// Whether a run that stands in a member's place is the member, begun before, or in the way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Entry {
+    New,
+    Resumed,
+}
+
+/// The members of a folder that [`start`] made.
+pub fn members_of(path: &Path) -> Result<Vec<Member>, TrainError> {
+    if path.join(GROUP).exists() { read_group(path) } else { Ok(vec![single(path)?]) }
+}
+
+/// The run of a folder, as a group of one.
+fn single(path: &Path) -> Result<Member, TrainError> {
+    let (run, resolved) = load_run(path)?;
+    Ok(Member { name: String::new(), seed: run.info().seed, resolved })
+}
+
+fn create_group(out: &Path, members: &[Member]) -> Result<(), TrainError> {
+    if out.exists() && out.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(RunError::Exists { path: out.to_path_buf() }.into());
+    }
+    let io = |source| RunError::Io { action: "create", path: out.to_path_buf(), source };
+    if let Some(parent) = out.parent() {
+        std::fs::create_dir_all(parent).map_err(io)?;
+    }
+    let member = |member: &Member| MemberFile {
+        name: member.name.clone(),
+        seed: member.seed,
+        recipe: member.resolved.document.to_toml(),
+    };
+    let file = GroupFile {
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        members: members.iter().map(member).collect(),
+    };
+    let text = serde_json::to_string_pretty(&file)
+        .map_err(|error| TrainError::Recipe(format!("{GROUP}: {error}")))?;
+    let folder = AtomicFolder::create(out)?;
+    write_file(&folder.path().join(GROUP), (text + "\n").as_bytes())?;
+    Ok(folder.commit()?)
+}
+
+fn read_group(path: &Path) -> Result<Vec<Member>, TrainError> {
+    let file = path.join(GROUP);
+    let damaged = |message: String| RunError::Damaged { path: file.clone(), message };
+    let text = std::fs::read_to_string(&file).map_err(|source| RunError::Io {
+        action: "read",
+        path: file.clone(),
+        source,
+    })?;
+    let group: GroupFile =
+        serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+    if group.format != FORMAT {
+        let (found, writer) = (group.format.to_string(), group.version);
+        return Err(RunError::Format { path: file, found, writer }.into());
+    }
+    let member = |member: MemberFile| {
+        let name = format!("{}: {}", file.display(), member.name);
+        let document = Document::parse(&member.recipe, &name)?;
+        let recipe = document.recipe()?;
+        let resolved = Resolved { document, recipe, name };
+        Ok(Member { name: member.name, seed: member.seed, resolved })
+    };
+    group.members.into_iter().map(member).collect()
+}
+
+fn finish(
+    out: &Path,
+    members: &[Member],
+    entry: Entry,
+    settings: &EvaluateSettings,
+    stop: &AtomicBool,
+    observer: &mut dyn FnMut(&Member, Event<'_>),
+) -> Result<GroupEnded, TrainError> {
+    let mut opened = Opened::default();
+    let mut evaluations = vec![];
+    for member in members {
+        let path = if member.name.is_empty() { out.to_path_buf() } else { out.join(&member.name) };
+        let recipe = &member.resolved.recipe;
+        let data = opened.data(&recipe.data, recipe.head.link, |warning| {
+            observer(member, Event::Warning(warning));
+        })?;
+        let run = if entry == Entry::Resumed && path.join("run.json").exists() {
+            RunDir::open(&path)?
+        } else {
+            create_run(&path, &member.resolved, member.seed, data)?
+        };
+        let _lock = run.lock()?;
+        let job = Job { run: &run, recipe, seed: member.seed, data, stop };
+        match finish_run(&job, settings, &mut |event| observer(member, event))? {
+            Finished::Evaluated(evaluation) => evaluations.push(*evaluation),
+            Finished::Interrupted { step } => {
+                return Ok(GroupEnded::Interrupted { name: member.name.clone(), step });
+            }
+        }
+    }
+    Ok(GroupEnded::Evaluated(evaluations))
+}
+
+/// The data that were opened last; seeds and most sweeps share them.
+#[derive(Default)]
+struct Opened {
+    last: Option<(Data, Link, DataSet)>,
+}
+
+impl Opened {
+    fn data(
+        &mut self,
+        data: &Data,
+        link: Link,
+        mut warn: impl FnMut(&str),
+    ) -> Result<&DataSet, TrainError> {
+        let same = |last: &(Data, Link, DataSet)| last.0 == *data && last.1 == link;
+        if !self.last.as_ref().is_some_and(same) {
+            let opened = DataSet::open(data, link)?;
+            opened.warnings.iter().for_each(|warning| warn(warning));
+            self.last = Some((data.clone(), link, opened));
+        }
+        let (_, _, opened) = self.last.as_ref().expect("it was just set");
+        Ok(opened)
+    }
+}

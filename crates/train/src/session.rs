@@ -1,0 +1,148 @@
+//! What the loop does around a step: resume, log, validate, save.
+
+use std::ops::Range;
+
+use aleator_data::{Batch, Order};
+
+use crate::checkpoint::{Checkpoints, LogPositions};
+use crate::error::TrainError;
+use crate::evaluate;
+use crate::experiment::Shape;
+use crate::logs::Logs;
+use crate::normalize::Normalization;
+use crate::schedule::Schedule;
+use crate::state::{Best, State, StepReport};
+use crate::{Event, Job, Observer};
+
+pub(crate) struct Session<'a> {
+    job: Job<'a>,
+    pub state: State,
+    schedule: Schedule,
+    checkpoints: Checkpoints,
+    logs: Logs,
+    /// Steps done when the newest checkpoint was made.
+    saved: Option<usize>,
+}
+
+/// A step that was made.
+pub(crate) struct Stepped {
+    step: usize,
+    examples: usize,
+    report: StepReport,
+}
+
+impl Stepped {
+    pub fn event(&self) -> Event<'static> {
+        Event::Step { step: self.step, examples: self.examples, report: self.report }
+    }
+}
+
+impl<'a> Session<'a> {
+    /// From the newest checkpoint that is whole, or from the start.
+    pub fn open(job: &Job<'a>, observer: &mut Observer<'_>) -> Result<Self, TrainError> {
+        let recipe = job.recipe;
+        let order = order_of(job);
+        let peak = recipe.optimizer.learning_rate;
+        let schedule = Schedule::new(&recipe.schedule, peak, order.steps_per_epoch());
+        let checkpoints = Checkpoints::new(job.run.checkpoints_path());
+        aleator_run::remove_leftovers(&job.run.checkpoints_path())?;
+        let mut state = fresh_state(job)?;
+        let restored = checkpoints.restore_newest(&mut state)?;
+        restored.damaged.iter().for_each(|error| observer(Event::Damaged(error)));
+        let saved = restored.logs.map(|_| state.progress.step);
+        let logs = Logs::open_at(job.run, restored.logs.unwrap_or_default())?;
+        observer(Event::Started {
+            step: state.progress.step,
+            total_steps: schedule.total_steps(),
+            steps_per_epoch: schedule.steps_per_epoch(),
+            parameters: state.parameters.iter().map(|p| p.values.len()).sum(),
+        });
+        Ok(Self { job: *job, state, schedule, checkpoints, logs, saved })
+    }
+
+    pub fn order(&self) -> Order {
+        order_of(&self.job)
+    }
+
+    pub fn steps_to_do(&self) -> Range<usize> {
+        let first = self.state.progress.step;
+        let end = if self.state.progress.finished { first } else { self.schedule.total_steps() };
+        first..end
+    }
+
+    pub fn step(&mut self, batch: Batch) -> Result<Stepped, TrainError> {
+        let (epoch, examples) = (batch.epoch, batch.keys.len());
+        let rate = self.schedule.learning_rate(self.state.progress.step);
+        let names = |example: usize| self.job.data.train.ids.name(example).to_string();
+        let report = self.state.step(batch, rate).map_err(|error| error.named(names))?;
+        let step = self.state.progress.step;
+        self.logs.step(step, epoch, rate, &report)?;
+        Ok(Stepped { step, examples, report })
+    }
+
+    pub fn is_end_of_epoch(&self) -> bool {
+        self.state.progress.step.is_multiple_of(self.schedule.steps_per_epoch())
+    }
+
+    pub fn is_save_due(&self) -> bool {
+        let every = self.job.recipe.checkpoint.every_steps;
+        every.is_some_and(|every| self.state.progress.step.is_multiple_of(every))
+    }
+
+    /// Validates, notes whether this epoch is the best, and saves.
+    pub fn finish_epoch(&mut self, observer: &mut Observer<'_>) -> Result<(), TrainError> {
+        let step = self.state.progress.step;
+        let epoch = step / self.schedule.steps_per_epoch();
+        let summary = evaluate::validate(&self.job, &self.state, observer)?;
+        if !summary.nll.is_finite() {
+            return Err(TrainError::not_finite(step, vec![]));
+        }
+        let progress = &mut self.state.progress;
+        let best = progress.best.is_none_or(|best| summary.nll < best.nll);
+        if best {
+            progress.best = Some(Best { step, nll: summary.nll });
+            progress.epochs_since_best = 0;
+        } else {
+            progress.epochs_since_best += 1;
+        }
+        let patience = self.job.recipe.training.patience;
+        let out_of_patience = patience.is_some_and(|limit| progress.epochs_since_best >= limit);
+        progress.finished = step == self.schedule.total_steps() || out_of_patience;
+        self.logs.epoch(step, epoch, &summary)?;
+        let top1 = summary.top1;
+        observer(Event::Epoch { epoch, nll: summary.nll, top1, best });
+        if out_of_patience && step < self.schedule.total_steps() {
+            observer(Event::StoppedEarly { epoch });
+        }
+        self.save()
+    }
+
+    /// Saves the state, unless the newest checkpoint is of this very step.
+    pub fn save(&mut self) -> Result<(), TrainError> {
+        let step = self.state.progress.step;
+        if self.saved == Some(step) {
+            return Ok(());
+        }
+        let positions: LogPositions = self.logs.sync()?;
+        self.checkpoints.save(&self.state, positions)?;
+        self.saved = Some(step);
+        let best = self.state.progress.best.map(|best| best.step);
+        self.checkpoints.prune(self.job.recipe.checkpoint.keep, best)
+    }
+}
+
+fn order_of(job: &Job<'_>) -> Order {
+    let training = &job.recipe.training;
+    Order {
+        examples: job.data.train.len(),
+        batch: training.batch * training.accumulate,
+        seed: job.seed,
+    }
+}
+
+/// Fresh weights for a job's recipe and data.
+pub(crate) fn fresh_state(job: &Job<'_>) -> Result<State, TrainError> {
+    let shape = Shape { input: job.data.shape, classes: job.data.class_names.len() };
+    let normalization = Normalization::fit(job.recipe.network.normalize, &job.data.train)?;
+    Ok(State::start(job.recipe, job.seed, &shape, normalization))
+}

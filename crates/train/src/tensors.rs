@@ -1,0 +1,63 @@
+//! Named arrays of f32 in safetensors files.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+
+use crate::error::TrainError;
+
+/// An array to be written.
+pub(crate) struct Named<'a> {
+    pub name: String,
+    pub shape: Vec<usize>,
+    pub values: &'a [f32],
+}
+
+/// Arrays by name: shape and numbers.
+pub(crate) type Arrays = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
+
+pub(crate) fn write(path: &Path, arrays: &[Named<'_>]) -> Result<(), TrainError> {
+    let fail = |reason: String| TrainError::Checkpoint { path: path.to_path_buf(), reason };
+    let bytes = |values: &[f32]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+    let stored: Vec<Vec<u8>> = arrays.iter().map(|array| bytes(array.values)).collect();
+    let mut views = Vec::with_capacity(arrays.len());
+    for (array, stored) in arrays.iter().zip(&stored) {
+        let view = TensorView::new(Dtype::F32, array.shape.clone(), stored)
+            .map_err(|error| fail(error.to_string()))?;
+        views.push((array.name.as_str(), view));
+    }
+    safetensors::serialize_to_file(views, None, path).map_err(|error| fail(error.to_string()))
+}
+
+pub(crate) fn read(path: &Path) -> Result<Arrays, TrainError> {
+    let fail = |reason: String| TrainError::Checkpoint { path: path.to_path_buf(), reason };
+    let bytes = fs::read(path).map_err(|error| fail(error.to_string()))?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|error| fail(error.to_string()))?;
+    let mut out = Arrays::new();
+    for (name, view) in file.iter() {
+        if view.dtype() != Dtype::F32 {
+            return Err(fail(format!("{name} is {:?}, not F32", view.dtype())));
+        }
+        let words = view.data().chunks_exact(4);
+        let values = words.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        out.insert(name.to_string(), (view.shape().to_vec(), values));
+    }
+    Ok(out)
+}
+
+/// The numbers of an array, which must have this shape.
+pub(crate) fn take(
+    arrays: &mut Arrays,
+    path: &Path,
+    name: &str,
+    shape: &[usize],
+) -> Result<Vec<f32>, TrainError> {
+    let fail = |reason: String| TrainError::Checkpoint { path: path.to_path_buf(), reason };
+    match arrays.remove(name) {
+        Some((found, values)) if found == shape => Ok(values),
+        Some((found, _)) => Err(fail(format!("{name} has shape {found:?}, not {shape:?}"))),
+        None => Err(fail(format!("{name} is missing"))),
+    }
+}
