@@ -45,16 +45,22 @@ pub fn run(args: &DemoArgs) -> Result<()> {
         let resolved = aleator_run::load(preset, &[SEEDS.to_string()], None)?;
         members.extend(group::members(name, &resolved));
     }
-    println!("{INTRODUCTION}");
+    writeln!(io::stdout(), "{INTRODUCTION}")?;
     let ended = training::run(&out, &members, AfterArgs::plain(args.quiet))?;
     let evaluations = training::completed(&out, ended)?;
     table(&members, &evaluations)?;
     confusions(&out, &members)?;
     let seconds = started.elapsed().as_secs_f64();
-    println!("\n{} runs in {seconds:.0} s, written to {}", members.len(), out.display());
-    println!(
+    writeln!(
+        io::stdout(),
+        "\n{} runs in {seconds:.0} s, written to {}",
+        members.len(),
+        out.display()
+    )?;
+    writeln!(
+        io::stdout(),
         "Next: `aleator train --data PATH --out DIR` on data of your own; `aleator recipes`, `aleator --help`."
-    );
+    )?;
     Ok(())
 }
 
@@ -109,48 +115,64 @@ fn spread(values: &[f64], digits: usize) -> String {
 /// What was put into the labels beside what the noise model made of it.
 fn confusions(out: &Path, members: &[Member]) -> Result<()> {
     let full = members.iter().filter(|member| member.name.starts_with("full/"));
-    let mut learned = vec![];
-    let mut rows = vec![];
-    let mut names = vec![];
+    let (mut expected, mut by_noise) = (vec![], vec![]);
+    let (mut rows, mut names) = (vec![], vec![]);
     for member in full {
         let run = RunDir::open(&out.join(&member.name))?;
-        learned.push(Confusions::learned(&Predictions::load(&run.predictions_path(Split::Test))?));
+        let predictions = Predictions::load(&run.predictions_path(Split::Test))?;
+        expected.push(Confusions::expected(&predictions));
+        by_noise.push(Confusions::by_noise(&predictions));
         rows = run.read_examples()?;
         names = run.info().class_names.clone();
     }
-    let learned = Confusions::mean(&learned).context("no run with the full noise model")?;
+    let expected = Confusions::mean(&expected).context("no run with the full noise model")?;
+    let by_noise = Confusions::mean(&by_noise).context("no run with the full noise model")?;
     let injected =
         Confusions::of_labels(rows.iter().filter(|row| row.split == Split::Train), names.len());
-    print_pairs(&names, &injected.pairs(), &learned.pairs())?;
+    print_pairs(&names, &injected, &expected, &by_noise)?;
     Ok(())
 }
 
-fn print_pairs(names: &[String], injected: &[Pair], learned: &[Pair]) -> io::Result<()> {
+fn print_pairs(
+    names: &[String],
+    injected: &Confusions,
+    expected: &Confusions,
+    by_noise: &Confusions,
+) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let rank = |pair: &Pair| {
-        learned.iter().position(|other| (other.from, other.to) == (pair.from, pair.to))
-    };
     writeln!(
         out,
-        "\nThe {SHOWN} most frequent confusions in the training labels, and what the full"
+        "\nThe {SHOWN} most frequent confusions of the training labels, and what the full noise"
     )?;
-    writeln!(out, "noise model, which never saw a true label, has learned of them:")?;
     writeln!(
         out,
-        "{:>12}{:>14}{:>14}{:>20}",
-        "true→given", "in labels", "learned", "rank among learned"
+        "model, which never saw a true label, makes of them on examples it has not seen:"
     )?;
-    for pair in injected.iter().take(SHOWN) {
-        let place = rank(pair).map_or(learned.len(), |at| at + 1);
-        let rate = place.checked_sub(1).and_then(|at| learned.get(at)).map_or(0.0, |it| it.rate);
+    writeln!(
+        out,
+        "{:>12}{:>12}{:>12}{:>12}{:>22}",
+        "true → given", "in labels", "expected", "rank", "rank by noise alone"
+    )?;
+    let (expected_pairs, noise_pairs) = (expected.pairs(), by_noise.pairs());
+    for pair in injected.pairs().iter().take(SHOWN) {
         writeln!(
             out,
-            "{:>12}{:>12.1} %{:>12.1} %{:>20}",
+            "{:>12}{:>10.1} %{:>10.1} %{:>12}{:>22}",
             format!("{} → {}", names[pair.from], names[pair.to]),
             100.0 * pair.rate,
-            100.0 * rate,
-            format!("{place} of {}", learned.len()),
+            100.0 * expected.rate(pair.from, pair.to),
+            rank(pair, &expected_pairs),
+            rank(pair, &noise_pairs),
         )?;
     }
-    Ok(())
+    writeln!(
+        out,
+        "expected: mean probability of the wrong label; ranks are of {} pairs",
+        noise_pairs.len()
+    )
+}
+
+fn rank(pair: &Pair, among: &[Pair]) -> usize {
+    let same = |other: &Pair| (other.from, other.to) == (pair.from, pair.to);
+    1 + among.iter().position(same).unwrap_or(among.len())
 }

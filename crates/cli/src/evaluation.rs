@@ -1,5 +1,6 @@
 //! `aleator eval` and `aleator ensemble`.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
@@ -76,7 +77,7 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     progress.finish();
     let evaluation = evaluation?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&evaluation)?);
+        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&evaluation)?)?;
     } else {
         scores::print(&evaluation)?;
     }
@@ -86,8 +87,8 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
 /// `aleator ensemble`.
 pub fn ensemble(args: &EnsembleArgs) -> Result<()> {
     let evaluation = ensemble::ensemble(&args.dirs, &args.out)?;
-    println!("ensemble of {} runs", args.dirs.len());
+    writeln!(io::stdout(), "ensemble of {} runs", args.dirs.len())?;
     scores::print(&evaluation)?;
-    println!("\nwritten to {}", args.out.display());
+    writeln!(io::stdout(), "\nwritten to {}", args.out.display())?;
     Ok(())
 }

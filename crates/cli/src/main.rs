@@ -83,7 +83,7 @@ fn main() -> ExitCode {
             ExitCode::from(interrupt::EXIT_CODE)
         }
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", message(&error));
             ExitCode::FAILURE
         }
     }
@@ -109,6 +109,14 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Noise(args) => noise::noise(args),
         Command::Bench(bench) => bench::run(bench),
     }
+}
+
+/// The error and its causes, without those that its own words repeat.
+fn message(error: &anyhow::Error) -> String {
+    error.chain().skip(1).fold(error.to_string(), |text, cause| {
+        let cause = cause.to_string();
+        if text.contains(&cause) { text } else { format!("{text}: {cause}") }
+    })
 }
 
 /// The reader of our output has seen enough, as with `aleator … | head`.

@@ -1,5 +1,6 @@
 //! `aleator noise`: labels made wrong on purpose, for controlled experiments.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use aleator_data::noisy_labels;
@@ -61,14 +62,18 @@ pub fn noise(args: &NoiseArgs) -> Result<()> {
         Some(clean) => {
             write_file(&clean, &made.clean_to_npy())?;
             write_file(&args.out, &made.to_npy())?;
-            println!("clean labels: {}", clean.display());
+            writeln!(io::stdout(), "clean labels: {}", clean.display())?;
         }
         None => write_file(&args.out, &made.to_csv())?,
     }
     let pairs = made.labels.iter().zip(&made.clean_labels);
     let changed = pairs.filter(|(label, clean)| label != clean).count();
     let (total, share) = (made.labels.len(), 100.0 * changed as f64 / made.labels.len() as f64);
-    println!("{changed} of {total} labels are wrong now ({share:.2} %): {}", args.out.display());
+    writeln!(
+        io::stdout(),
+        "{changed} of {total} labels are wrong now ({share:.2} %): {}",
+        args.out.display()
+    )?;
     Ok(())
 }
 

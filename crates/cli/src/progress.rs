@@ -13,6 +13,7 @@ pub struct Progress {
     averages: Averages,
     steps_per_epoch: usize,
     total_steps: usize,
+    passed_over: bool,
 }
 
 enum Style {
@@ -52,7 +53,14 @@ impl Progress {
             (false, false) => Style::Lines { started: now, last: now, examples: 0, first_step: 0 },
         };
         let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
-        Self { name, style, averages: Averages::default(), steps_per_epoch: 1, total_steps: 0 }
+        Self {
+            name,
+            style,
+            averages: Averages::default(),
+            steps_per_epoch: 1,
+            total_steps: 0,
+            passed_over: false,
+        }
     }
 
     /// Shows one event.
@@ -62,9 +70,10 @@ impl Progress {
                 (self.steps_per_epoch, self.total_steps) = (steps_per_epoch, total_steps);
                 self.start(step, parameters);
             }
-            Event::Warning(warning) => self.say(&format!("warning: {warning}")),
+            Event::Warning(warning) => self.warn(warning),
             Event::Damaged(error) => {
-                self.say(&format!("warning: passing over a damaged checkpoint: {error}"));
+                self.passed_over = true;
+                self.warn(&format!("passing over a damaged checkpoint: {error}"));
             }
             Event::Step { step, examples, report } => self.step(step, examples, &report),
             Event::Epoch { epoch, nll, top1, best } => {
@@ -93,6 +102,9 @@ impl Progress {
     }
 
     fn start(&mut self, step: usize, parameters: usize) {
+        if self.passed_over && step == 0 {
+            self.warn("no checkpoint can be used: training from the beginning");
+        }
         let already = if step > 0 { format!(", from step {step}") } else { String::new() };
         let (epochs, total) = (self.total_steps / self.steps_per_epoch.max(1), self.total_steps);
         self.say(&format!(
@@ -144,6 +156,14 @@ impl Progress {
         if let Style::Bar(bar) = &self.style {
             let message = format!("evaluating {split}: {done}/{total}");
             bar.set_message(if done < total { message } else { String::new() });
+        }
+    }
+
+    /// Shown even when all else is silent.
+    fn warn(&self, warning: &str) {
+        match &self.style {
+            Style::Silent => eprintln!("{}warning: {warning}", self.name),
+            _ => self.say(&format!("warning: {warning}")),
         }
     }
 

@@ -1,5 +1,6 @@
 //! `aleator train`, `resume` and `sweep`.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use aleator_metrics::Evaluation;
@@ -153,20 +154,30 @@ impl Shown {
 
 fn conclude(out: &Path, members: &[Member], ended: GroupEnded) -> Result<()> {
     let evaluations = completed(out, ended)?;
+    // First the files: whoever reads the output may have seen enough of it.
+    let place = out.join("ensemble");
+    let ensemble = if members.len() > 1 && members.iter().all(is_seed) {
+        let dirs: Vec<PathBuf> = members.iter().map(|member| out.join(&member.name)).collect();
+        Some(ensemble::ensemble_once(&dirs, &place)?)
+    } else {
+        None
+    };
     if let [evaluation] = evaluations.as_slice() {
         scores::print(evaluation)?;
     } else {
         scores::print_many(&evaluations)?;
     }
-    if members.len() > 1 && members.iter().all(|member| member.name.starts_with("seed-")) {
-        let dirs: Vec<PathBuf> = members.iter().map(|member| out.join(&member.name)).collect();
-        let place = out.join("ensemble");
-        let ensemble = ensemble::ensemble_once(&dirs, &place)?;
-        println!("\nThe ensemble of them, in {}:", place.display());
+    if let Some(ensemble) = ensemble {
+        writeln!(io::stdout(), "\nThe ensemble of them, in {}:", place.display())?;
         scores::print(&ensemble)?;
     }
-    println!("\nwritten to {}", out.display());
+    writeln!(io::stdout(), "\nwritten to {}", out.display())?;
     Ok(())
+}
+
+/// Whether a member differs from the others by its seed alone.
+fn is_seed(member: &Member) -> bool {
+    member.name.starts_with("seed-")
 }
 
 /// The evaluations of all members, or how to go on.

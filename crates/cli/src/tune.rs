@@ -59,10 +59,15 @@ pub fn tune(args: &TuneArgs) -> Result<()> {
     let best = (0..trials.len())
         .min_by(|a, b| trials[*a].validation_nll.total_cmp(&trials[*b].validation_nll))
         .context("there was nothing to try: give at least one temperature")?;
-    print(&trials, best)?;
+    // First the files: whoever reads the output may have seen enough of it.
     record(&args.out, &trials, &members[best].resolved)?;
+    print(&trials, best)?;
     let chosen = args.out.join(CHOSEN);
-    println!("\nThe chosen recipe: {0}; `aleator train {0} --out DIR` runs it.", chosen.display());
+    writeln!(
+        io::stdout(),
+        "\nThe chosen recipe: {0}; `aleator train {0} --out DIR` runs it.",
+        chosen.display()
+    )?;
     Ok(())
 }
 

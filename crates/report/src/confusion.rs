@@ -41,8 +41,23 @@ impl Confusions {
         sums.finish()
     }
 
+    /// The probability of each label, averaged over the examples whose utility has its largest
+    /// mean in one class: how often the model expects that class to be labelled as another.
+    pub fn expected(predictions: &Predictions) -> Self {
+        let classes = predictions.classes;
+        let mut sums = Sums::new(classes);
+        let log_probs = predictions.log_probs.chunks_exact(classes);
+        for (mean, log_probs) in predictions.mean.chunks_exact(classes).zip(log_probs) {
+            let top = argmax(mean);
+            sums.examples[top] += 1;
+            let row = &mut sums.rates[top * classes..(top + 1) * classes];
+            row.iter_mut().zip(log_probs).for_each(|(sum, log_p)| *sum += (*log_p as f64).exp());
+        }
+        sums.finish()
+    }
+
     /// How likely each utility is to exceed that of the class with the largest mean, averaged
-    /// over the examples of that class: the confusions that the noise model has learned.
+    /// over the examples of that class: the part of the confusions that the Normal explains.
     ///
     /// ```
     /// # use aleator_run::Predictions;
@@ -53,10 +68,10 @@ impl Confusions {
     /// # };
     /// use aleator_report::confusion::Confusions;
     ///
-    /// let learned = Confusions::learned(&predictions);
+    /// let learned = Confusions::by_noise(&predictions);
     /// assert!((learned.rate(0, 1) - 0.2398).abs() < 1e-4); // Φ(−1/√2)
     /// ```
-    pub fn learned(predictions: &Predictions) -> Self {
+    pub fn by_noise(predictions: &Predictions) -> Self {
         let classes = predictions.classes;
         let mut sums = Sums::new(classes);
         for (example, mean) in predictions.mean.chunks_exact(classes).enumerate() {

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use aleator_metrics::{EVALUATION_FORMAT, Evaluation, LogProbs, SplitEvaluation, Truth};
-use aleator_run::{CreateRun, ExampleRow, Link, Predictions, RunDir, RunError, Split};
+use aleator_run::{
+    AtomicFolder, CreateRun, ExampleRow, Link, Predictions, RunDir, RunError, Split,
+};
 
 use crate::error::ReportError;
 
@@ -18,6 +20,7 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
     let runs: Vec<RunDir> = dirs.iter().map(|dir| RunDir::open(dir)).collect::<Result<_, _>>()?;
     let (first, others) = runs.split_first().ok_or(ReportError::TooFew(0))?;
     let examples = first.read_examples()?;
+    check_labels(first, &examples)?;
     for other in others {
         same_task(first, &examples, other)?;
     }
@@ -42,7 +45,8 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
         path: recipe_path,
         source,
     })?;
-    let run = RunDir::create(out, &CreateRun { recipe, info: first.info().clone() })?;
+    let folder = new_folder(out)?;
+    let run = RunDir::create(folder.path(), &CreateRun { recipe, info: first.info().clone() })?;
     run.write_examples(examples)?;
     validation.save(&run.predictions_path(Split::Validation))?;
     if let Some(test) = &test {
@@ -51,7 +55,21 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
     let members: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
     run.write_json("ensemble.json", &serde_json::json!({ "members": members }))?;
     run.write_json(EVALUATION, &evaluation)?;
+    folder.commit()?;
     Ok(evaluation)
+}
+
+/// A folder that takes its place when the ensemble is complete, where nothing stands yet.
+fn new_folder(out: &Path) -> Result<AtomicFolder, RunError> {
+    let is_empty_folder = out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+    if out.symlink_metadata().is_ok() && !is_empty_folder {
+        return Err(RunError::Exists { path: out.to_path_buf() });
+    }
+    if let Some(parent) = out.parent() {
+        let io = |source| RunError::Io { action: "create", path: parent.to_path_buf(), source };
+        std::fs::create_dir_all(parent).map_err(io)?;
+    }
+    AtomicFolder::create(out)
 }
 
 /// [`ensemble`], unless it stands there already.
@@ -90,6 +108,31 @@ fn same_task(first: &RunDir, examples: &[ExampleRow], other: &RunDir) -> Result<
     }
 }
 
+/// The labels that are measured on must be of the run's classes, and of its kind.
+fn check_labels(run: &RunDir, examples: &[ExampleRow]) -> Result<(), RunError> {
+    let (classes, link) = (run.info().class_names.len(), run.info().link);
+    let possible = |label: &[u32]| {
+        label.iter().all(|class| (*class as usize) < classes)
+            && (link == Link::Sigmoid || label.len() == 1)
+    };
+    let wrong = |row: &&ExampleRow| {
+        let clean = row.clean_label.as_deref().is_none_or(possible);
+        row.split != Split::Train && !(row.label.as_deref().is_some_and(possible) && clean)
+    };
+    match examples.iter().find(wrong) {
+        None => Ok(()),
+        Some(row) => {
+            let expected = match link {
+                Link::Softmax => "one class",
+                Link::Sigmoid => "classes",
+            };
+            let message =
+                format!("example {:?} needs labels of {expected} below {classes}", row.id);
+            Err(RunError::Damaged { path: run.examples_path(), message })
+        }
+    }
+}
+
 /// The mean probabilities of one split. The means of the utilities are averaged too; a
 /// covariance an average has not.
 fn average(
@@ -114,6 +157,9 @@ fn average(
             );
             return Err(RunError::Damaged { path, message }.into());
         }
+        if let Err(message) = check_probabilities(&member, run.info().link) {
+            return Err(RunError::Damaged { path, message }.into());
+        }
         sum = Some(match sum {
             None => plain(member),
             Some(sum) => add(sum, &member),
@@ -126,6 +172,34 @@ fn average(
     mean.log_probs_off.iter_mut().flatten().for_each(|value| *value -= log_count);
     mean.mean.iter_mut().for_each(|value| *value /= count);
     Ok(mean)
+}
+
+/// Whether these are probabilities of the kind that the link gives, of at least one example.
+fn check_probabilities(member: &Predictions, link: Link) -> Result<(), String> {
+    /// Rounding lifts the logarithm of a probability above 0 by far less.
+    const ROUNDING: f32 = 1e-3;
+    let all = member.log_probs.iter().chain(member.log_probs_off.iter().flatten());
+    if let Some(value) = all.clone().find(|value| **value > ROUNDING) {
+        return Err(format!("{value} is not the logarithm of a probability"));
+    }
+    let impossible = |values: &[f32]| values.iter().all(|value| *value == f32::NEG_INFINITY);
+    let rows = || member.log_probs.chunks_exact(member.classes);
+    match (link, &member.log_probs_off) {
+        _ if member.examples() == 0 => Err("holds no examples".to_string()),
+        (Link::Softmax, Some(_)) => Err("log_probs_off is for head.link = \"sigmoid\"".to_string()),
+        (Link::Sigmoid, None) => Err("log_probs_off is missing".to_string()),
+        (Link::Softmax, None) => match rows().position(impossible) {
+            Some(row) => Err(format!("row {row} has no class that is possible")),
+            None => Ok(()),
+        },
+        (Link::Sigmoid, Some(off)) => {
+            let mut pairs = member.log_probs.iter().zip(off);
+            match pairs.position(|(on, off)| impossible(&[*on, *off])) {
+                Some(at) => Err(format!("row {} can be neither on nor off", at / member.classes)),
+                None => Ok(()),
+            }
+        }
+    }
 }
 
 fn plain(member: Predictions) -> Predictions {
@@ -178,9 +252,9 @@ fn measure(
     let truth = |label: fn(&ExampleRow) -> Option<&Vec<u32>>| {
         let labels: Option<Vec<&Vec<u32>>> = rows.iter().map(|row| label(row)).collect();
         labels.map(|labels| match link {
-            Link::Softmax => Truth::Classes(
-                labels.iter().map(|label| label.first().copied().unwrap_or(0)).collect(),
-            ),
+            Link::Softmax => {
+                Truth::Classes(labels.iter().filter_map(|label| label.first().copied()).collect())
+            }
             Link::Sigmoid => {
                 let row = |label: &&Vec<u32>| {
                     let label = (*label).clone();
@@ -190,7 +264,7 @@ fn measure(
             }
         })
     };
-    let given = truth(|row| row.label.as_ref()).unwrap_or(Truth::Classes(vec![]));
+    let given = truth(|row| row.label.as_ref()).expect("labels were checked");
     let clean = truth(|row| row.clean_label.as_ref());
     SplitEvaluation::new(&log_probs, &given, clean.as_ref(), None)
 }
