@@ -158,11 +158,16 @@ struct Digits {
 
 impl Digits {
     fn load() -> Self {
-        let records = include_bytes!("digits.bin").chunks_exact(65);
-        let scaled = |record: &[u8]| core::array::from_fn(|at| record[at] as f32 / 8.0 - 1.0);
+        let digits = aleator_data::digits::open().expect("digits are part of the program");
+        let read = |row: usize| {
+            let mut pixels = [0.0; 64];
+            digits.inputs.read(row, &mut pixels).expect("digits are in memory");
+            pixels
+        };
+        let labels = digits.labels.as_deref().unwrap_or_default();
         Self {
-            pixels: records.clone().map(scaled).collect(),
-            labels: records.map(|record| record[64] as usize).collect(),
+            pixels: (0..digits.inputs.len()).map(read).collect(),
+            labels: labels.iter().map(|label| *label as usize).collect(),
         }
     }
 
