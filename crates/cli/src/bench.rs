@@ -21,11 +21,15 @@ pub enum Bench {
     Limits(limits::LimitsArgs),
 }
 
+/// Threads where none are asked for.
+const THREADS: usize = 2;
+
 /// Runs a measurement and prints it.
-pub fn run(bench: &Bench) -> Result<()> {
+pub fn run(bench: &Bench, threads: Option<usize>) -> Result<()> {
+    let threads = threads.unwrap_or(THREADS);
     match bench {
-        Bench::Head(args) => head::run(args),
-        Bench::Limits(args) => limits::run(args),
+        Bench::Head(args) => head::run(args, threads),
+        Bench::Limits(args) => limits::run(args, threads),
     }
 }
 
@@ -116,7 +120,8 @@ pub struct Shape {
     repetitions: usize,
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+/// Reads a number of things of which there must be one.
+pub fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("must be at least 1".into()),
         Ok(number) => Ok(number),

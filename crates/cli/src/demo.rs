@@ -8,7 +8,7 @@ use aleator_metrics::significance::{mean, sample_std};
 use aleator_metrics::{Evaluation, Summary};
 use aleator_report::confusion::{Confusions, Pair};
 use aleator_run::{Predictions, RunDir, Split};
-use aleator_train::group::{self, Member};
+use aleator_train::group::{self, Group, Kind, Member};
 use anyhow::{Context, Result};
 use clap::Args;
 
@@ -46,22 +46,20 @@ pub fn run(args: &DemoArgs) -> Result<()> {
         members.extend(group::members(name, &resolved));
     }
     writeln!(io::stdout(), "{INTRODUCTION}")?;
-    let ended = training::run(&out, &members, AfterArgs::plain(args.quiet))?;
-    let evaluations = training::completed(&out, ended)?;
-    table(&members, &evaluations)?;
-    confusions(&out, &members)?;
-    let seconds = started.elapsed().as_secs_f64();
+    let group = Group { kind: Kind::Demo, members };
+    training::start(&out, &group, AfterArgs::plain(args.quiet))?;
+    let (runs, seconds) = (group.members.len(), started.elapsed().as_secs_f64());
     writeln!(
         io::stdout(),
-        "\n{} runs in {seconds:.0} s, written to {}",
-        members.len(),
-        out.display()
-    )?;
-    writeln!(
-        io::stdout(),
-        "Next: `aleator train --data PATH --out DIR` on data of your own; `aleator recipes`, `aleator --help`."
+        "{runs} runs in {seconds:.0} s. Next: `aleator train --data PATH --out DIR` on data of your own; `aleator recipes`, `aleator --help`."
     )?;
     Ok(())
+}
+
+/// The table of the noise models, and what the full one has learned.
+pub fn conclude(out: &Path, members: &[Member], evaluations: &[Evaluation]) -> Result<()> {
+    table(members, evaluations)?;
+    confusions(out, members)
 }
 
 const INTRODUCTION: &str = "\

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
 
+use crate::progress::tell;
+
 static STOP: AtomicBool = AtomicBool::new(false);
 static SIGNALS: AtomicU32 = AtomicU32::new(0);
 static INSTALLED: OnceLock<()> = OnceLock::new();
@@ -32,7 +34,7 @@ pub fn flag() -> Result<&'static AtomicBool> {
             if SIGNALS.fetch_add(1, Ordering::Relaxed) > 0 {
                 std::process::exit(EXIT_CODE.into());
             }
-            eprintln!("\nstopping: saving first (again to stop at once)");
+            tell("\nstopping: saving first (again to stop at once)");
         })
         .context("no handler for Ctrl-C could be installed")?;
     }

@@ -19,6 +19,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
+use progress::tell;
+
 /// Train classifiers on labels that are partly wrong.
 #[derive(Parser)]
 #[command(version, about, long_about = LONG_ABOUT, after_help = AFTER_HELP)]
@@ -26,8 +28,8 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Threads for computing; results do not depend on it [default: all cores]
-    #[arg(long, global = true, value_name = "N")]
-    threads: Option<std::num::NonZeroUsize>,
+    #[arg(long, global = true, value_name = "N", value_parser = bench::at_least_one)]
+    threads: Option<usize>,
 }
 
 const LONG_ABOUT: &str = "\
@@ -79,20 +81,21 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) if error.is::<interrupt::Interrupted>() => {
-            eprintln!("{error}");
+            tell(&error.to_string());
             ExitCode::from(interrupt::EXIT_CODE)
         }
         Err(error) => {
-            eprintln!("error: {}", message(&error));
+            tell(&format!("error: {}", message(&error)));
             ExitCode::FAILURE
         }
     }
 }
 
 fn run(cli: &Cli) -> Result<()> {
-    if let Some(threads) = cli.threads {
+    let makes_its_own = matches!(cli.command, Command::Bench(_));
+    if let Some(threads) = cli.threads.filter(|_| !makes_its_own) {
         rayon::ThreadPoolBuilder::new()
-            .num_threads(threads.get())
+            .num_threads(threads)
             .build_global()
             .context("the threads could not be started")?;
     }
@@ -107,7 +110,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Ensemble(args) => evaluation::ensemble(args),
         Command::Recipes(args) => recipes::run(args),
         Command::Noise(args) => noise::noise(args),
-        Command::Bench(bench) => bench::run(bench),
+        Command::Bench(bench) => bench::run(bench, cli.threads),
     }
 }
 

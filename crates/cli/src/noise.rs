@@ -57,6 +57,9 @@ enum Kind {
 pub fn noise(args: &NoiseArgs) -> Result<()> {
     let resolved = aleator_run::load("features-none", &args.settings()?, None)?;
     let clean_place = clean_place(&args.out)?;
+    if let Some(taken) = clean_place.iter().chain([&args.out]).find(|path| path.exists()) {
+        bail!("{} exists: choose another --out, or remove it", taken.display());
+    }
     let made = noisy_labels(&resolved.recipe.data, resolved.recipe.head.link)?;
     match clean_place {
         Some(clean) => {

@@ -1,14 +1,12 @@
 //! `aleator predict`.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::path::{Path, PathBuf};
 
 use aleator_data::inputs::Opened;
-use aleator_data::{DataSet, Ids, InputShape, Inputs};
-use aleator_metrics::Calibration;
+use aleator_data::{Ids, InputShape, Inputs};
 use aleator_run::recipe::InputSource;
-use aleator_train::{Job, Predicted, Predictor, load_run};
+use aleator_train::{Predicted, Predictor, load_run};
 use anyhow::{Result, bail};
 use clap::Args;
 
@@ -34,21 +32,17 @@ const BATCH: usize = 512;
 pub fn predict(args: &PredictArgs) -> Result<()> {
     let (run, resolved) = load_run(&args.dir)?;
     let recipe = &resolved.recipe;
-    let data = DataSet::open(&recipe.data, recipe.head.link)?;
-    let never = AtomicBool::new(false);
-    let seed = run.info().seed;
-    let job = Job { run: &run, recipe, seed, data: &data, stop: &never };
-    let calibrated = run.path().join("calibration.json").exists();
-    let calibration: Option<Calibration> =
-        if calibrated { Some(run.read_json("calibration.json")?) } else { None };
     let mut progress = Progress::new("", false);
-    let predictor = Predictor::new(&job, calibration, &mut |event| progress.show(event))?;
+    let predictor = Predictor::new(&run, recipe, &mut |event| progress.show(event))?;
+    let mut inputs = vec![];
+    for file in &args.files {
+        inputs.push((file, open(file, predictor.shape(), recipe.data.image_size)?));
+    }
     let mut out = io::stdout().lock();
     if !args.json {
         writeln!(out, "{HEADER}")?;
     }
-    for file in &args.files {
-        let opened = open(file, data.shape, recipe.data.image_size)?;
+    for (file, opened) in inputs {
         let ids = match opened.ids {
             Some(names) => Ids::named(names, file)?,
             None => Ids::Rows(opened.inputs.len()),
@@ -69,12 +63,32 @@ fn open(file: &PathBuf, shape: InputShape, image_size: Option<usize>) -> Result<
         InputShape::Features(_) => InputSource::Features(file.display().to_string()),
         InputShape::Image { .. } => InputSource::Images(file.clone()),
     };
-    let opened = Inputs::open(&source, image_size)?;
+    let opened = Inputs::open_unlabelled(&source, image_size)?;
     let found = opened.inputs.shape();
     if found != shape {
         bail!("{}: the run was trained on {shape}, and these are {found}", file.display());
     }
+    if let InputShape::Features(width) = shape {
+        check_finite(file, &opened.inputs, width)?;
+    }
     Ok(opened)
+}
+
+/// Refuses numbers that no model can answer for.
+fn check_finite(file: &Path, inputs: &Inputs, width: usize) -> Result<()> {
+    let mut example = vec![0.0; width];
+    for row in 0..inputs.len() {
+        inputs.read(row, &mut example)?;
+        if let Some(column) = example.iter().position(|value| !value.is_finite()) {
+            bail!(
+                "{}: row {row}, column {column} is {}; every number must be finite: remove the \
+                 row or replace the number",
+                file.display(),
+                example[column]
+            );
+        }
+    }
+    Ok(())
 }
 
 const HEADER: &str = "id\tclass\tprobability\tspread\tentropy\tmay be confused with";

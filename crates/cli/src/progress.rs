@@ -1,6 +1,6 @@
 //! What a person sees while the program works: a bar in a terminal, plain lines in a pipe.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use aleator_train::{Event, StepReport};
@@ -162,7 +162,7 @@ impl Progress {
     /// Shown even when all else is silent.
     fn warn(&self, warning: &str) {
         match &self.style {
-            Style::Silent => eprintln!("{}warning: {warning}", self.name),
+            Style::Silent => tell(&format!("{}warning: {warning}", self.name)),
             _ => self.say(&format!("warning: {warning}")),
         }
     }
@@ -170,11 +170,16 @@ impl Progress {
     fn say(&self, line: &str) {
         let line = format!("{}{line}", self.name);
         match &self.style {
-            Style::Bar(bar) => bar.suspend(|| eprintln!("{line}")),
-            Style::Lines { .. } => eprintln!("{line}"),
+            Style::Bar(bar) => bar.suspend(|| tell(&line)),
+            Style::Lines { .. } => tell(&line),
             Style::Silent => {}
         }
     }
+}
+
+/// Says a line to whoever reads along; that nobody does must not end the work.
+pub fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 fn bar_style(template: &str) -> ProgressStyle {

@@ -7,6 +7,8 @@ use aleator_run::Resolved;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::progress::tell;
+
 /// Which recipe, and what is set over it.
 #[derive(Args, Debug)]
 pub struct RecipeArgs {
@@ -50,12 +52,13 @@ pub fn with_absolute_paths(mut resolved: Resolved) -> Result<Resolved> {
 /// The recipe and the settings for the data at a path; says what was seen.
 fn seen(path: &Path, recipe: Option<&str>) -> Result<(String, Vec<String>)> {
     let recognised = recognise(path)?;
-    eprintln!("{}", recognised.explanation);
+    tell(&recognised.explanation);
     let preset = match recognised.preset_family {
         Family::Features => "features-full",
         Family::Multilabel => "multilabel-full",
         Family::Images => "images-full",
     };
+    tell(&format!("recipe: {}", recipe.unwrap_or(preset)));
     let sets = recognised.settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
     Ok((recipe.unwrap_or(preset).to_string(), sets))
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use aleator_metrics::significance::{mean, sample_std};
 use aleator_metrics::{Evaluation, SplitEvaluation, Summary};
+use aleator_train::group::Member;
 
 /// A measure: its name, how it is read, and whether it is a share.
 struct Measure {
@@ -26,10 +27,10 @@ pub fn print(evaluation: &Evaluation) -> io::Result<()> {
     let rows = rows(evaluation);
     let measures = measures(&rows);
     let mut out = io::stdout().lock();
-    header(&mut out, &measures)?;
+    header(&mut out, &measures, CELL_WIDTH)?;
     for (name, summary) in &rows {
         let cells = measures.iter().map(|measure| cell(measure, (measure.read)(summary)));
-        line(&mut out, name, cells)?;
+        line(&mut out, name, cells, CELL_WIDTH)?;
     }
     if let Some(calibration) = &evaluation.calibration {
         let (before, after) = (calibration.nll_before, calibration.nll_after);
@@ -49,7 +50,7 @@ pub fn print_many(evaluations: &[Evaluation]) -> io::Result<()> {
     let measures = measures(first);
     let mut out = io::stdout().lock();
     writeln!(out, "{} runs, mean ± standard deviation", evaluations.len())?;
-    header(&mut out, &measures)?;
+    header(&mut out, &measures, SPREAD_WIDTH)?;
     for (at, (name, _)) in first.iter().enumerate() {
         let cells = measures.iter().map(|measure| {
             let values: Option<Vec<f64>> = all
@@ -58,7 +59,28 @@ pub fn print_many(evaluations: &[Evaluation]) -> io::Result<()> {
                 .collect();
             spread(measure, values.unwrap_or_default())
         });
-        line(&mut out, name, cells)?;
+        line(&mut out, name, cells, SPREAD_WIDTH)?;
+    }
+    Ok(())
+}
+
+/// One row for each run, by the splits that it is judged by.
+pub fn print_each(members: &[Member], evaluations: &[Evaluation]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let width = members.iter().map(|member| member.name.len()).max().unwrap_or(0) + 2;
+    let columns =
+        |split: &str| format!("{:>14}{:>10}{:>8}", format!("{split} NLL"), "top-1", "ECE");
+    let tested = evaluations.iter().any(|evaluation| evaluation.test.is_some());
+    let test = if tested { columns("test") } else { String::new() };
+    writeln!(out, "{:<width$}{}{test}", "", columns("valid."))?;
+    let cells = |summary: &Summary| {
+        let Summary { nll, top1, ece, .. } = summary;
+        format!("{nll:>14.4}{:>8.2} %{ece:>8.4}", 100.0 * top1)
+    };
+    for (member, evaluation) in members.iter().zip(evaluations) {
+        let validation = cells(&evaluation.validation.given);
+        let test = evaluation.test.as_ref().map_or(String::new(), |test| cells(&test.given));
+        writeln!(out, "{:<width$}{validation}{test}", member.name)?;
     }
     Ok(())
 }
@@ -82,14 +104,21 @@ fn measures(rows: &[(String, &Summary)]) -> Vec<&'static Measure> {
 }
 
 const NAME_WIDTH: usize = 24;
-const CELL_WIDTH: usize = 18;
+/// Of a number, and of a mean with its deviation.
+const CELL_WIDTH: usize = 10;
+const SPREAD_WIDTH: usize = 17;
 
-fn header(out: &mut impl Write, measures: &[&Measure]) -> io::Result<()> {
-    line(out, "", measures.iter().map(|measure| measure.name.to_string()))
+fn header(out: &mut impl Write, measures: &[&Measure], width: usize) -> io::Result<()> {
+    line(out, "", measures.iter().map(|measure| measure.name.to_string()), width)
 }
 
-fn line(out: &mut impl Write, name: &str, cells: impl Iterator<Item = String>) -> io::Result<()> {
-    let cells: String = cells.map(|cell| format!("{cell:>CELL_WIDTH$}")).collect();
+fn line(
+    out: &mut impl Write,
+    name: &str,
+    cells: impl Iterator<Item = String>,
+    width: usize,
+) -> io::Result<()> {
+    let cells: String = cells.map(|cell| format!("{cell:>width$}")).collect();
     writeln!(out, "{name:<NAME_WIDTH$}{cells}")
 }
 

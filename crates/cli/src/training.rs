@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use aleator_metrics::Evaluation;
 use aleator_report::ensemble;
-use aleator_train::group::{self, GroupEnded, Member};
+use aleator_train::group::{self, Group, GroupEnded, Kind, Member};
 use aleator_train::{EvaluateSettings, Event};
 use anyhow::Result;
 use clap::Args;
@@ -13,7 +13,7 @@ use clap::Args;
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::recipe_args::{RecipeArgs, default_out, with_absolute_paths};
-use crate::scores;
+use crate::{demo, scores, tune};
 
 /// Arguments of `aleator train`.
 #[derive(Args, Debug)]
@@ -66,7 +66,8 @@ pub struct SweepArgs {
 pub fn train(args: &TrainArgs) -> Result<()> {
     let resolved = args.recipe.resolve()?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&resolved));
-    start(&out, &group::members("", &resolved), args.after)
+    let group = Group { kind: Kind::Seeds, members: group::members("", &resolved) };
+    start(&out, &group, args.after)
 }
 
 /// `aleator sweep`.
@@ -75,37 +76,31 @@ pub fn sweep(args: &SweepArgs) -> Result<()> {
     for point in aleator_run::load_sweep(&args.sweep, &args.set)? {
         members.extend(group::members(&point.name, &with_absolute_paths(point.resolved)?));
     }
-    start(&args.out, &members, args.after)
+    start(&args.out, &Group { kind: Kind::Sweep, members }, args.after)
 }
 
 /// Trains new runs and shows what came out.
-pub fn start(out: &Path, members: &[Member], after: AfterArgs) -> Result<()> {
-    let ended = run(out, members, after)?;
-    conclude(out, members, ended)
-}
-
-/// Trains new runs, with progress.
-pub fn run(out: &Path, members: &[Member], after: AfterArgs) -> Result<GroupEnded> {
+pub fn start(out: &Path, group: &Group, after: AfterArgs) -> Result<()> {
     let stop = interrupt::flag()?;
     let mut shown = Shown::new(after.quiet);
-    let ended = group::start(out, members, &after.settings(), stop, &mut |member, event| {
+    let ended = group::start(out, group, &after.settings(), stop, &mut |member, event| {
         shown.show(member, event);
     });
     shown.finish();
-    Ok(ended?)
+    conclude(out, group, ended?)
 }
 
 /// `aleator resume`.
 pub fn resume(args: &ResumeArgs) -> Result<()> {
     let stop = interrupt::flag()?;
+    let group = group::open(&args.dir)?;
     let mut shown = Shown::new(args.after.quiet);
     let settings = args.after.settings();
-    let members = group::members_of(&args.dir)?;
-    let ended = group::resume(&args.dir, &members, &settings, stop, &mut |member, event| {
+    let ended = group::resume(&args.dir, &group, &settings, stop, &mut |member, event| {
         shown.show(member, event);
     });
     shown.finish();
-    conclude(&args.dir, &members, ended?)
+    conclude(&args.dir, &group, ended?)
 }
 
 impl AfterArgs {
@@ -152,43 +147,39 @@ impl Shown {
     }
 }
 
-fn conclude(out: &Path, members: &[Member], ended: GroupEnded) -> Result<()> {
-    let evaluations = completed(out, ended)?;
-    // First the files: whoever reads the output may have seen enough of it.
-    let place = out.join("ensemble");
-    let ensemble = if members.len() > 1 && members.iter().all(is_seed) {
-        let dirs: Vec<PathBuf> = members.iter().map(|member| out.join(&member.name)).collect();
-        Some(ensemble::ensemble_once(&dirs, &place)?)
-    } else {
-        None
+/// What is made of runs that are done, or how to go on.
+fn conclude(out: &Path, group: &Group, ended: GroupEnded) -> Result<()> {
+    let evaluations = match ended {
+        GroupEnded::Evaluated(evaluations) => evaluations,
+        GroupEnded::Interrupted { name, step } => {
+            let of = if name.is_empty() { String::new() } else { format!(" of {name}") };
+            let place = out.display();
+            let message = format!("saved at step {step}{of}; go on with `aleator resume {place}`");
+            return Err(interrupt::Interrupted(message).into());
+        }
     };
-    if let [evaluation] = evaluations.as_slice() {
-        scores::print(evaluation)?;
-    } else {
-        scores::print_many(&evaluations)?;
-    }
-    if let Some(ensemble) = ensemble {
-        writeln!(io::stdout(), "\nThe ensemble of them, in {}:", place.display())?;
-        scores::print(&ensemble)?;
+    let members = &group.members;
+    match group.kind {
+        Kind::Demo => demo::conclude(out, members, &evaluations)?,
+        Kind::Tune => tune::conclude(out, members, &evaluations)?,
+        Kind::Sweep => scores::print_each(members, &evaluations)?,
+        Kind::Seeds => conclude_seeds(out, members, &evaluations)?,
     }
     writeln!(io::stdout(), "\nwritten to {}", out.display())?;
     Ok(())
 }
 
-/// Whether a member differs from the others by its seed alone.
-fn is_seed(member: &Member) -> bool {
-    member.name.starts_with("seed-")
-}
-
-/// The evaluations of all members, or how to go on.
-pub fn completed(out: &Path, ended: GroupEnded) -> Result<Vec<Evaluation>> {
-    match ended {
-        GroupEnded::Evaluated(evaluations) => Ok(evaluations),
-        GroupEnded::Interrupted { name, step } => {
-            let of = if name.is_empty() { String::new() } else { format!(" of {name}") };
-            let place = out.display();
-            let message = format!("saved at step {step}{of}; go on with `aleator resume {place}`");
-            Err(interrupt::Interrupted(message).into())
-        }
+fn conclude_seeds(out: &Path, members: &[Member], evaluations: &[Evaluation]) -> Result<()> {
+    if let [evaluation] = evaluations {
+        scores::print(evaluation)?;
+        return Ok(());
     }
+    // First the files: whoever reads the output may have seen enough of it.
+    let dirs: Vec<PathBuf> = members.iter().map(|member| out.join(&member.name)).collect();
+    let place = out.join("ensemble");
+    let ensemble = ensemble::ensemble_once(&dirs, &place)?;
+    scores::print_many(evaluations)?;
+    writeln!(io::stdout(), "\nThe ensemble of them, in {}:", place.display())?;
+    scores::print(&ensemble)?;
+    Ok(())
 }

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use aleator_metrics::Evaluation;
-use aleator_run::recipe::Noise;
+use aleator_run::recipe::{HeadTemperature, Noise};
 use aleator_run::{Resolved, write_file};
-use aleator_train::group::Member;
+use aleator_train::group::{Group, Kind, Member};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
@@ -51,18 +51,20 @@ pub fn tune(args: &TuneArgs) -> Result<()> {
     if base.recipe.seeds.len() > 1 {
         bail!("tuning wants one seed, and the recipe has several: add --seed 0");
     }
-    let points = points(args, &base)?;
-    let members: Vec<Member> = points.iter().map(|point| point.member.clone()).collect();
-    let ended = training::run(&args.out, &members, AfterArgs::plain(args.quiet))?;
-    let evaluations = training::completed(&args.out, ended)?;
-    let trials: Vec<Trial> = points.iter().zip(&evaluations).map(trial).collect();
+    let group = Group { kind: Kind::Tune, members: members(args, &base)? };
+    training::start(&args.out, &group, AfterArgs::plain(args.quiet))
+}
+
+/// The table of the trials, and the recipe of the best.
+pub fn conclude(out: &Path, members: &[Member], evaluations: &[Evaluation]) -> Result<()> {
+    let trials: Vec<Trial> = members.iter().zip(evaluations).map(trial).collect();
     let best = (0..trials.len())
         .min_by(|a, b| trials[*a].validation_nll.total_cmp(&trials[*b].validation_nll))
         .context("there was nothing to try: give at least one temperature")?;
     // First the files: whoever reads the output may have seen enough of it.
-    record(&args.out, &trials, &members[best].resolved)?;
+    record(out, &trials, &members[best].resolved)?;
     print(&trials, best)?;
-    let chosen = args.out.join(CHOSEN);
+    let chosen = out.join(CHOSEN);
     writeln!(
         io::stdout(),
         "\nThe chosen recipe: {0}; `aleator train {0} --out DIR` runs it.",
@@ -73,14 +75,8 @@ pub fn tune(args: &TuneArgs) -> Result<()> {
 
 const CHOSEN: &str = "best.toml";
 
-struct Point {
-    member: Member,
-    temperature: f32,
-    rank: Option<usize>,
-}
-
 /// The grid; without noise there is nothing that a temperature or a rank could change.
-fn points(args: &TuneArgs, base: &Resolved) -> Result<Vec<Point>> {
+fn members(args: &TuneArgs, base: &Resolved) -> Result<Vec<Member>> {
     let ranks: Vec<Option<usize>> = match base.recipe.head.noise {
         Noise::None => bail!(
             "head.noise = \"none\" has neither temperature nor rank to tune: take a preset with \
@@ -91,7 +87,7 @@ fn points(args: &TuneArgs, base: &Resolved) -> Result<Vec<Point>> {
             args.ranks.iter().map(|rank| Some(*rank)).collect()
         }
     };
-    let mut points = vec![];
+    let mut members = vec![];
     for rank in ranks {
         for temperature in &args.temperatures {
             let mut resolved = base.clone();
@@ -103,19 +99,24 @@ fn points(args: &TuneArgs, base: &Resolved) -> Result<Vec<Point>> {
             }
             let resolved = with_absolute_paths(resolved)?;
             let seed = resolved.recipe.seeds[0];
-            let member = Member { name, resolved, seed };
-            points.push(Point { member, temperature: *temperature, rank });
+            members.push(Member { name, resolved, seed });
         }
     }
-    Ok(points)
+    Ok(members)
 }
 
-fn trial((point, evaluation): (&Point, &Evaluation)) -> Trial {
+fn trial((member, evaluation): (&Member, &Evaluation)) -> Trial {
     let given = &evaluation.validation.given;
+    let head = &member.resolved.recipe.head;
+    let (HeadTemperature::Fixed(temperature) | HeadTemperature::Learned { low: temperature, .. }) =
+        head.temperature;
     Trial {
-        name: point.member.name.clone(),
-        temperature: point.temperature,
-        rank: point.rank,
+        name: member.name.clone(),
+        temperature,
+        rank: match head.noise {
+            Noise::LowRank { rank } | Noise::SharedLowRank { rank } => Some(rank),
+            Noise::None | Noise::Diagonal => None,
+        },
         validation_nll: given.nll,
         validation_top1: given.top1,
         validation_ece: given.ece,

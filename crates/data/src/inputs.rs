@@ -126,6 +126,26 @@ impl Inputs {
         }
     }
 
+    /// Opens new inputs that have no labels yet: as [`Inputs::open`], and for images also one
+    /// file, or a folder whose images are not sorted by class.
+    ///
+    /// # Errors
+    /// When there is nothing of the kind, or it cannot be read.
+    pub fn open_unlabelled(
+        source: &InputSource,
+        image_size: Option<usize>,
+    ) -> Result<Opened, DataError> {
+        match source {
+            InputSource::Images(path) if path.is_dir() && folder::any_image(path)?.is_some() => {
+                folder::open_unlabelled(path, image_size)
+            }
+            InputSource::Images(path) if path.is_file() && folder::is_image(path) => {
+                folder::open_unlabelled(path, image_size)
+            }
+            _ => Self::open(source, image_size),
+        }
+    }
+
     /// Inputs that are in memory already, `[N, shape]`.
     ///
     /// # Panics

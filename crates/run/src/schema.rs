@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn every_key_stands_in_the_documentation() {
-        let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-directory.md");
+        let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/recipes.md");
         let text = std::fs::read_to_string(document).unwrap();
         let keys = text.split("## Every key").nth(1).unwrap().split("## Sweeps").next().unwrap();
         for section in SECTIONS {

@@ -118,24 +118,30 @@ impl Checkpoints {
         let folder = self.path(step);
         verify(&folder)?;
         let counts: Counts = read_json(&folder.join(STATE))?;
+        if counts.progress.step != step {
+            let found = counts.progress.step;
+            return Err(damaged(&folder, format!("is of step {found}: it was renamed")));
+        }
         let parameters = read_parameters(&folder.join(MODEL), &state.parameters)?;
         let average = match &state.average {
             Some(average) => Some(read_parameters(&folder.join(AVERAGE), average)?),
             None => None,
         };
         let averages = read_optimizer(&folder.join(OPTIMIZER), state)?;
-        state.normalization = read_normalization(&folder.join(MODEL))?;
+        state.normalization = read_normalization(&folder.join(MODEL), &state.normalization)?;
         state.optimizer.restore(counts.updates, averages);
         state.average = average;
         state.restore(counts.progress, parameters);
         Ok(counts.logs)
     }
 
-    /// Removes all but the last `keep` and the best.
-    pub fn prune(&self, keep: usize, best: Option<usize>) -> Result<(), TrainError> {
-        let steps = self.steps()?;
-        let old = steps.len().saturating_sub(keep);
-        for step in steps[..old].iter().filter(|step| Some(**step) != best) {
+    /// Removes all but the last `keep` up to the one of step `newest`, and the best. Those after
+    /// it were passed over as damaged, and must not be kept in place of whole ones.
+    pub fn prune(&self, newest: usize, keep: usize, best: Option<usize>) -> Result<(), TrainError> {
+        let (whole, damaged): (Vec<usize>, Vec<usize>) =
+            self.steps()?.into_iter().partition(|step| *step <= newest);
+        let old = &whole[..whole.len().saturating_sub(keep)];
+        for step in old.iter().filter(|step| Some(**step) != best).chain(&damaged) {
             aleator_run::remove_folder(&self.path(*step))?;
         }
         Ok(())
@@ -227,12 +233,10 @@ fn read_optimizer(path: &Path, state: &State) -> Result<Vec<Vec<Vec<f32>>>, Trai
         .collect()
 }
 
-fn read_normalization(path: &Path) -> Result<Normalization, TrainError> {
+fn read_normalization(path: &Path, expected: &Normalization) -> Result<Normalization, TrainError> {
     let mut found = tensors::read(path)?;
-    let mut vector = |name: &str| match found.remove(name) {
-        Some((_, values)) => Ok(values),
-        None => Err(damaged(path, format!("{name} is missing"))),
-    };
+    let width = expected.center.len();
+    let mut vector = |name: &str| tensors::take(&mut found, path, name, &[width]);
     Ok(Normalization { center: vector(CENTER)?, scale: vector(SCALE)? })
 }
 

@@ -22,10 +22,10 @@ pub enum TrainError {
     Recipe(String),
     /// The loss or the gradient of a step.
     #[error(
-        "the loss is not finite at step {step}, from {count} of the batch's examples: {names}\n\
-         The last good checkpoint is kept. A lower optimizer.learning_rate, a longer \
+        "the loss is not finite at step {step}{}\n\
+         Checkpoints from before are kept, but going on would meet it again: start a new run. A lower optimizer.learning_rate, a longer \
          schedule.warm_up or optimizer.clip_norm=1.0 usually help.",
-        count = examples.len(), names = name_some(names)
+        culprits(names)
     )]
     NotFinite {
         /// The step, counted from 0.
@@ -88,6 +88,13 @@ impl TrainError {
             }
             other => other,
         }
+    }
+}
+
+fn culprits(names: &[String]) -> String {
+    match names.len() {
+        0 => String::new(),
+        count => format!(", from {count} of the batch's examples: {}", name_some(names)),
     }
 }
 

@@ -8,8 +8,8 @@ use aleator_metrics::{
     Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, SplitEvaluation, Summary, Truth,
 };
 use aleator_model::{BatchNoise, Classifier};
-use aleator_run::Predictions;
-use aleator_run::recipe::EvaluatedWeights;
+use aleator_run::recipe::{EvaluatedWeights, Link, Recipe};
+use aleator_run::{Predictions, RunDir, RunError};
 use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::checkpoint::Checkpoints;
@@ -17,12 +17,16 @@ use crate::error::TrainError;
 use crate::experiment;
 use crate::gathered::{Gathered, LoadingsLimit};
 use crate::normalize::Normalization;
-use crate::session::fresh_state;
+use crate::runs::same_data;
+use crate::session::unfitted_state;
 use crate::state::State;
 use crate::{Event, Job, Observer};
 
 /// The last file that a run writes: where it is, the run is finished.
 pub(crate) const EVALUATION: &str = "evaluation.json";
+
+/// Temperature scaling, where it was asked for.
+pub(crate) const CALIBRATION: &str = "calibration.json";
 
 /// What [`evaluate`] may be told beside the recipe.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,15 +41,19 @@ pub struct EvaluateSettings {
 
 /// Evaluates a trained run on its validation and test splits, and writes `evaluation.json`,
 /// `calibration.json` and `predictions/` of the run directory.
+///
+/// Until `evaluation.json` is written again there is none: it never stands beside the predictions
+/// of other weights.
 pub fn evaluate(
     job: &Job<'_>,
     settings: &EvaluateSettings,
     observer: &mut Observer<'_>,
 ) -> Result<Evaluation, TrainError> {
+    same_data(job.run, job.data)?;
     let weights = settings.weights.unwrap_or(job.recipe.evaluation.weights);
-    let state = trained_state(job, weights, observer)?;
+    let state = trained_state(job.run, job.recipe, weights, observer)?;
     let samples = settings.samples.unwrap_or(job.recipe.evaluation.samples);
-    let scorer = Scorer::new(job, &state, samples);
+    let scorer = Scorer::new(job.recipe, job.seed, &state, samples);
     let loadings = LoadingsLimit(job.recipe.evaluation.loadings_mib);
     let data = job.data;
 
@@ -53,8 +61,10 @@ pub fn evaluate(
     let log_probs = log_probs(&predictions);
     let given = truth(&data.validation);
     let calibration = settings.calibrate.then(|| Calibration::fit(&log_probs, &given));
-    if let Some(calibration) = &calibration {
-        job.run.write_json("calibration.json", calibration)?;
+    forget(job, EVALUATION)?;
+    match &calibration {
+        Some(calibration) => job.run.write_json(CALIBRATION, calibration)?,
+        None => forget(job, CALIBRATION)?,
     }
     let measure = |split: &Split, log_probs: &LogProbs| {
         let clean = split.clean_labels.clone().map(Truth::Classes);
@@ -86,6 +96,17 @@ pub fn evaluate(
     Ok(evaluation)
 }
 
+/// Removes a file of an earlier evaluation.
+fn forget(job: &Job<'_>, name: &str) -> Result<(), TrainError> {
+    let path = job.run.path().join(name);
+    match std::fs::remove_file(&path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(RunError::Io { action: "remove", path, source }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The validation split, by the weights as they are.
 pub(crate) fn validate(
     job: &Job<'_>,
@@ -93,33 +114,44 @@ pub(crate) fn validate(
     observer: &mut Observer<'_>,
 ) -> Result<Summary, TrainError> {
     let split = &job.data.validation;
-    let scorer = Scorer::new(job, state, job.recipe.evaluation.samples);
+    let scorer = Scorer::new(job.recipe, job.seed, state, job.recipe.evaluation.samples);
     let predictions = scorer.predictions(split, LoadingsLimit(0), observer)?;
     Ok(log_probs(&predictions).summary(&truth(split)))
 }
 
 /// The state of the best or the last checkpoint.
 pub(crate) fn trained_state(
-    job: &Job<'_>,
+    run: &RunDir,
+    recipe: &Recipe,
     weights: EvaluatedWeights,
     observer: &mut Observer<'_>,
 ) -> Result<State, TrainError> {
-    let checkpoints = Checkpoints::new(job.run.checkpoints_path());
-    let mut state = fresh_state(job)?;
+    let checkpoints = Checkpoints::new(run.checkpoints_path());
+    let mut state = unfitted_state(run, recipe);
     let restored = checkpoints.restore_newest(&mut state)?;
     restored.damaged.iter().for_each(|error| observer(Event::Damaged(error)));
     if restored.logs.is_none() {
         let reason = "no checkpoint can be used: train first, or go on with `aleator resume`";
-        let path = job.run.checkpoints_path();
+        let path = run.checkpoints_path();
         return Err(TrainError::Checkpoint { path, reason: reason.to_string() });
     }
     let best = state.progress.best.map(|best| best.step);
     if let (EvaluatedWeights::Best, Some(step)) = (weights, best)
         && step != state.progress.step
     {
-        checkpoints.restore(step, &mut state)?;
+        checkpoints.restore(step, &mut state).map_err(instead_of_best)?;
     }
     Ok(state)
+}
+
+fn instead_of_best(error: TrainError) -> TrainError {
+    match error {
+        TrainError::Checkpoint { path, reason } => {
+            let hint = "it is the best one; `aleator eval --weights last` evaluates the last one";
+            TrainError::Checkpoint { path, reason: format!("{reason}; {hint}") }
+        }
+        other => other,
+    }
 }
 
 /// What the labels of a split say, in the form that probabilities are held against.
@@ -127,6 +159,9 @@ fn truth(split: &Split) -> Truth {
     let on = |values: Vec<f32>| values.into_iter().map(|value| value > 0.0).collect();
     match &split.labels {
         Labels::Single(labels) => Truth::Classes(labels.clone()),
+        Labels::Soft(rows) if split.link == Link::Sigmoid => {
+            Truth::MultiHot(rows.values.iter().map(|prob| is_on(*prob)).collect())
+        }
         Labels::Soft(rows) => Truth::Soft(rows.values.clone()),
         Labels::MultiHot(_) => {
             let dense = split.labels.multi_hot_dense(split.classes);
@@ -137,6 +172,11 @@ fn truth(split: &Split) -> Truth {
             Truth::Classes(majority.expect("annotated examples have a majority"))
         }
     }
+}
+
+/// A class with a probability of its own counts as on where that is the likelier.
+pub(crate) fn is_on(prob: f32) -> bool {
+    prob > 0.5
 }
 
 /// Ties between annotators fall the same way in every run, so that runs can be compared.
@@ -162,15 +202,15 @@ pub(crate) struct Scorer {
 }
 
 impl Scorer {
-    pub fn new(job: &Job<'_>, state: &State, samples: usize) -> Self {
+    pub fn new(recipe: &Recipe, seed: u64, state: &State, samples: usize) -> Self {
         Self {
             model: state.evaluated(),
             normalization: state.normalization.clone(),
-            seed: job.seed,
+            seed,
             samples,
-            draws: experiment::draws(job.recipe.head.draws),
-            batch: job.recipe.evaluation.batch,
-            workers: job.recipe.training.workers,
+            draws: experiment::draws(recipe.head.draws),
+            batch: recipe.evaluation.batch,
+            workers: recipe.training.workers,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a model says of batch after batch, gathered as plain numbers.
 
 use aleator_model::{Covariance, Latent, Scores};
-use aleator_run::Predictions;
+use aleator_run::{Link, Predictions};
 use burn::tensor::Tensor;
 
 /// MiB of loadings that may be kept.
@@ -42,9 +42,12 @@ impl Gathered {
         if let Some(off) = scores.log_complements {
             append(&mut self.log_off, off);
         }
-        let rows = self.log_probs[before..].chunks_exact(classes).enumerate();
-        let bad = rows.filter(|(_, row)| row.iter().any(|value| value.is_nan()));
-        let bad: Vec<usize> = bad.map(|(row, _)| row).collect();
+        let off = self.log_off.get(before..).unwrap_or_default();
+        let link = if off.is_empty() { Link::Softmax } else { Link::Sigmoid };
+        let mut bad = bad_rows(&self.log_probs[before..], classes, link);
+        bad.extend(bad_rows(off, classes, link));
+        bad.sort_unstable();
+        bad.dedup();
         self.add_latent(scores.latent, total, limit);
         if bad.is_empty() { Ok(()) } else { Err(bad) }
     }
@@ -93,6 +96,17 @@ impl Gathered {
             shared_loadings: some(self.shared_loadings),
         }
     }
+}
+
+/// The rows that hold no probabilities: a number is missing, or no class is possible where one
+/// must be.
+pub(crate) fn bad_rows(log_probs: &[f32], classes: usize, link: Link) -> Vec<usize> {
+    let impossible = |row: &[f32]| row.iter().all(|value| *value == f32::NEG_INFINITY);
+    let is_bad = |row: &[f32]| {
+        row.iter().any(|value| value.is_nan()) || (link == Link::Softmax && impossible(row))
+    };
+    let rows = log_probs.chunks_exact(classes).enumerate();
+    rows.filter(|(_, row)| is_bad(row)).map(|(at, _)| at).collect()
 }
 
 pub(crate) fn append<const D: usize>(to: &mut Vec<f32>, tensor: Tensor<D>) {

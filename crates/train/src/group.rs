@@ -1,5 +1,6 @@
 //! Several runs that belong together: seeds of an ensemble, points of a sweep, trials of a tuning.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -29,11 +30,35 @@ pub struct Member {
     pub seed: u64,
 }
 
+/// Why runs belong together: what is made of them when all are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// One run by itself, or one for each seed: an ensemble.
+    Seeds,
+    /// The points of a sweep.
+    Sweep,
+    /// The trials of a tuning.
+    Tune,
+    /// The noise models of the demonstration.
+    Demo,
+}
+
+/// Runs that belong together.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Why.
+    pub kind: Kind,
+    /// The runs.
+    pub members: Vec<Member>,
+}
+
 /// `group.json`: what suffices to go on with a group.
 #[derive(Debug, Serialize, Deserialize)]
 struct GroupFile {
     format: u32,
     version: String,
+    kind: Kind,
     members: Vec<MemberFile>,
 }
 
@@ -73,29 +98,27 @@ pub fn members(name: &str, resolved: &Resolved) -> Vec<Member> {
 /// Trains and evaluates new runs in `out`: one there itself, or each in its own folder.
 pub fn start(
     out: &Path,
-    members: &[Member],
+    group: &Group,
     settings: &EvaluateSettings,
     stop: &AtomicBool,
     observer: &mut dyn FnMut(&Member, Event<'_>),
 ) -> Result<GroupEnded, TrainError> {
-    if let [single] = members
-        && single.name.is_empty()
-    {
-        return finish(out, members, Entry::New, settings, stop, observer);
+    let alone = matches!(group.members.as_slice(), [member] if member.name.is_empty());
+    if !alone {
+        create_group(out, group)?;
     }
-    create_group(out, members)?;
-    finish(out, members, Entry::New, settings, stop, observer)
+    finish(out, &group.members, Entry::New, settings, stop, observer)
 }
 
-/// Goes on with a run or a group that was begun, whose members [`members_of`] tells.
+/// Goes on with a run or a group that was begun, which [`open`] gives.
 pub fn resume(
     path: &Path,
-    members: &[Member],
+    group: &Group,
     settings: &EvaluateSettings,
     stop: &AtomicBool,
     observer: &mut dyn FnMut(&Member, Event<'_>),
 ) -> Result<GroupEnded, TrainError> {
-    finish(path, members, Entry::Resumed, settings, stop, observer)
+    finish(path, &group.members, Entry::Resumed, settings, stop, observer)
 }
 
 /// Whether a run that stands in a member's place is the member, begun before, or in the way.
@@ -105,9 +128,12 @@ enum Entry {
     Resumed,
 }
 
-/// The members of a folder that [`start`] made.
-pub fn members_of(path: &Path) -> Result<Vec<Member>, TrainError> {
-    if path.join(GROUP).exists() { read_group(path) } else { Ok(vec![single(path)?]) }
+/// The runs of a folder that [`start`] made.
+pub fn open(path: &Path) -> Result<Group, TrainError> {
+    if path.join(GROUP).exists() {
+        return read_group(path);
+    }
+    Ok(Group { kind: Kind::Seeds, members: vec![single(path)?] })
 }
 
 /// The run of a folder, as a group of one.
@@ -116,9 +142,16 @@ fn single(path: &Path) -> Result<Member, TrainError> {
     Ok(Member { name: String::new(), seed: run.info().seed, resolved })
 }
 
-fn create_group(out: &Path, members: &[Member]) -> Result<(), TrainError> {
-    if out.exists() && out.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+fn create_group(out: &Path, group: &Group) -> Result<(), TrainError> {
+    let members = &group.members;
+    let is_empty_folder = out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+    if out.symlink_metadata().is_ok() && !is_empty_folder {
         return Err(RunError::Exists { path: out.to_path_buf() }.into());
+    }
+    let mut names = BTreeSet::new();
+    if let Some(twice) = members.iter().find(|member| !names.insert(&member.name)) {
+        let name = &twice.name;
+        return Err(TrainError::Recipe(format!("two runs would be written to {name}: keep one")));
     }
     let io = |source| RunError::Io { action: "create", path: out.to_path_buf(), source };
     if let Some(parent) = out.parent() {
@@ -132,6 +165,7 @@ fn create_group(out: &Path, members: &[Member]) -> Result<(), TrainError> {
     let file = GroupFile {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_string(),
+        kind: group.kind,
         members: members.iter().map(member).collect(),
     };
     let text = serde_json::to_string_pretty(&file)
@@ -141,7 +175,7 @@ fn create_group(out: &Path, members: &[Member]) -> Result<(), TrainError> {
     Ok(folder.commit()?)
 }
 
-fn read_group(path: &Path) -> Result<Vec<Member>, TrainError> {
+fn read_group(path: &Path) -> Result<Group, TrainError> {
     let file = path.join(GROUP);
     let damaged = |message: String| RunError::Damaged { path: file.clone(), message };
     let text = std::fs::read_to_string(&file).map_err(|source| RunError::Io {
@@ -162,7 +196,8 @@ fn read_group(path: &Path) -> Result<Vec<Member>, TrainError> {
         let resolved = Resolved { document, recipe, name };
         Ok(Member { name: member.name, seed: member.seed, resolved })
     };
-    group.members.into_iter().map(member).collect()
+    let members = group.members.into_iter().map(member).collect::<Result<_, TrainError>>()?;
+    Ok(Group { kind: group.kind, members })
 }
 
 fn finish(

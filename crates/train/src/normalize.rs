@@ -13,11 +13,16 @@ pub struct Normalization {
 }
 
 impl Normalization {
+    /// Leaves inputs of this many features as they are.
+    pub fn identity(width: usize) -> Self {
+        Self { center: vec![0.0; width], scale: vec![1.0; width] }
+    }
+
     /// The numbers for a split, from one pass over it.
     pub fn fit(kind: Normalize, split: &Split) -> Result<Self, DataError> {
         let width = split.inputs.shape().len();
         if kind == Normalize::None {
-            return Ok(Self { center: vec![0.0; width], scale: vec![1.0; width] });
+            return Ok(Self::identity(width));
         }
         let (mean, variance) = moments(split, width)?;
         let scale = match kind {

@@ -1,18 +1,19 @@
 //! A trained run and new inputs → class, probability, uncertainty, likely confusions.
 
-use aleator_data::Inputs;
+use aleator_data::{InputShape, Inputs};
 use aleator_metrics::classification::argmax;
 use aleator_metrics::{Calibration, LogProbs, normal_cdf};
 use aleator_model::Prediction;
-use aleator_run::Predictions;
-use aleator_run::recipe::Link;
+use aleator_run::recipe::{Link, Recipe};
+use aleator_run::{Predictions, RunDir};
 use burn::tensor::Tensor;
 use serde::Serialize;
 
+use crate::Observer;
 use crate::error::TrainError;
-use crate::evaluate::{Scorer, trained_state};
-use crate::gathered::{Gathered, LoadingsLimit, append};
-use crate::{Job, Observer};
+use crate::evaluate::{CALIBRATION, Scorer, trained_state};
+use crate::gathered::{Gathered, LoadingsLimit, append, bad_rows};
+use crate::session::input_shape;
 
 /// What a model says of one example.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -23,7 +24,8 @@ pub struct Predicted {
     pub classes: Vec<Chance>,
     /// The entropy of the probabilities, in nats; summed over classes that are on or off.
     pub entropy: f64,
-    /// Classes that annotators may have named in its place, the likeliest first.
+    /// Classes that annotators may have named in its place, the likeliest first; none where each
+    /// class is on or off by itself.
     pub confused_with: Vec<Confusion>,
 }
 
@@ -50,6 +52,7 @@ pub struct Confusion {
 /// A trained run that predicts.
 pub struct Predictor {
     scorer: Scorer,
+    shape: InputShape,
     class_names: Vec<String>,
     link: Link,
     calibration: Option<Calibration>,
@@ -62,16 +65,27 @@ const SMALLEST_FLIP: f64 = 0.01;
 const CONFUSIONS: usize = 3;
 
 impl Predictor {
-    /// From a trained run; `calibration` is that of the run, if it has one.
+    /// From a trained run, whose data need not be there; calibrated where the run is.
     pub fn new(
-        job: &Job<'_>,
-        calibration: Option<Calibration>,
+        run: &RunDir,
+        recipe: &Recipe,
         observer: &mut Observer<'_>,
     ) -> Result<Self, TrainError> {
-        let state = trained_state(job, job.recipe.evaluation.weights, observer)?;
-        let scorer = Scorer::new(job, &state, job.recipe.evaluation.samples);
-        let class_names = job.data.class_names.clone();
-        Ok(Self { scorer, class_names, link: job.recipe.head.link, calibration })
+        let state = trained_state(run, recipe, recipe.evaluation.weights, observer)?;
+        let scorer = Scorer::new(recipe, run.info().seed, &state, recipe.evaluation.samples);
+        let calibrated = run.path().join(CALIBRATION).exists();
+        Ok(Self {
+            scorer,
+            shape: input_shape(run.info()),
+            class_names: run.info().class_names.clone(),
+            link: recipe.head.link,
+            calibration: if calibrated { Some(run.read_json(CALIBRATION)?) } else { None },
+        })
+    }
+
+    /// What an example must be.
+    pub fn shape(&self) -> InputShape {
+        self.shape
     }
 
     /// Predicts some rows of `inputs`, named by `id` and keyed by `key`.
@@ -94,7 +108,11 @@ impl Predictor {
         };
         let inputs = self.scorer.inputs(values);
         let prediction = self.scorer.model().predict(inputs, &noise).map_err(not_finite)?;
-        Ok(self.describe(prediction, rows.map(name)))
+        let log_probs = floats(prediction.log_probs.clone());
+        match bad_rows(&log_probs, self.class_names.len(), self.link) {
+            bad if bad.is_empty() => Ok(self.describe(prediction, rows.map(name))),
+            bad => Err(not_finite(bad)),
+        }
     }
 
     fn describe(
@@ -103,10 +121,12 @@ impl Predictor {
         names: impl Iterator<Item = String>,
     ) -> Vec<Predicted> {
         let classes = self.class_names.len();
-        let raw = LogProbs { classes, on: floats(prediction.log_probs), off: None };
-        let log_probs = match (&self.calibration, self.link) {
-            (Some(calibration), Link::Softmax) => raw.scaled(calibration.temperature),
-            _ => raw,
+        let on = floats(prediction.log_probs);
+        let off = (self.link == Link::Sigmoid).then(|| on.iter().map(log_complement).collect());
+        let raw = LogProbs { classes, on, off };
+        let log_probs = match &self.calibration {
+            Some(calibration) => raw.scaled(calibration.temperature),
+            None => raw,
         };
         let spread: Vec<f64> =
             floats(prediction.variance).iter().map(|v| (*v as f64).max(0.0).sqrt()).collect();
@@ -131,7 +151,10 @@ impl Predictor {
                 id,
                 classes: named,
                 entropy: entropy(&probs, self.link),
-                confused_with: self.confusions(&latent, row, top),
+                confused_with: match self.link {
+                    Link::Softmax => self.confusions(&latent, row, top),
+                    Link::Sigmoid => vec![],
+                },
             }
         };
         names.enumerate().map(one).collect()
@@ -165,6 +188,12 @@ fn floats<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     let mut out = vec![];
     append(&mut out, tensor);
     out
+}
+
+/// log(1 − p) from log p, near enough for numbers that are shown.
+fn log_complement(log_p: &f32) -> f32 {
+    let p_minus_one = (*log_p as f64).min(0.0).exp_m1();
+    (-p_minus_one).ln() as f32
 }
 
 fn entropy(probs: &[f64], link: Link) -> f64 {

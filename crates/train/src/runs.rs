@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use aleator_data::{DataSet, InputShape, Labels, Split};
+use aleator_kernels::Temperature;
 use aleator_metrics::Evaluation;
-use aleator_run::recipe::{Layers, Recipe};
+use aleator_run::recipe::{HeadTemperature, Layers, Link, Recipe};
 use aleator_run::{CreateRun, ExampleRow, FORMAT, Resolved, RunDir, RunInfo, SplitCounts};
 
 use crate::error::TrainError;
-use crate::evaluate::{EVALUATION, EvaluateSettings, evaluate};
+use crate::evaluate::{EVALUATION, EvaluateSettings, evaluate, is_on};
 use crate::{Ended, Job, Observer, train};
 
 /// How [`finish_run`] came back.
@@ -26,6 +27,11 @@ pub enum Finished {
 /// Refuses a recipe that its data do not fit.
 pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
     let refuse = |message: String| Err(TrainError::Recipe(message));
+    let (HeadTemperature::Fixed(lowest) | HeadTemperature::Learned { low: lowest, .. }) =
+        recipe.head.temperature;
+    if let Err(error) = Temperature::try_from(lowest) {
+        return refuse(format!("head.temperature: {error}"));
+    }
     match (&recipe.network.layers, &data.shape) {
         (Layers::Conv { .. }, InputShape::Features(width)) => refuse(format!(
             "network.kind = \"conv\" needs images, and the data are vectors of {width} features; \
@@ -136,6 +142,13 @@ fn rows(data: &DataSet) -> impl Iterator<Item = ExampleRow> + '_ {
 fn label_sets(split: &Split) -> Vec<Vec<u32>> {
     match &split.labels {
         Labels::MultiHot(rows) => (0..split.len()).map(|row| rows.row(row).to_vec()).collect(),
+        Labels::Soft(rows) if split.link == Link::Sigmoid => {
+            let on = |row: &[f32]| {
+                let classes = (0..).zip(row).filter(|(_, prob)| is_on(**prob));
+                classes.map(|(class, _)| class).collect()
+            };
+            rows.values.chunks_exact(rows.classes).map(on).collect()
+        }
         labels => {
             let hard = labels.hard(crate::evaluate::TIE_SEED, &split.ids);
             hard.unwrap_or_default().into_iter().map(|label| vec![label]).collect()

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use aleator_data::{Batch, Order};
+use aleator_data::{Batch, InputShape, Order};
+use aleator_run::recipe::Recipe;
+use aleator_run::{RunDir, RunInfo};
 
 use crate::checkpoint::{Checkpoints, LogPositions};
 use crate::error::TrainError;
@@ -127,7 +129,7 @@ impl<'a> Session<'a> {
         self.checkpoints.save(&self.state, positions)?;
         self.saved = Some(step);
         let best = self.state.progress.best.map(|best| best.step);
-        self.checkpoints.prune(self.job.recipe.checkpoint.keep, best)
+        self.checkpoints.prune(step, self.job.recipe.checkpoint.keep, best)
     }
 }
 
@@ -141,8 +143,24 @@ fn order_of(job: &Job<'_>) -> Order {
 }
 
 /// Fresh weights for a job's recipe and data.
-pub(crate) fn fresh_state(job: &Job<'_>) -> Result<State, TrainError> {
-    let shape = Shape { input: job.data.shape, classes: job.data.class_names.len() };
+fn fresh_state(job: &Job<'_>) -> Result<State, TrainError> {
     let normalization = Normalization::fit(job.recipe.network.normalize, &job.data.train)?;
+    let shape = Shape { input: job.data.shape, classes: job.data.class_names.len() };
     Ok(State::start(job.recipe, job.seed, &shape, normalization))
+}
+
+/// Fresh weights whose normalization a checkpoint will replace; the data need not be there.
+pub(crate) fn unfitted_state(run: &RunDir, recipe: &Recipe) -> State {
+    let info = run.info();
+    let shape = Shape { input: input_shape(info), classes: info.class_names.len() };
+    let normalization = Normalization::identity(shape.input.len());
+    State::start(recipe, info.seed, &shape, normalization)
+}
+
+/// What one example of a run is.
+pub(crate) fn input_shape(info: &RunInfo) -> InputShape {
+    match info.input_shape[..] {
+        [channels, height, width] => InputShape::Image { channels, height, width },
+        _ => InputShape::Features(info.input_shape.iter().product()),
+    }
 }

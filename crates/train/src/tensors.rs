@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use aleator_run::RunError;
+use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
 
 use crate::error::TrainError;
 
@@ -28,7 +29,12 @@ pub(crate) fn write(path: &Path, arrays: &[Named<'_>]) -> Result<(), TrainError>
             .map_err(|error| fail(error.to_string()))?;
         views.push((array.name.as_str(), view));
     }
-    safetensors::serialize_to_file(views, None, path).map_err(|error| fail(error.to_string()))
+    safetensors::serialize_to_file(views, None, path).map_err(|error| match error {
+        SafeTensorError::IoError(source) => {
+            RunError::Io { action: "write", path: path.to_path_buf(), source }.into()
+        }
+        other => fail(other.to_string()),
+    })
 }
 
 pub(crate) fn read(path: &Path) -> Result<Arrays, TrainError> {

@@ -27,9 +27,6 @@ pub struct HeadArgs {
     /// What to time
     #[arg(long, value_enum, default_value = "full")]
     part: Part,
-    /// Threads to run on
-    #[arg(long, default_value_t = 2, value_parser = super::at_least_one)]
-    threads: usize,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
@@ -63,8 +60,8 @@ struct Measurement {
     loss: f64,
 }
 
-pub fn run(args: &HeadArgs) -> Result<()> {
-    set_threads(args.threads)?;
+pub fn run(args: &HeadArgs, threads: usize) -> Result<()> {
+    set_threads(threads)?;
     let shape = &args.shape;
     let bench = shape.prepare()?;
     let base_rss_mib = memory::resident_mib();
@@ -95,7 +92,7 @@ pub fn run(args: &HeadArgs) -> Result<()> {
         rank: shape.rank,
         samples: shape.samples,
         tau: shape.temperature.get(),
-        threads: args.threads,
+        threads,
         median_ms: round(median(&mut times), 3),
         min_ms: round(minimum(&times), 3),
         n: times.len(),

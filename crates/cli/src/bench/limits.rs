@@ -15,9 +15,6 @@ use super::{DrawKind, Shape, minimum, time, value_name};
 pub struct LimitsArgs {
     #[command(flatten)]
     shape: Shape,
-    /// Threads to compare with one thread
-    #[arg(long, default_value_t = 2, value_parser = super::at_least_one)]
-    threads: usize,
 }
 
 /// Milliseconds of each part.
@@ -34,7 +31,8 @@ impl Times {
     }
 }
 
-pub fn run(args: &LimitsArgs) -> Result<()> {
+/// With one thread and with so many.
+pub fn run(args: &LimitsArgs, threads: usize) -> Result<()> {
     let shape = &args.shape;
     let sampled = shape.model.link() == Link::Softmax && shape.model.noise(1) != Noise::None;
     ensure!(
@@ -74,14 +72,14 @@ pub fn run(args: &LimitsArgs) -> Result<()> {
         let likelihood = minimum(&all.iter().map(|times| times.likelihood).collect::<Vec<_>>());
         Ok(Times { normals, exponentials, multiply_adds, likelihood })
     };
-    let (one, many) = (measure(1)?, measure(args.threads)?);
+    let (one, many) = (measure(1)?, measure(threads)?);
     let mut out = std::io::stdout().lock();
     writeln!(
         out,
         "{entries} entries (batch x samples x classes), rank {rank}; fastest of {}",
         shape.repetitions
     )?;
-    writeln!(out, "{:<22}{:>12}{:>12}", "ms", "1 thread", format!("{} threads", args.threads))?;
+    writeln!(out, "{:<22}{:>12}{:>12}", "ms", "1 thread", format!("{threads} threads"))?;
     let mut row = |name: &str, value: fn(&Times) -> f64| {
         writeln!(out, "{name:<22}{:>12.2}{:>12.2}", value(&one), value(&many))
     };
@@ -93,8 +91,7 @@ pub fn run(args: &LimitsArgs) -> Result<()> {
     row("likelihood / sum", |t| t.likelihood / t.sum())?;
     writeln!(
         out,
-        "{} threads are {:.2} x as fast as one",
-        args.threads,
+        "{threads} threads are {:.2} x as fast as one",
         one.likelihood / many.likelihood
     )?;
     Ok(())

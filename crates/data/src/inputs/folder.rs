@@ -40,6 +40,30 @@ pub(crate) struct ImageFolder {
 /// Opens `folder/class/…/image.png`; the names of the folders are the classes, in their order.
 pub(crate) fn open(root: &Path, image_size: Option<usize>) -> Result<Opened, DataError> {
     let Listing { class_names, files, labels } = list(root)?;
+    let inputs = images(root, &files, image_size)?;
+    Ok(Opened { inputs, labels: Some(labels), class_names: Some(class_names), ids: Some(files) })
+}
+
+/// Opens one image, or all images of a folder and the folders in it, whatever their classes.
+pub(crate) fn open_unlabelled(path: &Path, image_size: Option<usize>) -> Result<Opened, DataError> {
+    let (root, files): (&Path, Vec<String>) = if path.is_dir() {
+        let mut files = vec![];
+        images_below(path, "", 0, &mut files)?;
+        (path, files.iter().map(|file| file.trim_start_matches('/').to_string()).collect())
+    } else {
+        let name = path.file_name().map(|name| name.to_string_lossy().to_string());
+        (path.parent().unwrap_or(path), name.into_iter().collect())
+    };
+    if files.is_empty() {
+        let message = "holds no images; give an image, a folder of images, or CIFAR or IDX files";
+        return Err(DataError::invalid(path, message));
+    }
+    let inputs = images(root, &files, image_size)?;
+    Ok(Opened { inputs, labels: None, class_names: None, ids: Some(files) })
+}
+
+/// These files below `root`, all of one size or brought to it.
+fn images(root: &Path, files: &[String], image_size: Option<usize>) -> Result<Inputs, DataError> {
     let (height, width) = match image_size {
         Some(size) => {
             let side = u32::try_from(size).ok().filter(|side| (1..=LARGEST_SIDE).contains(side));
@@ -50,17 +74,12 @@ pub(crate) fn open(root: &Path, image_size: Option<usize>) -> Result<Opened, Dat
             })?;
             (side, side)
         }
-        None => common_size(root, &files)?,
+        None => common_size(root, files)?,
     };
     let resize = image_size.is_some();
-    let folder =
-        ImageFolder { root: root.to_path_buf(), files: files.clone(), height, width, resize };
-    Ok(Opened {
-        inputs: Inputs::of_folder(root, folder),
-        labels: Some(labels),
-        class_names: Some(class_names),
-        ids: Some(files),
-    })
+    let (root_path, files) = (root.to_path_buf(), files.to_vec());
+    let folder = ImageFolder { root: root_path, files, height, width, resize };
+    Ok(Inputs::of_folder(root, folder))
 }
 
 impl ImageFolder {
