@@ -58,10 +58,10 @@ pub fn predict(args: &PredictArgs) -> Result<()> {
     Ok(())
 }
 
-fn open(file: &PathBuf, shape: InputShape, image_size: Option<usize>) -> Result<Opened> {
+fn open(file: &Path, shape: InputShape, image_size: Option<usize>) -> Result<Opened> {
     let source = match shape {
         InputShape::Features(_) => InputSource::Features(file.display().to_string()),
-        InputShape::Image { .. } => InputSource::Images(file.clone()),
+        InputShape::Image { .. } => InputSource::Images(file.to_path_buf()),
     };
     let opened = Inputs::open_unlabelled(&source, image_size)?;
     let found = opened.inputs.shape();

@@ -338,6 +338,7 @@ fn training(section: &Section) -> Result<Training, RecipeError> {
     const MAX_WORKERS: usize = 1024;
     Ok(Training {
         batch: section.required("batch", "128")?.size(1, MANY)?,
+        min_steps: section.optional("min_steps").map(|field| field.size(1, MANY)).transpose()?,
         accumulate: section.required("accumulate", "1")?.size(1, MANY)?,
         ema: section.optional("ema").map(|decay| decay.fraction()).transpose()?,
         patience: section.optional("patience").map(|field| field.size(1, MANY)).transpose()?,

@@ -365,6 +365,8 @@ pub enum Decay {
 pub struct Training {
     /// Examples in a batch.
     pub batch: usize,
+    /// Steps of an epoch at least: data too few for them are taken in smaller batches.
+    pub min_steps: Option<usize>,
     /// Batches whose gradients are averaged into one step.
     pub accumulate: usize,
     /// Decay of the running average of the weights that is evaluated in place of them.

@@ -49,7 +49,10 @@ pub(crate) const SECTIONS: &[SectionKeys] = &[
     },
     SectionKeys { name: "optimizer.l2", keys: &["network", "mean", "covariance"] },
     SectionKeys { name: "schedule", keys: &["kind", "epochs", "warm_up", "at", "factor"] },
-    SectionKeys { name: "training", keys: &["batch", "accumulate", "ema", "patience", "workers"] },
+    SectionKeys {
+        name: "training",
+        keys: &["batch", "min_steps", "accumulate", "ema", "patience", "workers"],
+    },
     SectionKeys { name: "checkpoint", keys: &["every_steps", "keep"] },
     SectionKeys { name: "evaluation", keys: &["weights", "samples", "batch", "loadings_mib"] },
 ];

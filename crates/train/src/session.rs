@@ -135,11 +135,10 @@ impl<'a> Session<'a> {
 
 fn order_of(job: &Job<'_>) -> Order {
     let training = &job.recipe.training;
-    Order {
-        examples: job.data.train.len(),
-        batch: training.batch * training.accumulate,
-        seed: job.seed,
-    }
+    let examples = job.data.train.len();
+    let wanted = training.batch.saturating_mul(training.accumulate);
+    let largest = training.min_steps.map_or(wanted, |steps| (examples / steps).max(1));
+    Order { examples, batch: wanted.min(largest), seed: job.seed }
 }
 
 /// Fresh weights for a job's recipe and data.

@@ -1,0 +1,276 @@
+//! Checkpoints: the same bits after any interruption, and a name for every kind of damage.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use aleator_run::MetricsLog;
+use safetensors::tensor::{Dtype, TensorView};
+use support::{RECIPE, Tensors, Trial, adam, tensors};
+
+/// With everything that a checkpoint holds: two layers, factors, averages of weights and moments.
+const RICH: [&str; 6] = [
+    "network.kind=mlp",
+    "network.hidden=[6]",
+    "network.normalize=per-feature",
+    "head.noise=full",
+    "head.rank=2",
+    "training.ema=0.9",
+];
+
+/// 30 training examples in batches of 6: five steps an epoch.
+fn rich(sets: &[&str]) -> Trial {
+    let sets: Vec<&str> = RICH.iter().chain(&["training.batch=6"]).chain(sets).copied().collect();
+    Trial::on_clusters(&adam(), 40, &sets)
+}
+
+const FILES: [&str; 5] = [
+    "model.safetensors",
+    "average.safetensors",
+    "optimizer.safetensors",
+    "state.json",
+    "manifest.json",
+];
+
+#[test]
+fn ten_steps_are_five_and_five_bit_for_bit() {
+    let whole = rich(&[]);
+    whole.train();
+    // At the end of an epoch, within one, and twice.
+    for stops in [vec![5], vec![3], vec![2, 7]] {
+        let parts = rich(&[]);
+        stops.iter().for_each(|step| drop(parts.train_until(*step)));
+        let heard = parts.train();
+        assert_eq!(heard.steps.len(), 10 - stops.last().unwrap());
+        for file in FILES {
+            assert!(parts.bytes(10, file) == whole.bytes(10, file), "{file} after {stops:?}");
+        }
+        let log = |trial: &Trial| MetricsLog::read(&trial.run.metrics_path()).unwrap();
+        assert_eq!(log(&parts), log(&whole));
+    }
+}
+
+#[test]
+fn what_a_killed_run_wrote_after_its_checkpoint_is_written_again() {
+    let whole = rich(&[]);
+    whole.train();
+    let killed = rich(&["checkpoint.every_steps=3"]);
+    killed.train_until(4);
+    // As if killed at step 4, before it could save: step 3 is the newest.
+    fs::remove_dir_all(killed.checkpoint(4)).unwrap();
+    killed.train();
+    assert!(killed.bytes(10, "model.safetensors") == whole.bytes(10, "model.safetensors"));
+    let steps: Vec<u64> = MetricsLog::read(&killed.run.metrics_path())
+        .unwrap()
+        .iter()
+        .filter(|line| line.contains_key("loss"))
+        .map(|line| line["step"].as_u64().unwrap())
+        .collect();
+    assert_eq!(steps, (1..=10).collect::<Vec<u64>>());
+}
+
+/// Damages the newest of two checkpoints, and returns what is said of it when training goes on
+/// from the other, which must come to the same weights.
+fn said_of(damage: impl Fn(&Path)) -> String {
+    let whole = rich(&[]);
+    whole.train();
+    let trial = rich(&["checkpoint.every_steps=2"]);
+    trial.train_until(4);
+    damage(&trial.checkpoint(4));
+    let heard = trial.train();
+    assert_eq!(heard.steps.len(), 8, "from step 2");
+    assert!(trial.bytes(10, "model.safetensors") == whole.bytes(10, "model.safetensors"));
+    assert_eq!(heard.damaged.len(), 1);
+    assert!(heard.damaged[0].contains("step-00000004"), "{}", heard.damaged[0]);
+    heard.damaged[0].clone()
+}
+
+fn assert_said(damage: impl Fn(&Path), words: &[&str]) {
+    let message = said_of(damage);
+    words.iter().for_each(|word| assert!(message.contains(word), "{word}: {message}"));
+}
+
+#[test]
+fn a_missing_manifest_is_named() {
+    assert_said(
+        |folder| fs::remove_file(folder.join("manifest.json")).unwrap(),
+        &["manifest.json"],
+    );
+}
+
+#[test]
+fn another_format_is_named() {
+    let damage =
+        |folder: &Path| edit(&folder.join("manifest.json"), "\"format\": 1", "\"format\": 7");
+    assert_said(damage, &["format 7", "reads 1"]);
+}
+
+#[test]
+fn a_manifest_that_is_no_json_is_named() {
+    let damage = |folder: &Path| fs::write(folder.join("manifest.json"), "{").unwrap();
+    assert_said(damage, &["manifest.json", "EOF"]);
+}
+
+#[test]
+fn a_flipped_byte_is_named() {
+    let damage = |folder: &Path| {
+        let path = folder.join("optimizer.safetensors");
+        let mut bytes = fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(path, bytes).unwrap();
+    };
+    assert_said(damage, &["optimizer.safetensors", "hash"]);
+}
+
+#[test]
+fn a_truncated_file_is_named_with_both_lengths() {
+    let damage = |folder: &Path| {
+        let path = folder.join("model.safetensors");
+        let bytes = fs::read(&path).unwrap();
+        fs::write(path, &bytes[..100]).unwrap();
+    };
+    assert_said(damage, &["model.safetensors", "100 bytes long, not"]);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let damage = |folder: &Path| fs::remove_file(folder.join("average.safetensors")).unwrap();
+    assert_said(damage, &["average.safetensors", "is missing"]);
+}
+
+#[test]
+fn a_missing_tensor_is_named() {
+    let damage = |folder: &Path| {
+        rewrite(folder, "model.safetensors", |all| drop(all.remove("output.head.mean.bias")));
+    };
+    assert_said(damage, &["model.safetensors", "output.head.mean.bias is missing"]);
+}
+
+#[test]
+fn another_shape_is_named_with_both() {
+    let damage = |folder: &Path| {
+        rewrite(folder, "optimizer.safetensors", |all| {
+            all.get_mut("output.head.mean.bias.average0").unwrap().0 = vec![3, 1];
+        });
+    };
+    assert_said(damage, &["output.head.mean.bias.average0", "[3, 1], not [3]"]);
+}
+
+#[test]
+fn a_normalization_of_another_width_is_named() {
+    let damage = |folder: &Path| {
+        rewrite(folder, "model.safetensors", |all| {
+            *all.get_mut("normalization.scale").unwrap() = (vec![0], vec![]);
+        });
+    };
+    assert_said(damage, &["normalization.scale", "[0], not [4]"]);
+}
+
+#[test]
+fn a_checkpoint_under_another_step_s_name_is_named() {
+    let trial = rich(&["checkpoint.every_steps=2"]);
+    trial.train_until(4);
+    fs::rename(trial.checkpoint(4), trial.checkpoint(9)).unwrap();
+    let heard = trial.train();
+    assert_eq!(heard.steps.len(), 8, "from step 2");
+    assert!(heard.damaged[0].contains("is of step 4"), "{}", heard.damaged[0]);
+}
+
+#[test]
+fn weights_that_are_not_numbers_stop_training_with_the_examples_named() {
+    let trial = rich(&[]);
+    trial.train_until(2);
+    rewrite(&trial.checkpoint(2), "model.safetensors", |all| {
+        all.get_mut("output.head.mean.weight").unwrap().1[0] = f32::NAN;
+    });
+    let (_, ended) = trial.try_train_until(usize::MAX);
+    let message = ended.unwrap_err().to_string();
+    assert!(
+        message.contains("not finite at step 2, from 6 of the batch's examples: "),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_run_whose_checkpoints_are_all_damaged_starts_again() {
+    let trial = rich(&[]);
+    trial.train_until(2);
+    fs::remove_file(trial.checkpoint(2).join("manifest.json")).unwrap();
+    let heard = trial.train();
+    assert_eq!((heard.steps.len(), heard.damaged.len()), (10, 1));
+}
+
+#[test]
+fn the_last_few_and_the_best_are_kept() {
+    // The rate is so high that the first epoch is the best.
+    let sets = ["optimizer.learning_rate=30.0", "schedule.epochs=6", "checkpoint.keep=2"];
+    let trial = Trial::on_clusters(RECIPE, 40, &sets);
+    let heard = trial.train();
+    let steps_per_epoch = heard.steps.len() / 6;
+    let best = heard.epochs.iter().rfind(|(_, _, best)| *best).unwrap().0;
+    assert!(best < 5, "the test wants a best epoch that is not one of the last two: {best}");
+    assert_eq!(trial.steps(), [best, 5, 6].map(|epoch| epoch * steps_per_epoch));
+}
+
+#[test]
+fn a_damaged_checkpoint_is_not_kept_in_place_of_whole_ones() {
+    let trial = rich(&["checkpoint.keep=2"]);
+    trial.train_until(2);
+    trial.train_until(4);
+    fs::remove_file(trial.checkpoint(4).join("manifest.json")).unwrap();
+    trial.train_until(3);
+    assert_eq!(trial.steps(), [2, 3]);
+}
+
+#[test]
+fn leftovers_of_killed_writers_are_ignored_and_taken_away() {
+    let trial = rich(&[]);
+    trial.train_until(2);
+    let leftover = trial.run.checkpoints_path().join(".tmp-1-0-step-00000009");
+    fs::create_dir(&leftover).unwrap();
+    fs::write(leftover.join("model.safetensors"), "half").unwrap();
+    // A folder that was being replaced comes back.
+    let replaced = trial.run.checkpoints_path().join(".old-step-00000002");
+    fs::rename(trial.checkpoint(2), replaced).unwrap();
+    let heard = trial.train();
+    assert_eq!((heard.steps.len(), heard.damaged.len()), (8, 0));
+    assert!(!leftover.exists());
+}
+
+#[test]
+fn a_finished_run_makes_no_step_more() {
+    let trial = rich(&[]);
+    trial.train();
+    let before = trial.bytes(10, "manifest.json");
+    assert!(trial.train().steps.is_empty());
+    assert!(trial.bytes(10, "manifest.json") == before);
+}
+
+fn edit(path: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(path, text.replace(from, to)).unwrap();
+}
+
+/// Changes tensors of a file, and its hash in the manifest.
+fn rewrite(folder: &Path, file: &str, change: impl Fn(&mut Tensors)) {
+    let path = folder.join(file);
+    let mut all = tensors(&fs::read(&path).unwrap());
+    change(&mut all);
+    let bytes: Vec<Vec<u8>> = all
+        .values()
+        .map(|(_, values)| values.iter().flat_map(|value| value.to_le_bytes()).collect())
+        .collect();
+    let views = all.iter().zip(&bytes).map(|((name, (shape, _)), bytes)| {
+        (name.as_str(), TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap())
+    });
+    safetensors::serialize_to_file(views, None, &path).unwrap();
+    let written = fs::read(&path).unwrap();
+    let manifest = folder.join("manifest.json");
+    let mut json: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&manifest).unwrap()).unwrap();
+    json["files"][file]["bytes"] = written.len().into();
+    json["files"][file]["blake3"] = blake3::hash(&written).to_hex().to_string().into();
+    fs::write(manifest, json.to_string()).unwrap();
+}

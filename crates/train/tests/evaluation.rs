@@ -1,0 +1,324 @@
+//! Evaluation and prediction: what is held against which labels, and what is written.
+
+mod support;
+
+use std::fs;
+
+use aleator_metrics::classification;
+use aleator_run::Split;
+use aleator_run::recipe::EvaluatedWeights;
+use aleator_train::{EvaluateSettings, Predictor};
+use support::{DIGITS, Files, RECIPE, Trial, adam, column, cycle, npy};
+
+#[test]
+fn predictions_do_not_depend_on_the_size_of_batches() {
+    let networks: [&[&str]; 3] = [
+        &["network.kind=none"],
+        &["network.kind=mlp", "network.hidden=[20]"],
+        &["network.kind=conv", "network.channels=[3,5]"],
+    ];
+    for network in networks {
+        let sets = [DIGITS, "head.noise=full", "head.rank=2", "schedule.epochs=1"];
+        let sets: Vec<&str> = sets.into_iter().chain(network.iter().copied()).collect();
+        let mut trial = Trial::new(RECIPE, &sets);
+        trial.train();
+        let mut written = |batch: usize| {
+            trial.resolved.recipe.evaluation.batch = batch;
+            trial.evaluate(EvaluateSettings::default()).unwrap();
+            fs::read(trial.run.predictions_path(Split::Validation)).unwrap()
+        };
+        let whole = written(1000);
+        for batch in [1, 7, 64] {
+            assert!(written(batch) == whole, "batches of {batch}, {network:?}");
+        }
+    }
+}
+
+#[test]
+fn clean_labels_are_held_against_the_same_predictions() {
+    let sets = [DIGITS, "data.noise.kind=symmetric", "data.noise.rate=0.3", "data.noise.seed=0"];
+    let sets: Vec<&str> =
+        sets.into_iter().chain(["data.test.fraction=0.2", "data.test.seed=1"]).collect();
+    let trial = Trial::new(RECIPE, &sets);
+    let evaluation = trial.finish();
+    let split = &trial.data.validation;
+    let log_probs = trial.predictions(Split::Validation).log_probs;
+    let top1 = |labels: &[u32]| classification::top_k_accuracy(&log_probs, 10, labels, 1);
+    let clean = split.clean_labels.as_ref().unwrap();
+    assert_eq!(evaluation.validation.clean.unwrap().top1, top1(clean));
+    let given = split.labels.hard(0, &split.ids).unwrap();
+    assert_eq!(evaluation.validation.given.top1, top1(&given));
+    assert_ne!(*clean, given);
+    assert!(evaluation.test.unwrap().clean.is_none(), "test labels are never made wrong");
+    let rows = trial.run.read_examples().unwrap();
+    let of_validation: Vec<_> = rows.iter().filter(|row| row.split == Split::Validation).collect();
+    assert_eq!(of_validation.len(), split.len());
+    for ((row, label), clean) in of_validation.iter().zip(&given).zip(clean) {
+        assert_eq!(row.label, Some(vec![*label]));
+        assert_eq!(row.clean_label, Some(vec![*clean]));
+    }
+}
+
+/// A table with a column for each of three classes.
+fn table(rows: impl Iterator<Item = [f32; 3]>) -> String {
+    rows.fold("a,b,c\n".to_string(), |text, [a, b, c]| format!("{text}{a},{b},{c}\n"))
+}
+
+#[test]
+fn several_labels_have_an_average_precision() {
+    let files = Files::new();
+    let classes = cycle(40);
+    let hot = |class: &usize| [0, 1, 2].map(|k| if k == *class || k == 2 { 1.0 } else { 0.0 });
+    let source = files.source(&classes, &table(classes.iter().map(hot)));
+    for noise in ["head.noise=none", "head.noise=full"] {
+        let sets = ["head.link=sigmoid", "data.label_kind=multi-hot", "head.rank=2", noise];
+        let sets: Vec<&str> = sets.into_iter().chain(["schedule.epochs=20"]).collect();
+        let trial = Trial::on(RECIPE, &source, &sets);
+        let evaluation = trial.finish();
+        let gap = evaluation.validation.given.gap.unwrap();
+        assert!(gap > 0.9, "{noise}: {gap}");
+        let predictions = trial.predictions(Split::Validation);
+        let off = predictions.log_probs_off.unwrap();
+        for (on, off) in predictions.log_probs.iter().zip(&off) {
+            let sum = on.exp() + off.exp();
+            assert!((sum - 1.0).abs() < 1e-5, "{sum}");
+        }
+    }
+}
+
+#[test]
+fn one_class_that_is_on_or_off_is_enough_for_the_sigmoid_link() {
+    let files = Files::new();
+    let classes: Vec<usize> = (0..20).map(|at| at % 2).collect();
+    let labels = classes.iter().fold("on\n".to_string(), |text, class| format!("{text}{class}\n"));
+    let source = files.source(&classes, &labels);
+    for noise in ["none", "diagonal", "full"] {
+        let noise = format!("head.noise={noise}");
+        let mut sets = vec!["head.link=sigmoid", "data.label_kind=multi-hot", &noise];
+        if noise.ends_with("full") {
+            sets.push("head.rank=2");
+        }
+        let evaluation = Trial::on(RECIPE, &source, &sets).finish();
+        assert_eq!(evaluation.class_names.len(), 1);
+        assert!(evaluation.validation.given.gap.is_some());
+    }
+}
+
+#[test]
+fn single_labels_may_be_learned_by_the_sigmoid_link() {
+    let trial = Trial::on_clusters(RECIPE, 40, &["head.link=sigmoid", "schedule.epochs=10"]);
+    let heard = trial.train();
+    assert_eq!(heard.steps.last().unwrap().accuracy, 1.0);
+    let given = trial.finish().validation.given;
+    assert_eq!(given.top1, 1.0);
+    assert!(given.gap.unwrap() > 1.0 - 1e-12); // sums of shares round
+}
+
+/// Most of the probability is on the example's class.
+fn soft(class: &usize) -> [f32; 3] {
+    [0, 1, 2].map(|k| if k == *class { 0.75 } else { 0.125 })
+}
+
+#[test]
+fn soft_labels_are_learned_by_either_link() {
+    let files = Files::new();
+    let classes = cycle(40);
+    let source = files.source(&classes, &table(classes.iter().map(soft)));
+    let sets = ["data.label_kind=soft", "schedule.epochs=20"];
+    let softmax = Trial::on(RECIPE, &source, &sets);
+    let given = softmax.finish().validation.given;
+    let lowest = -(0.75 * 0.75f64.ln() + 0.25 * 0.125f64.ln()); // the entropy of a label
+    assert_eq!(given.top1, 1.0);
+    assert!((lowest..lowest + 0.1).contains(&given.nll), "{} for {lowest}", given.nll);
+
+    let sets = ["data.label_kind=soft", "schedule.epochs=20", "head.link=sigmoid"];
+    let sigmoid = Trial::on(RECIPE, &source, &sets);
+    let evaluation = sigmoid.finish();
+    let given = evaluation.validation.given;
+    assert_eq!(given.top1, 1.0);
+    assert!(given.gap.unwrap() > 1.0 - 1e-12); // sums of shares round
+    let rows = sigmoid.run.read_examples().unwrap();
+    let likely = rows.iter().find(|row| row.id == "2").unwrap();
+    assert_eq!(likely.label, Some(vec![2]), "the classes that are likelier on than off");
+    let settings = EvaluateSettings { calibrate: true, ..EvaluateSettings::default() };
+    assert!(sigmoid.evaluate(settings).unwrap().calibration.is_some());
+}
+
+#[test]
+fn annotations_are_learned_by_majority_by_draw_and_each() {
+    let files = Files::new();
+    let classes = cycle(48);
+    // Three annotators: the first is right, the second every other time, the third seldom says
+    // anything.
+    let row = |(at, class): (usize, &usize)| {
+        let second = if at % 2 == 0 { *class } else { (class + 1) % 3 };
+        let third = if at % 4 == 1 { class.to_string() } else { String::new() };
+        format!("{class},{second},{third}\n")
+    };
+    let labels: String = std::iter::once("ann,bob,cyd\n".to_string())
+        .chain(classes.iter().enumerate().map(row))
+        .collect();
+    let source = files.source(&classes, &labels);
+    for annotations in ["majority", "sampled", "each"] {
+        let annotations = format!("data.annotations={annotations}");
+        let sets = ["data.label_kind=annotators", &annotations, "head.noise=full", "head.rank=2"];
+        let sets: Vec<&str> = sets.into_iter().chain(["schedule.epochs=15"]).collect();
+        let trial = Trial::on(RECIPE, &source, &sets);
+        let heard = trial.train();
+        let mean = |steps: &[aleator_train::StepReport]| {
+            steps.iter().map(|step| step.loss).sum::<f64>() / steps.len() as f64
+        };
+        let (early, late) = (mean(&heard.steps[..6]), mean(&heard.steps[heard.steps.len() - 6..]));
+        assert!(late < 0.8 * early, "{annotations}: {early} → {late}");
+        let top1 = trial.finish().validation.given.top1;
+        assert!(top1 > 0.6, "{annotations}: {top1}");
+    }
+}
+
+#[test]
+fn calibration_never_worsens_the_validation_nll_and_is_forgotten_by_the_next_evaluation() {
+    for link in ["head.link=softmax", "head.link=sigmoid"] {
+        // A high rate makes predictions too sure of themselves.
+        let sets = [DIGITS, link, "optimizer.learning_rate=0.5", "evaluation.weights=last"];
+        let trial = Trial::new(RECIPE, &sets);
+        trial.train();
+        let settings = EvaluateSettings { calibrate: true, ..EvaluateSettings::default() };
+        let evaluation = trial.evaluate(settings).unwrap();
+        let calibration = evaluation.calibration.unwrap();
+        assert_ne!(calibration.temperature, 1.0);
+        assert!(calibration.nll_after < calibration.nll_before, "{calibration:?}");
+        let calibrated = evaluation.validation.calibrated.unwrap();
+        assert_eq!(calibrated.nll, calibration.nll_after);
+        let file = trial.run.path().join("calibration.json");
+        assert!(file.exists());
+        let again = trial.evaluate(EvaluateSettings::default()).unwrap();
+        assert!(again.calibration.is_none() && !file.exists());
+    }
+}
+
+#[test]
+fn other_weights_and_samples_may_be_asked_for() {
+    let sets = ["optimizer.learning_rate=30.0", "schedule.epochs=5"];
+    let trial = Trial::on_clusters(RECIPE, 40, &sets);
+    let heard = trial.train();
+    let last = EvaluateSettings { weights: Some(EvaluatedWeights::Last), ..Default::default() };
+    let evaluation = trial.evaluate(last).unwrap();
+    assert_eq!((evaluation.weights.as_str(), evaluation.step), ("last", Some(heard.steps.len())));
+    let best = trial.evaluate(EvaluateSettings::default()).unwrap();
+    assert_eq!(best.weights, "best");
+    assert!(best.step < evaluation.step);
+
+    let noisy = Trial::on_clusters(RECIPE, 40, &["head.noise=diagonal"]);
+    let usual = noisy.finish();
+    let few = EvaluateSettings { samples: Some(2), ..Default::default() };
+    assert_ne!(noisy.evaluate(few).unwrap().validation.given.nll, usual.validation.given.nll);
+}
+
+#[test]
+fn loadings_beyond_the_limit_are_not_written() {
+    let noise = ["head.noise=full", "head.rank=2"];
+    let written = |limit: &str| {
+        let sets: Vec<&str> = noise.iter().copied().chain([limit]).collect();
+        let trial = Trial::on_clusters(RECIPE, 40, &sets);
+        trial.finish();
+        trial.predictions(Split::Validation)
+    };
+    let (all, none) = (written("evaluation.loadings_mib=1"), written("evaluation.loadings_mib=0"));
+    assert_eq!(all.loadings.as_ref().map(Vec::len), Some(10 * 3 * 2));
+    assert_eq!((none.rank, &none.loadings), (0, &None));
+    assert_eq!(none.diag_scale, all.diag_scale);
+    assert_eq!(none.log_probs, all.log_probs);
+}
+
+#[test]
+fn data_that_have_changed_are_refused() {
+    let files = Files::new();
+    let source = files.source(&cycle(40), &column(&cycle(40)));
+    let mut trial = Trial::on(RECIPE, &source, &[]);
+    trial.train();
+    files.source(&cycle(40), &column(&[0, 1, 2, 2].repeat(10)));
+    let recipe = &trial.resolved.recipe;
+    trial.data = aleator_data::DataSet::open(&recipe.data, recipe.head.link).unwrap();
+    let message = trial.evaluate(EvaluateSettings::default()).unwrap_err().to_string();
+    assert!(message.contains("the data have changed"), "{message}");
+}
+
+#[test]
+fn a_run_without_checkpoints_cannot_be_evaluated() {
+    let trial = Trial::on_clusters(RECIPE, 40, &[]);
+    let message = trial.evaluate(EvaluateSettings::default()).unwrap_err().to_string();
+    assert!(message.contains("no checkpoint can be used"), "{message}");
+}
+
+#[test]
+fn a_damaged_best_checkpoint_is_named_with_a_way_out() {
+    let sets = ["optimizer.learning_rate=30.0", "schedule.epochs=5"];
+    let trial = Trial::on_clusters(RECIPE, 40, &sets);
+    trial.train();
+    let best = trial.evaluate(EvaluateSettings::default()).unwrap().step.unwrap();
+    assert!(best < 10);
+    fs::remove_file(trial.checkpoint(best).join("state.json")).unwrap();
+    let message = trial.evaluate(EvaluateSettings::default()).unwrap_err().to_string();
+    assert!(message.contains("state.json"), "{message}");
+    assert!(message.contains("--weights last"), "{message}");
+}
+
+#[test]
+fn an_evaluation_that_fails_leaves_no_evaluation_of_other_predictions() {
+    let trial = Trial::on_clusters(RECIPE, 40, &[]);
+    trial.finish();
+    let predictions = trial.run.predictions_path(Split::Validation);
+    fs::remove_file(&predictions).unwrap();
+    fs::create_dir(&predictions).unwrap(); // cannot be written
+    trial.evaluate(EvaluateSettings::default()).unwrap_err();
+    assert!(!trial.run.path().join("evaluation.json").exists());
+    fs::remove_dir(&predictions).unwrap();
+    assert_eq!(trial.finish().validation.given.examples, 10);
+}
+
+#[test]
+fn predictions_of_new_examples_are_those_of_the_evaluation() {
+    for link in ["softmax", "sigmoid"] {
+        let link = format!("head.link={link}");
+        let sets = [link.as_str(), "head.noise=full", "head.rank=2", "schedule.epochs=8"];
+        let trial = Trial::on_clusters(&adam(), 40, &sets);
+        trial.train();
+        trial.evaluate(EvaluateSettings::default()).unwrap();
+        let written = trial.predictions(Split::Validation);
+        let split = &trial.data.validation;
+        let predict = || {
+            let predictor =
+                Predictor::new(&trial.run, &trial.resolved.recipe, &mut |_| {}).unwrap();
+            let row = split.rows[3];
+            let name = |row: usize| row.to_string();
+            let made = predictor.predict(&split.inputs, row..row + 1, name, |row| row as u64);
+            made.unwrap().remove(0)
+        };
+        let row = &written.log_probs[3 * 3..4 * 3];
+        let top = classification::argmax(row);
+        let found = predict();
+        let chance = found.classes.iter().find(|it| it.class == top.to_string()).unwrap();
+        assert!((chance.probability - (row[top] as f64).exp()).abs() < 1e-6, "{link}: {found:?}");
+        assert_eq!(found.id, split.ids.name(3));
+        let settings = EvaluateSettings { calibrate: true, ..EvaluateSettings::default() };
+        trial.evaluate(settings).unwrap();
+        let scaled = predict();
+        let calibrated = scaled.classes.iter().find(|it| it.class == top.to_string()).unwrap();
+        assert!((calibrated.probability - chance.probability).abs() > 1e-4, "{link}");
+    }
+}
+
+#[test]
+fn a_test_split_that_is_too_large_for_f32_is_an_error_that_names_the_examples() {
+    let files = Files::new();
+    let source = files.source(&cycle(40), &column(&cycle(40)));
+    let features =
+        files.write("test.npy", npy(2, 4, &[1.0, 1.0, 1.0, 1.0, 3e38, 3e38, 3e38, 3e38]));
+    let labels = files.write("test.csv", "label\n0\n1\n");
+    let own = [format!("data.test.features={features}"), format!("data.test.labels={labels}")];
+    let all: Vec<String> = source.into_iter().chain(own).collect();
+    let trial = Trial::on(RECIPE, &all, &["network.kind=mlp", "network.hidden=[8]"]);
+    trial.train();
+    let message = trial.evaluate(EvaluateSettings::default()).unwrap_err().to_string();
+    assert!(message.contains("1 examples of the test split are not finite: 1\n"), "{message}");
+}
