@@ -5,8 +5,9 @@ use burn::tensor::{Device, Tensor};
 
 use crate::backbone::{Backbone, BackboneConfig};
 use crate::het_linear::{HetLinear, HetLinearConfig, Labels};
+use crate::latent::{Covariance, Latent};
 use crate::likelihood::BatchNoise;
-use crate::predict::{Prediction, Scores};
+use crate::predict::{Prediction, Scores, predict, score};
 
 /// What a [`Classifier`] is made from.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,31 +101,53 @@ impl Classifier {
         labels: Labels,
         noise: &BatchNoise,
     ) -> Result<TrainingLoss, Vec<usize>> {
+        let (latent, mean) = self.latent(inputs)?;
+        Ok(TrainingLoss { loss: self.output.loss_of(latent, labels, noise), mean })
+    }
+
+    /// The Normal of each example, and its mean as numbers.
+    fn latent(&self, inputs: Tensor<2>) -> Result<(Latent, Vec<f32>), Vec<usize>> {
         let features = self.features(inputs);
         finite_rows(features.clone())?;
         let latent = self.output.head().forward(features);
         let mean = finite_rows(latent.mean.clone())?;
-        Ok(TrainingLoss { loss: self.output.loss_of(latent, labels, noise), mean })
+        let [batch, classes] = latent.dims();
+        let check = |matrix: &Tensor<2>| finite_rows(matrix.clone()).map(drop);
+        match &latent.covariance {
+            Covariance::None => {}
+            Covariance::Diagonal { diag_scale } => check(diag_scale)?,
+            Covariance::LowRank { diag_scale, loadings } => {
+                check(diag_scale)?;
+                check(&loadings.clone().reshape([batch, classes * latent.rank()]))?;
+            }
+            Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => {
+                check(diag_scale)?;
+                check(loading_scale)?;
+                // They are every example's.
+                check(shared_loadings).map_err(|_| (0..batch).collect::<Vec<usize>>())?;
+            }
+        }
+        Ok((latent, mean))
     }
 
     /// Log-probabilities and the Normal behind them, see [`HetLinear::score_with`].
     ///
     /// # Errors
-    /// The rows of the examples whose features are not finite.
+    /// The rows of the examples whose features or utilities are not finite.
     pub fn score(&self, inputs: Tensor<2>, noise: &BatchNoise) -> Result<Scores, Vec<usize>> {
-        let features = self.features(inputs);
-        finite_rows(features.clone())?;
-        Ok(self.output.score_with(features, noise))
+        let (latent, _) = self.latent(inputs)?;
+        noise.check(latent.dims()[0]);
+        Ok(score(latent.inner(), self.output.config().link, noise))
     }
 
     /// Log-probabilities, their variance over the noise, and the Normal behind them.
     ///
     /// # Errors
-    /// The rows of the examples whose features are not finite.
+    /// The rows of the examples whose features or utilities are not finite.
     pub fn predict(&self, inputs: Tensor<2>, noise: &BatchNoise) -> Result<Prediction, Vec<usize>> {
-        let features = self.features(inputs);
-        finite_rows(features.clone())?;
-        Ok(self.output.predict_with(features, noise))
+        let (latent, _) = self.latent(inputs)?;
+        noise.check(latent.dims()[0]);
+        Ok(predict(latent.inner(), self.output.config().link, noise))
     }
 }
 

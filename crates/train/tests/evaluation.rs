@@ -317,8 +317,17 @@ fn a_test_split_that_is_too_large_for_f32_is_an_error_that_names_the_examples() 
     let labels = files.write("test.csv", "label\n0\n1\n");
     let own = [format!("data.test.features={features}"), format!("data.test.labels={labels}")];
     let all: Vec<String> = source.into_iter().chain(own).collect();
-    let trial = Trial::on(RECIPE, &all, &["network.kind=mlp", "network.hidden=[8]"]);
-    trial.train();
-    let message = trial.evaluate(EvaluateSettings::default()).unwrap_err().to_string();
-    assert!(message.contains("1 examples of the test split are not finite: 1\n"), "{message}");
+    // Where the features overflow, and where only what the head makes of them does.
+    let settings: [&[&str]; 4] = [
+        &["network.kind=mlp", "network.hidden=[8]"],
+        &["optimizer.learning_rate=50.0", "head.noise=none"],
+        &["optimizer.learning_rate=50.0", "head.noise=full", "head.rank=2"],
+        &["optimizer.learning_rate=50.0", "head.noise=shared", "head.rank=2"],
+    ];
+    for sets in settings {
+        let trial = Trial::on(RECIPE, &all, sets);
+        trial.train();
+        let message = trial.evaluate(EvaluateSettings::default()).unwrap_err().to_string();
+        assert!(message.contains("1 examples of the test split are not finite: 1\n"), "{message}");
+    }
 }

@@ -201,7 +201,8 @@ fn soft(
         let sum = check_probabilities(table, row, link)
             .map_err(|message| table.refuse_row(row, message))?;
         for (column, class) in class_of.iter().enumerate() {
-            out[*class as usize] = (number(table.cell(row, column)) / sum) as f32;
+            // Rounding may have lifted a certain class above 1.
+            out[*class as usize] = (number(table.cell(row, column)) / sum).min(1.0) as f32;
         }
     }
     Ok(DenseRows { classes: table.width, values })
