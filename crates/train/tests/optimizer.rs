@@ -208,7 +208,7 @@ fn clipping_gives_the_same_bits_for_any_threads() {
         let mut parameters = vec![gradient.clone()];
         let rule = Rule::Sgd { momentum: 0.0, nesterov: false };
         let mut optimizer = Optimizer::new(&settings(rule, Some(0.1)), &parameters);
-        pool.install(|| optimizer.step(&mut parameters, &[gradient.clone()], RATE));
+        pool.install(|| optimizer.step(&mut parameters, std::slice::from_ref(&gradient), RATE));
         parameters
     };
     assert_eq!(moved(1), moved(2));
