@@ -3,7 +3,10 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use aleator_data::noisy_labels;
+use aleator_data::array::{Array, Values};
+use aleator_data::noise::corrupt;
+use aleator_data::{Ids, InputShape, Inputs, NoisyLabels, noisy_labels};
+use aleator_run::recipe::LabelNoise;
 use aleator_run::write_file;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -14,7 +17,7 @@ pub struct NoiseArgs {
     /// Labels to corrupt (.npy or CSV; file#column picks a column); not needed for images by class
     #[arg(long, value_name = "FILE")]
     labels: Option<String>,
-    /// The embeddings that the labels belong to
+    /// The embeddings that the labels belong to; instance noise looks at them
     #[arg(long, value_name = "FILE", conflicts_with = "images")]
     features: Option<String>,
     /// Or the images
@@ -60,7 +63,11 @@ pub fn noise(args: &NoiseArgs) -> Result<()> {
     if let Some(taken) = clean_place.iter().chain([&args.out]).find(|path| path.exists()) {
         bail!("{} exists: choose another --out, or remove it", taken.display());
     }
-    let made = noisy_labels(&resolved.recipe.data, resolved.recipe.head.link)?;
+    let recipe = &resolved.recipe;
+    let made = match (&args.labels, &recipe.data.noise) {
+        (Some(labels), Some(noise)) if args.has_no_inputs() => alone(labels, noise)?,
+        _ => noisy_labels(&recipe.data, recipe.head.link)?,
+    };
     match clean_place {
         Some(clean) => {
             write_file(&clean, &made.clean_to_npy())?;
@@ -80,6 +87,32 @@ pub fn noise(args: &NoiseArgs) -> Result<()> {
     Ok(())
 }
 
+/// Corrupts labels whose inputs do not matter, and are not there.
+fn alone(file: &str, noise: &LabelNoise) -> Result<NoisyLabels> {
+    let array = Array::load(file)?;
+    let (Values::Int(values), [examples]) = (&array.values, array.shape.as_slice()) else {
+        bail!(
+            "{file}: without inputs, labels must be one column of class numbers; for others give \
+             --features FILE or --images PATH too"
+        );
+    };
+    let label = |(row, value): (usize, &i64)| match u32::try_from(*value) {
+        Ok(label) => Ok(label),
+        Err(_) => bail!("{file}: row {row} is {value}; classes are numbered from 0"),
+    };
+    let clean = values.iter().enumerate().map(label).collect::<Result<Vec<u32>>>()?;
+    let Some(largest) = clean.iter().max() else { bail!("{file}: holds no labels") };
+    let classes = *largest as usize + 1;
+    if classes > clean.len() {
+        bail!("{file}: class {largest} of {} labels; number the classes from 0", clean.len());
+    }
+    let ids = Ids::Rows(*examples);
+    let inputs = Inputs::in_memory(vec![0.0; *examples], InputShape::Features(1));
+    let labels = corrupt(&clean, classes, &ids, &inputs, noise)?;
+    let class_names = (0..classes).map(|class| class.to_string()).collect();
+    Ok(NoisyLabels { class_names, ids, labels, clean_labels: clean })
+}
+
 /// Where the clean labels go: beside a .npy file; a CSV file has a column for them.
 fn clean_place(out: &Path) -> Result<Option<PathBuf>> {
     match (out.file_stem(), out.extension().and_then(|ending| ending.to_str())) {
@@ -92,6 +125,10 @@ fn clean_place(out: &Path) -> Result<Option<PathBuf>> {
 }
 
 impl NoiseArgs {
+    fn has_no_inputs(&self) -> bool {
+        self.features.is_none() && self.images.is_none()
+    }
+
     /// The same as settings of a recipe, which checks them.
     fn settings(&self) -> Result<Vec<String>> {
         let mut sets = vec![format!("data.noise.seed={}", self.seed)];
@@ -105,9 +142,13 @@ impl NoiseArgs {
         match (&self.features, &self.images) {
             (Some(features), _) => sets.push(format!("data.train.features={features}")),
             (None, Some(images)) => sets.push(format!("data.train.images={}", images.display())),
-            (None, None) => {
-                bail!("give the inputs of the labels: --features FILE or --images PATH")
-            }
+            (None, None) => match (&self.labels, self.kind) {
+                // Never opened: only the labels are read.
+                (Some(labels), Kind::Symmetric | Kind::Pairwise | Kind::Matrix) => {
+                    sets.push(format!("data.train.features={labels}"));
+                }
+                _ => bail!("give the inputs of the labels: --features FILE or --images PATH"),
+            },
         }
         sets.extend(self.labels.iter().map(|labels| format!("data.train.labels={labels}")));
         sets.extend(self.rate.map(|rate| format!("data.noise.rate={rate:?}")));

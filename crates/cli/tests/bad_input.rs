@@ -319,8 +319,14 @@ fn noise_that_cannot_be_made_is_refused() {
     }
     let ending = noise("--kind symmetric --rate 0.2").replace("n.npy", "n.doc");
     place.refuses(&ending, &["n.doc", ".npy or .csv"]);
-    let inputs = "noise --labels y.npy --kind symmetric --rate 0.2 --out n.npy";
-    place.refuses(inputs, &["--features", "--images"]);
+    let alone = "noise --labels y.npy --kind instance --rate 0.2 --out n.npy";
+    place.refuses(alone, &["--features", "--images"]);
+    place.write("words.csv", "label\ncat\ndog\n");
+    let words = "noise --labels words.csv --kind symmetric --rate 0.2 --out n.npy";
+    place.refuses(words, &["words.csv", "class numbers", "--features"]);
+    place.write("far.csv", "label\n0\n4000000000\n");
+    let far = "noise --labels far.csv --kind symmetric --rate 0.2 --out n.npy";
+    place.refuses(far, &["far.csv", "4000000000", "from 0"]);
 }
 
 #[cfg(unix)]

@@ -193,6 +193,12 @@ fn noise_changes_the_share_that_it_is_told_and_keeps_the_clean_labels() {
             "noise --labels y.npy --features x.npy --kind {kind} --seed 3 --out {name}.npy"
         ));
         let noisy = read_npy_i64(&place.read(&format!("{name}.npy")));
+        if name != "instance" {
+            let alone = format!("noise --labels y.npy --kind {kind} --seed 3 --out {name}2.npy");
+            place.succeeds(&alone);
+            let same = read_npy_i64(&place.read(&format!("{name}2.npy")));
+            assert_eq!(same, noisy, "{kind}: only instance noise looks at the inputs");
+        }
         let kept = read_npy_i64(&place.read(&format!("{name}_clean.npy")));
         assert_eq!(kept, clean(EXAMPLES), "{kind}");
         assert_eq!(noisy.len(), EXAMPLES);
