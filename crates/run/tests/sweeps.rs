@@ -74,8 +74,8 @@ fn the_base_can_be_an_axis() {
 #[test]
 fn keys_need_no_quotes_and_values_may_be_lists_tables_and_paths() {
     let points = sweep(
-        "base = \"features-full\"\n[data.train]\nlabels = \"y.npy\"\n[axes]\n\
-         network.hidden = [[64], [64, 64]]\n\
+        "base = \"features-full\"\n[data.train]\nlabels = \"y.npy\"\n[network]\n\
+         kind = \"mlp\"\n[axes]\nnetwork.hidden = [[64], [64, 64]]\n\
          head.temperature = [{ low = 0.3, high = 3.0 }]\n\
          data.train.features = [\"my data/a:b.npy\"]\n",
     );
