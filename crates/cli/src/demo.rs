@@ -12,7 +12,7 @@ use aleator_train::group::{self, Group, Kind, Member};
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::training::{self, AfterArgs};
+use crate::training;
 
 /// Arguments of `aleator demo`.
 #[derive(Args, Debug)]
@@ -47,7 +47,7 @@ pub fn run(args: &DemoArgs) -> Result<()> {
     }
     writeln!(io::stdout(), "{INTRODUCTION}")?;
     let group = Group { kind: Kind::Demo, members };
-    training::start(&out, &group, AfterArgs::plain(args.quiet))?;
+    training::start(&out, &group, args.quiet)?;
     let (runs, seconds) = (group.members.len(), started.elapsed().as_secs_f64());
     writeln!(
         io::stdout(),

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use aleator_metrics::Evaluation;
 use aleator_report::ensemble;
+use aleator_train::Event;
 use aleator_train::group::{self, Group, GroupEnded, Kind, Member};
-use aleator_train::{EvaluateSettings, Event};
 use anyhow::Result;
 use clap::Args;
 
@@ -23,13 +23,6 @@ pub struct TrainArgs {
     /// Where the run is written; must not exist [default: runs/NAME-seedN]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    #[command(flatten)]
-    after: AfterArgs,
-}
-
-/// What is done when training is over, and what is shown meanwhile.
-#[derive(Args, Debug, Clone, Copy)]
-pub struct AfterArgs {
     /// Fit a temperature to the validation split after training, and report calibrated scores too
     #[arg(long)]
     calibrate: bool,
@@ -43,8 +36,9 @@ pub struct AfterArgs {
 pub struct ResumeArgs {
     /// The run, or the folder of several runs, to go on with
     dir: PathBuf,
-    #[command(flatten)]
-    after: AfterArgs,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 /// Arguments of `aleator sweep`.
@@ -58,16 +52,22 @@ pub struct SweepArgs {
     /// Where the runs are written; must not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    #[command(flatten)]
-    after: AfterArgs,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 /// `aleator train`.
 pub fn train(args: &TrainArgs) -> Result<()> {
-    let resolved = args.recipe.resolve()?;
+    let mut resolved = args.recipe.resolve()?;
+    if args.calibrate {
+        // Into the recipe, so that a run that is resumed remembers it.
+        resolved.document.set("evaluation.calibrate=true")?;
+        resolved.recipe = resolved.document.recipe()?;
+    }
     let out = args.out.clone().unwrap_or_else(|| default_out(&resolved));
     let group = Group { kind: Kind::Seeds, members: group::members("", &resolved) };
-    start(&out, &group, args.after)
+    start(&out, &group, args.quiet)
 }
 
 /// `aleator sweep`.
@@ -76,14 +76,14 @@ pub fn sweep(args: &SweepArgs) -> Result<()> {
     for point in aleator_run::load_sweep(&args.sweep, &args.set)? {
         members.extend(group::members(&point.name, &with_absolute_paths(point.resolved)?));
     }
-    start(&args.out, &Group { kind: Kind::Sweep, members }, args.after)
+    start(&args.out, &Group { kind: Kind::Sweep, members }, args.quiet)
 }
 
 /// Trains new runs and shows what came out.
-pub fn start(out: &Path, group: &Group, after: AfterArgs) -> Result<()> {
+pub fn start(out: &Path, group: &Group, quiet: bool) -> Result<()> {
     let stop = interrupt::flag()?;
-    let mut shown = Shown::new(after.quiet);
-    let ended = group::start(out, group, &after.settings(), stop, &mut |member, event| {
+    let mut shown = Shown::new(quiet);
+    let ended = group::start(out, group, stop, &mut |member, event| {
         shown.show(member, event);
     });
     shown.finish();
@@ -94,24 +94,12 @@ pub fn start(out: &Path, group: &Group, after: AfterArgs) -> Result<()> {
 pub fn resume(args: &ResumeArgs) -> Result<()> {
     let stop = interrupt::flag()?;
     let group = group::open(&args.dir)?;
-    let mut shown = Shown::new(args.after.quiet);
-    let settings = args.after.settings();
-    let ended = group::resume(&args.dir, &group, &settings, stop, &mut |member, event| {
+    let mut shown = Shown::new(args.quiet);
+    let ended = group::resume(&args.dir, &group, stop, &mut |member, event| {
         shown.show(member, event);
     });
     shown.finish();
     conclude(&args.dir, &group, ended?)
-}
-
-impl AfterArgs {
-    /// Without calibration.
-    pub fn plain(quiet: bool) -> Self {
-        Self { calibrate: false, quiet }
-    }
-
-    fn settings(self) -> EvaluateSettings {
-        EvaluateSettings { calibrate: self.calibrate, ..EvaluateSettings::default() }
-    }
 }
 
 /// One bar after the other, for the members of a group.

@@ -12,7 +12,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::recipe_args::{RecipeArgs, with_absolute_paths};
-use crate::training::{self, AfterArgs};
+use crate::training;
 
 /// Arguments of `aleator tune`.
 #[derive(Args, Debug)]
@@ -52,7 +52,7 @@ pub fn tune(args: &TuneArgs) -> Result<()> {
         bail!("tuning wants one seed, and the recipe has several: add --seed 0");
     }
     let group = Group { kind: Kind::Tune, members: members(args, &base)? };
-    training::start(&args.out, &group, AfterArgs::plain(args.quiet))
+    training::start(&args.out, &group, args.quiet)
 }
 
 /// The table of the trials, and the recipe of the best.

@@ -104,14 +104,16 @@ fn a_run_killed_again_and_again_comes_to_the_same_bits() {
 #[test]
 fn a_run_killed_while_it_is_evaluated_comes_to_the_same_bits() {
     let place = Place::with_features();
-    // Many samples, so that there is time between the two files of predictions.
-    let command = |out: &str| adam(out) + " --set evaluation.samples=20000";
+    // Many samples, so that there is time between the two files of predictions. That it is to be
+    // calibrated must be remembered.
+    let command = |out: &str| adam(out) + " --set evaluation.samples=20000 --calibrate";
     let whole = uninterrupted(&place, &command("whole"));
     let mut started = place.start(&command("run"));
     started.wait_until(|| place.path("run/predictions/validation.safetensors").exists());
     started.kill();
     place.succeeds("resume run -q");
     Outcome::of(&place.path("run")).assert_same(&whole, "killed between the splits");
+    assert!(place.json("run/evaluation.json")["calibration"]["temperature"].is_number());
 }
 
 #[test]

@@ -258,11 +258,10 @@ fn evaluations_are_repeated_calibrated_and_made_of_the_last_weights() {
     assert_eq!(place.json("run/evaluation.json"), first);
 
     place.succeeds("eval run --calibrate -q");
-    let calibration = place.json("run/calibration.json");
+    let evaluation = place.json("run/evaluation.json");
+    let calibration = evaluation["calibration"].clone();
     let (before, after) = (number(&calibration, "nll_before"), number(&calibration, "nll_after"));
     assert!(after <= before && number(&calibration, "temperature") > 0.0, "{calibration}");
-    let evaluation = place.json("run/evaluation.json");
-    assert_eq!(evaluation["calibration"], calibration);
     let calibrated = number(&evaluation, "validation.calibrated.nll");
     assert!((calibrated - after).abs() < 1e-6, "{calibrated} {after}");
     assert!(calibrated <= number(&evaluation, "validation.nll"));
@@ -274,6 +273,12 @@ fn evaluations_are_repeated_calibrated_and_made_of_the_last_weights() {
     let steps = fs::read_to_string(place.path("run/metrics.jsonl")).unwrap();
     let line: Value = serde_json::from_str(steps.lines().last().unwrap()).unwrap();
     assert_eq!(last["step"], line["step"]);
+
+    // Predictions are as the last evaluation found the run: calibrated, or not.
+    let predicted = || place.succeeds("predict run tx.npy").stdout;
+    let plain = predicted();
+    place.succeeds("eval run --weights last --calibrate -q");
+    assert_ne!(predicted(), plain);
 }
 
 /// log of the mean of probabilities.

@@ -123,7 +123,7 @@ impl SplitEvaluation {
     }
 }
 
-/// `calibration.json`: temperature scaling after training.
+/// Temperature scaling after training.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
     /// Log-probabilities are divided by it.

@@ -37,7 +37,7 @@ pub use calibration::ReliabilityBin;
 pub use evaluation::{
     Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, RELIABILITY_BINS, SplitEvaluation, Truth,
 };
-pub use normal::normal_cdf;
+pub use normal::{normal_cdf, probability_above_zero};
 pub use summary::{ClassSummary, Summary};
 
 /// The mean of what the examples have, in index order; of at least one example.

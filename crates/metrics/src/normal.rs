@@ -12,6 +12,21 @@ pub fn normal_cdf(x: f64) -> f64 {
     if x > 0.0 { 1.0 - lower_tail(x) } else { lower_tail(-x) }
 }
 
+/// P(z > 0) for z ~ N(mean, variance); without variance, whether the mean is above zero.
+///
+/// ```
+/// use aleator_metrics::probability_above_zero;
+///
+/// assert_eq!(probability_above_zero(0.0, 4.0), 0.5);
+/// assert_eq!(probability_above_zero(0.0, 0.0), 0.0);
+/// ```
+pub fn probability_above_zero(mean: f64, variance: f64) -> f64 {
+    match variance > 0.0 {
+        true => normal_cdf(mean / variance.sqrt()),
+        false => f64::from(u8::from(mean > 0.0)),
+    }
+}
+
 /// Φ(−x) for x ≥ 0.
 fn lower_tail(x: f64) -> f64 {
     let density = (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt();

@@ -1,7 +1,7 @@
 //! Which classes are taken for which: as the labels have it, and as a model learned it.
 
 use aleator_metrics::classification::argmax;
-use aleator_metrics::normal_cdf;
+use aleator_metrics::probability_above_zero;
 use aleator_run::{ExampleRow, Predictions};
 
 /// For each pair of classes, how often the second is named where the first is right.
@@ -79,10 +79,8 @@ impl Confusions {
             sums.examples[top] += 1;
             for class in (0..classes).filter(|class| *class != top) {
                 let difference = predictions.difference(example, class, top);
-                let deviation = difference.variance.sqrt();
-                if deviation > 0.0 {
-                    sums.rates[top * classes + class] += normal_cdf(difference.mean / deviation);
-                }
+                let above = probability_above_zero(difference.mean, difference.variance);
+                sums.rates[top * classes + class] += above;
             }
         }
         sums.finish()

@@ -361,6 +361,10 @@ fn evaluation(section: &Section) -> Result<Evaluation, RecipeError> {
             .choice(&[("best", EvaluatedWeights::Best), ("last", EvaluatedWeights::Last)])?,
         samples: section.required("samples", "1000")?.size(1, MAX_SAMPLES)?,
         batch: section.required("batch", "512")?.size(1, MANY)?,
+        calibrate: match section.optional("calibrate") {
+            Some(field) => field.boolean()?,
+            None => false,
+        },
         loadings_mib: section.required("loadings_mib", "256")?.size(0, MANY)?,
     })
 }

@@ -395,6 +395,8 @@ pub struct Evaluation {
     pub samples: usize,
     /// Examples in a batch.
     pub batch: usize,
+    /// Whether a temperature is fitted to the validation split after training.
+    pub calibrate: bool,
     /// Loadings are written with the predictions of a split where they need no more than this.
     pub loadings_mib: usize,
 }

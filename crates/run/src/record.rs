@@ -66,6 +66,26 @@ pub struct RunInfo {
     pub examples: SplitCounts,
 }
 
+/// Numbers in one input at most: larger ones are no input, but damage.
+const LARGEST_INPUT: usize = 1 << 28;
+
+impl RunInfo {
+    /// Refuses sizes that no run has.
+    fn check(&self) -> Result<(), String> {
+        if self.class_names.is_empty() {
+            return Err("class_names must name at least one class, found none".to_string());
+        }
+        let shape = &self.input_shape;
+        let size = shape.iter().try_fold(1_usize, |size, side| size.checked_mul(*side));
+        match (shape.len(), size) {
+            (1 | 3, Some(1..=LARGEST_INPUT)) => Ok(()),
+            _ => Err(format!(
+                "input_shape must be [features] or [channels, height, width], found {shape:?}"
+            )),
+        }
+    }
+}
+
 /// How many examples each split has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SplitCounts {
@@ -163,8 +183,9 @@ impl RunDir {
             let (found, writer) = (text("format"), text("version"));
             return Err(RunError::Format { path: file, found, writer });
         }
-        let info = serde_json::from_value(value)
+        let info: RunInfo = serde_json::from_value(value)
             .map_err(|error| RunError::damaged(&file, error.to_string()))?;
+        info.check().map_err(|message| RunError::damaged(&file, message))?;
         Ok(Self { path: path.to_path_buf(), info })
     }
 

@@ -54,7 +54,10 @@ pub(crate) const SECTIONS: &[SectionKeys] = &[
         keys: &["batch", "min_steps", "accumulate", "ema", "patience", "workers"],
     },
     SectionKeys { name: "checkpoint", keys: &["every_steps", "keep"] },
-    SectionKeys { name: "evaluation", keys: &["weights", "samples", "batch", "loadings_mib"] },
+    SectionKeys {
+        name: "evaluation",
+        keys: &["weights", "samples", "batch", "calibrate", "loadings_mib"],
+    },
 ];
 
 /// A part of the training data, or a source of its own.

@@ -1,5 +1,7 @@
 //! The run directory and its files: what is written reads back, what is damaged is named.
 
+mod support;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +9,7 @@ use aleator_run::{
     CreateRun, ExampleRow, FORMAT, Link, Noise, RunDir, RunError, RunInfo, Split, SplitCounts,
 };
 use serde_json::json;
+use support::{entries, refused};
 use tempfile::TempDir;
 
 fn info() -> RunInfo {
@@ -31,23 +34,6 @@ fn run() -> (TempDir, RunDir) {
     let folder = tempfile::tempdir().unwrap();
     let run = create(&folder.path().join("run")).unwrap();
     (folder, run)
-}
-
-/// Names in a folder, sorted.
-fn entries(folder: &Path) -> Vec<String> {
-    let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
-    let mut names: Vec<String> =
-        fs::read_dir(folder).unwrap().map(|entry| name(entry.unwrap())).collect();
-    names.sort();
-    names
-}
-
-#[track_caller]
-fn refused<T: std::fmt::Debug>(result: Result<T, RunError>, words: &[&str]) {
-    let message = result.unwrap_err().to_string();
-    for word in words {
-        assert!(message.contains(word), "{message} lacks {word:?}");
-    }
 }
 
 #[test]
@@ -199,7 +185,7 @@ fn json_files_read_back_and_their_damage_is_named() {
     run.write_json("evaluation.json", &json!({ "nll": 0.5 })).unwrap();
     assert_eq!(run.read_json::<serde_json::Value>("evaluation.json").unwrap()["nll"], 0.5);
     refused(run.read_json::<Vec<f64>>("evaluation.json"), &["evaluation.json", "sequence"]);
-    refused(run.read_json::<f64>("calibration.json"), &["cannot read", "calibration.json"]);
+    refused(run.read_json::<f64>("absent.json"), &["cannot read", "absent.json"]);
 }
 
 fn example(id: &str, split: Split, label: Option<&[u32]>, clean: Option<&[u32]>) -> ExampleRow {
@@ -244,5 +230,24 @@ fn damaged_examples_are_named_with_their_line() {
     ] {
         fs::write(run.examples_path(), text).unwrap();
         refused(run.read_examples(), words);
+    }
+}
+
+#[test]
+fn sizes_that_no_run_has_are_damage_and_not_allocated() {
+    let cases = [
+        ("class_names", json!([]), "at least one class"),
+        ("input_shape", json!([]), "input_shape must be"),
+        ("input_shape", json!([3, 0, 32]), "input_shape must be"),
+        ("input_shape", json!([3, 32]), "input_shape must be"),
+        ("input_shape", json!([1_000_000_000_000_u64]), "input_shape must be"),
+        ("input_shape", json!([u64::MAX, u64::MAX, 2]), "input_shape must be"),
+    ];
+    for (field, value, words) in cases {
+        let (_folder, run) = run();
+        let mut facts: serde_json::Value = run.read_json("run.json").unwrap();
+        facts[field] = value;
+        run.write_json("run.json", &facts).unwrap();
+        refused(RunDir::open(run.path()), &["run.json", words]);
     }
 }

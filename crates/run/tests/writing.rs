@@ -1,5 +1,7 @@
 //! Files that appear complete or not at all, and files that grow.
 
+mod support;
+
 use std::fs;
 use std::path::Path;
 
@@ -8,22 +10,7 @@ use aleator_run::{
     write_file, write_file_by,
 };
 use serde_json::json;
-
-fn entries(folder: &Path) -> Vec<String> {
-    let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
-    let mut names: Vec<String> =
-        fs::read_dir(folder).unwrap().map(|entry| name(entry.unwrap())).collect();
-    names.sort();
-    names
-}
-
-#[track_caller]
-fn refused<T: std::fmt::Debug>(result: Result<T, RunError>, words: &[&str]) {
-    let message = result.unwrap_err().to_string();
-    for word in words {
-        assert!(message.contains(word), "{message} lacks {word:?}");
-    }
-}
+use support::{entries, refused};
 
 #[test]
 fn a_file_is_replaced_whole() {

@@ -25,9 +25,6 @@ use crate::{Event, Job, Observer};
 /// The last file that a run writes: where it is, the run is finished.
 pub(crate) const EVALUATION: &str = "evaluation.json";
 
-/// Temperature scaling, where it was asked for.
-pub(crate) const CALIBRATION: &str = "calibration.json";
-
 /// What [`evaluate`] may be told beside the recipe.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EvaluateSettings {
@@ -35,12 +32,12 @@ pub struct EvaluateSettings {
     pub weights: Option<EvaluatedWeights>,
     /// Another number of samples.
     pub samples: Option<usize>,
-    /// Whether to fit a temperature on the validation split, after training.
+    /// Whether to fit a temperature on the validation split even if the recipe does not ask.
     pub calibrate: bool,
 }
 
-/// Evaluates a trained run on its validation and test splits, and writes `evaluation.json`,
-/// `calibration.json` and `predictions/` of the run directory.
+/// Evaluates a trained run on its validation and test splits, and writes `evaluation.json`
+/// and `predictions/` of the run directory.
 ///
 /// Until `evaluation.json` is written again there is none: it never stands beside the predictions
 /// of other weights.
@@ -60,12 +57,9 @@ pub fn evaluate(
     let predictions = scorer.predictions(&data.validation, loadings, observer)?;
     let log_probs = log_probs(&predictions);
     let given = truth(&data.validation);
-    let calibration = settings.calibrate.then(|| Calibration::fit(&log_probs, &given));
+    let calibrate = settings.calibrate || job.recipe.evaluation.calibrate;
+    let calibration = calibrate.then(|| Calibration::fit(&log_probs, &given));
     forget(job, EVALUATION)?;
-    match &calibration {
-        Some(calibration) => job.run.write_json(CALIBRATION, calibration)?,
-        None => forget(job, CALIBRATION)?,
-    }
     let measure = |split: &Split, log_probs: &LogProbs| {
         let clean = split.clean_labels.clone().map(Truth::Classes);
         SplitEvaluation::new(log_probs, &truth(split), clean.as_ref(), calibration.as_ref())

@@ -11,7 +11,6 @@ use aleator_run::{AtomicFolder, Document, Resolved, RunDir, RunError, write_file
 use serde::{Deserialize, Serialize};
 
 use crate::error::TrainError;
-use crate::evaluate::EvaluateSettings;
 use crate::runs::{Finished, create_run, finish_run, load_run};
 use crate::{Event, Job};
 
@@ -99,7 +98,6 @@ pub fn members(name: &str, resolved: &Resolved) -> Vec<Member> {
 pub fn start(
     out: &Path,
     group: &Group,
-    settings: &EvaluateSettings,
     stop: &AtomicBool,
     observer: &mut dyn FnMut(&Member, Event<'_>),
 ) -> Result<GroupEnded, TrainError> {
@@ -107,18 +105,17 @@ pub fn start(
     if !alone {
         create_group(out, group)?;
     }
-    finish(out, &group.members, Entry::New, settings, stop, observer)
+    finish(out, &group.members, Entry::New, stop, observer)
 }
 
 /// Goes on with a run or a group that was begun, which [`open`] gives.
 pub fn resume(
     path: &Path,
     group: &Group,
-    settings: &EvaluateSettings,
     stop: &AtomicBool,
     observer: &mut dyn FnMut(&Member, Event<'_>),
 ) -> Result<GroupEnded, TrainError> {
-    finish(path, &group.members, Entry::Resumed, settings, stop, observer)
+    finish(path, &group.members, Entry::Resumed, stop, observer)
 }
 
 /// Whether a run that stands in a member's place is the member, begun before, or in the way.
@@ -204,7 +201,6 @@ fn finish(
     out: &Path,
     members: &[Member],
     entry: Entry,
-    settings: &EvaluateSettings,
     stop: &AtomicBool,
     observer: &mut dyn FnMut(&Member, Event<'_>),
 ) -> Result<GroupEnded, TrainError> {
@@ -223,7 +219,7 @@ fn finish(
         };
         let _lock = run.lock()?;
         let job = Job { run: &run, recipe, seed: member.seed, data, stop };
-        match finish_run(&job, settings, &mut |event| observer(member, event))? {
+        match finish_run(&job, &mut |event| observer(member, event))? {
             Finished::Evaluated(evaluation) => evaluations.push(*evaluation),
             Finished::Interrupted { step } => {
                 return Ok(GroupEnded::Interrupted { name: member.name.clone(), step });

@@ -2,16 +2,16 @@
 
 use aleator_data::{InputShape, Inputs};
 use aleator_metrics::classification::argmax;
-use aleator_metrics::{Calibration, LogProbs, normal_cdf};
+use aleator_metrics::{Calibration, Evaluation, LogProbs, probability_above_zero};
 use aleator_model::Prediction;
-use aleator_run::recipe::{Link, Recipe};
+use aleator_run::recipe::{EvaluatedWeights, Link, Recipe};
 use aleator_run::{Predictions, RunDir};
 use burn::tensor::Tensor;
 use serde::Serialize;
 
 use crate::Observer;
 use crate::error::TrainError;
-use crate::evaluate::{CALIBRATION, Scorer, trained_state};
+use crate::evaluate::{EVALUATION, Scorer, trained_state};
 use crate::gathered::{Gathered, LoadingsLimit, append, bad_rows};
 use crate::session::input_shape;
 
@@ -65,21 +65,29 @@ const SMALLEST_FLIP: f64 = 0.01;
 const CONFUSIONS: usize = 3;
 
 impl Predictor {
-    /// From a trained run, whose data need not be there; calibrated where the run is.
+    /// From a trained run, whose data need not be there: the weights that were evaluated last,
+    /// and their calibration.
     pub fn new(
         run: &RunDir,
         recipe: &Recipe,
         observer: &mut Observer<'_>,
     ) -> Result<Self, TrainError> {
-        let state = trained_state(run, recipe, recipe.evaluation.weights, observer)?;
+        let evaluated = run.path().join(EVALUATION).exists();
+        let evaluation: Option<Evaluation> =
+            if evaluated { Some(run.read_json(EVALUATION)?) } else { None };
+        let weights = match evaluation.as_ref().map(|it| it.weights.as_str()) {
+            Some("last") => EvaluatedWeights::Last,
+            Some("best") => EvaluatedWeights::Best,
+            _ => recipe.evaluation.weights,
+        };
+        let state = trained_state(run, recipe, weights, observer)?;
         let scorer = Scorer::new(recipe, run.info().seed, &state, recipe.evaluation.samples);
-        let calibrated = run.path().join(CALIBRATION).exists();
         Ok(Self {
             scorer,
             shape: input_shape(run.info()),
             class_names: run.info().class_names.clone(),
             link: recipe.head.link,
-            calibration: if calibrated { Some(run.read_json(CALIBRATION)?) } else { None },
+            calibration: evaluation.and_then(|it| it.calibration),
         })
     }
 
@@ -162,7 +170,8 @@ impl Predictor {
 
     fn confusions(&self, latent: &Predictions, row: usize, top: usize) -> Vec<Confusion> {
         let flips = (0..self.class_names.len()).filter(|class| *class != top).map(|class| {
-            let flip_probability = flip_probability(latent, row, top, class);
+            let difference = latent.difference(row, class, top);
+            let flip_probability = probability_above_zero(difference.mean, difference.variance);
             Confusion { class: self.class_names[class].clone(), flip_probability }
         });
         let mut flips: Vec<Confusion> =
@@ -170,17 +179,6 @@ impl Predictor {
         flips.sort_by(|a, b| b.flip_probability.total_cmp(&a.flip_probability));
         flips.truncate(CONFUSIONS);
         flips
-    }
-}
-
-/// P(u_class > u_top).
-fn flip_probability(latent: &Predictions, row: usize, top: usize, class: usize) -> f64 {
-    let difference = latent.difference(row, class, top);
-    let deviation = difference.variance.sqrt();
-    if deviation > 0.0 {
-        normal_cdf(difference.mean / deviation)
-    } else {
-        f64::from(u8::from(difference.mean > 0.0))
     }
 }
 

@@ -83,11 +83,7 @@ pub fn load_run(path: &Path) -> Result<(RunDir, Resolved), TrainError> {
 /// already is left as it is.
 ///
 /// The data must be those that the run began with.
-pub fn finish_run(
-    job: &Job<'_>,
-    settings: &EvaluateSettings,
-    observer: &mut Observer<'_>,
-) -> Result<Finished, TrainError> {
+pub fn finish_run(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<Finished, TrainError> {
     same_data(job.run, job.data)?;
     if !job.run.examples_path().exists() {
         job.run.write_examples(rows(job.data))?;
@@ -98,7 +94,8 @@ pub fn finish_run(
     match train(job, observer)? {
         Ended::Interrupted { step } => Ok(Finished::Interrupted { step }),
         Ended::Finished { .. } => {
-            Ok(Finished::Evaluated(Box::new(evaluate(job, settings, observer)?)))
+            let settings = EvaluateSettings::default();
+            Ok(Finished::Evaluated(Box::new(evaluate(job, &settings, observer)?)))
         }
     }
 }

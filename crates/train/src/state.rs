@@ -2,6 +2,7 @@
 
 use aleator_data::{Batch, Targets};
 use aleator_kernels::NoiseKey;
+use aleator_metrics::classification::argmax;
 use aleator_model::params::{self, Parameter};
 use aleator_model::{BatchNoise, Classifier, Draws, Labels};
 use aleator_run::recipe::Recipe;
@@ -260,11 +261,7 @@ fn labels(targets: &Targets, part: std::ops::Range<usize>, size: usize, device: 
 /// How often the largest mean is that of a label.
 fn hits(mean: &[f32], targets: &Targets, part: std::ops::Range<usize>, size: usize) -> f64 {
     let classes = mean.len() / part.len();
-    let top = |row: &[f32]| {
-        let first = |best: usize, at: usize| if row[at] > row[best] { at } else { best };
-        (0..classes).fold(0, first)
-    };
-    let tops = mean.chunks_exact(classes).map(top).zip(part);
+    let tops = mean.chunks_exact(classes).map(argmax).zip(part);
     let right = |(top, example): (usize, usize)| match targets {
         Targets::Classes(labels) => labels[example] as usize == top,
         Targets::Dense(values) => {

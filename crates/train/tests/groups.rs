@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use aleator_metrics::Evaluation;
 use aleator_train::group::{self, Group, GroupEnded, Kind, Member};
-use aleator_train::{EvaluateSettings, Event, TrainError};
+use aleator_train::{Event, TrainError};
 use support::{Files, RECIPE, column, cycle, resolve};
 
 fn seeds(files: &Files, sets: &[&str]) -> Vec<Member> {
@@ -28,13 +28,13 @@ fn of(members: &[Member]) -> Group {
 
 fn start(out: &Path, members: &[Member]) -> Result<GroupEnded, TrainError> {
     let stop = AtomicBool::new(false);
-    group::start(out, &of(members), &EvaluateSettings::default(), &stop, &mut |_, _| {})
+    group::start(out, &of(members), &stop, &mut |_, _| {})
 }
 
 fn resume(out: &Path) -> Result<GroupEnded, TrainError> {
     let stop = AtomicBool::new(false);
     let group = group::open(out)?;
-    group::resume(out, &group, &EvaluateSettings::default(), &stop, &mut |_, _| {})
+    group::resume(out, &group, &stop, &mut |_, _| {})
 }
 
 fn evaluated(ended: GroupEnded) -> Vec<Evaluation> {
@@ -64,16 +64,10 @@ fn a_group_goes_on_where_it_was_interrupted() {
     let whole = evaluated(start(&files.path().join("whole"), &members).unwrap());
     let out = files.path().join("parts");
     let stop = AtomicBool::new(false);
-    let ended = group::start(
-        &out,
-        &of(&members),
-        &EvaluateSettings::default(),
-        &stop,
-        &mut |member, event| {
-            let now = member.name == "seed-5" && matches!(event, Event::Step { step: 3, .. });
-            stop.store(now, Ordering::Relaxed);
-        },
-    );
+    let ended = group::start(&out, &of(&members), &stop, &mut |member, event| {
+        let now = member.name == "seed-5" && matches!(event, Event::Step { step: 3, .. });
+        stop.store(now, Ordering::Relaxed);
+    });
     match ended.unwrap() {
         GroupEnded::Interrupted { name, step } => assert_eq!((name.as_str(), step), ("seed-5", 3)),
         other => panic!("{other:?}"),
@@ -170,7 +164,7 @@ fn classes_that_no_example_has_are_warned_of_once() {
     let members = seeds(&files, &["data.classes=5"]);
     let mut warnings = vec![];
     let stop = AtomicBool::new(false);
-    group::start(&out, &of(&members), &EvaluateSettings::default(), &stop, &mut |_, event| {
+    group::start(&out, &of(&members), &stop, &mut |_, event| {
         if let Event::Warning(warning) = event {
             warnings.push(warning.to_string());
         }

@@ -234,9 +234,8 @@ impl Trial {
 
     /// Trains and evaluates.
     pub fn finish(&self) -> Evaluation {
-        let settings = EvaluateSettings::default();
         let stop = AtomicBool::new(false);
-        match finish_run(&self.job(&stop), &settings, &mut |_| {}).unwrap() {
+        match finish_run(&self.job(&stop), &mut |_| {}).unwrap() {
             aleator_train::Finished::Evaluated(evaluation) => *evaluation,
             other => panic!("{other:?}"),
         }
