@@ -1,0 +1,1 @@
+//! Images → embeddings, by any ONNX network.
