@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use aleator_data::inputs::Opened;
 use aleator_data::{Ids, InputShape, Inputs};
-use aleator_run::recipe::InputSource;
+use aleator_run::recipe::{Framing, InputSource};
 use aleator_train::{Predicted, Predictor, load_run};
 use anyhow::{Result, bail};
 use clap::Args;
@@ -36,7 +36,7 @@ pub fn predict(args: &PredictArgs) -> Result<()> {
     let predictor = Predictor::new(&run, recipe, &mut |event| progress.show(event))?;
     let mut inputs = vec![];
     for file in &args.files {
-        inputs.push((file, open(file, predictor.shape(), recipe.data.image_size)?));
+        inputs.push((file, open(file, predictor.shape(), &recipe.data.framing)?));
     }
     let mut out = io::stdout().lock();
     if !args.json {
@@ -58,12 +58,12 @@ pub fn predict(args: &PredictArgs) -> Result<()> {
     Ok(())
 }
 
-fn open(file: &Path, shape: InputShape, image_size: Option<usize>) -> Result<Opened> {
+fn open(file: &Path, shape: InputShape, framing: &Framing) -> Result<Opened> {
     let source = match shape {
         InputShape::Features(_) => InputSource::Features(file.display().to_string()),
-        InputShape::Image { .. } => InputSource::Images(file.to_path_buf()),
+        InputShape::Image { .. } => InputSource::images(file),
     };
-    let opened = Inputs::open_unlabelled(&source, image_size)?;
+    let opened = Inputs::open_unlabelled(&source, framing)?;
     let found = opened.inputs.shape();
     if found != shape {
         bail!("{}: the run was trained on {shape}, and these are {found}", file.display());

@@ -49,14 +49,15 @@ pub struct Batch {
 ///
 /// ```
 /// use aleator_data::{DataSet, Order, training_batches};
-/// use aleator_run::recipe::{Annotations, Data, HeldOut, InputSource, LabelKind, Link, Source};
+/// use aleator_run::recipe::{Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source};
 ///
 /// let data = Data {
 ///     label_kind: LabelKind::Auto,
 ///     annotations: Annotations::Majority,
 ///     classes: None,
 ///     class_names: None,
-///     image_size: None,
+///     framing: Framing::PLAIN,
+///     augment: None,
 ///     train: Source { inputs: InputSource::Digits, labels: None, clean_labels: None, ids: None },
 ///     validation: HeldOut::Fraction { fraction: 0.1, seed: 0 },
 ///     test: None,

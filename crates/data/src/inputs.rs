@@ -11,13 +11,14 @@ pub(crate) mod spool;
 
 use std::path::Path;
 
-use aleator_run::recipe::InputSource;
+use aleator_run::recipe::{Framing, InputSource};
 
 use crate::array::idx;
 use crate::error::DataError;
+use crate::picture::Picture;
 use folder::ImageFolder;
 use matrix::Matrix;
-use pixels::{Pixels, scale};
+use pixels::Pixels;
 
 /// Floats that are checked and hashed at once.
 const BLOCK_FLOATS: usize = 1 << 16;
@@ -93,11 +94,11 @@ impl InputShape {
 
 impl Inputs {
     /// Opens what a recipe names, and checks all that can be checked without reading every
-    /// number. `image_size` is the side that the images of a folder are brought to.
+    /// number. `framing` says how images become inputs of one size.
     ///
     /// ```
     /// use aleator_data::inputs::{InputShape, Inputs};
-    /// use aleator_run::recipe::InputSource;
+    /// use aleator_run::recipe::{Framing, InputSource};
     ///
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("x.npy");
@@ -107,21 +108,21 @@ impl Inputs {
     /// std::fs::write(&path, npy)?;
     ///
     /// let source = InputSource::Features(path.to_str().unwrap().into());
-    /// let inputs = Inputs::open(&source, None)?.inputs;
+    /// let inputs = Inputs::open(&source, &Framing::PLAIN)?.inputs;
     /// assert_eq!((inputs.len(), inputs.shape()), (2, InputShape::Features(3)));
     /// let mut row = [0.0; 3];
     /// inputs.read(1, &mut row)?;
     /// assert_eq!(row, [4.0, 5.0, 6.0]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn open(source: &InputSource, image_size: Option<usize>) -> Result<Opened, DataError> {
+    pub fn open(source: &InputSource, framing: &Framing) -> Result<Opened, DataError> {
         match source {
             InputSource::Features(spec) => {
                 let storage = Storage::Matrix(Matrix::open(spec)?);
                 let inputs = Self { name: spec.clone(), storage };
                 Ok(Opened { inputs, labels: None, class_names: None, ids: None })
             }
-            InputSource::Images(path) => open_images(path, image_size),
+            InputSource::Images(paths) => open_images(one(paths)?, framing),
             InputSource::Digits => crate::digits::open(),
         }
     }
@@ -131,19 +132,14 @@ impl Inputs {
     ///
     /// # Errors
     /// When there is nothing of the kind, or it cannot be read.
-    pub fn open_unlabelled(
-        source: &InputSource,
-        image_size: Option<usize>,
-    ) -> Result<Opened, DataError> {
-        match source {
-            InputSource::Images(path) if path.is_dir() && folder::any_image(path)?.is_some() => {
-                folder::open_unlabelled(path, image_size)
-            }
-            InputSource::Images(path) if path.is_file() && folder::is_image(path) => {
-                folder::open_unlabelled(path, image_size)
-            }
-            _ => Self::open(source, image_size),
+    pub fn open_unlabelled(source: &InputSource, framing: &Framing) -> Result<Opened, DataError> {
+        let InputSource::Images(paths) = source else { return Self::open(source, framing) };
+        let path = one(paths)?;
+        let is_folder = path.is_dir() && folder::any_image(path)?.is_some();
+        if is_folder || (path.is_file() && folder::is_image(path)) {
+            return folder::open_unlabelled(path, framing);
         }
+        Self::open(source, framing)
     }
 
     /// Inputs that are in memory already, `[N, shape]`.
@@ -185,7 +181,23 @@ impl Inputs {
         }
     }
 
-    /// Writes example `row` to `out`; pixels become −1 to 1. An image that cannot be decoded is
+    /// The image of example `row` as it is stored, before it is brought to the shape of the
+    /// inputs.
+    ///
+    /// # Errors
+    /// When it cannot be decoded, or the inputs are no images.
+    pub fn picture(&self, row: usize) -> Result<Picture, DataError> {
+        assert!(row < self.len(), "row {row} of {}", self.len());
+        match &self.storage {
+            Storage::Pixels(pixels) => Ok(pixels.picture(row)),
+            Storage::Folder(folder) => folder.picture(row),
+            Storage::Matrix(_) | Storage::Memory { .. } => {
+                Err(DataError::invalid(&self.name, "holds no images; name a folder of images"))
+            }
+        }
+    }
+
+    /// Writes example `row` to `out`, pixels as the framing says. An image that cannot be decoded is
     /// an error; nothing else is.
     ///
     /// # Panics
@@ -195,11 +207,7 @@ impl Inputs {
         assert_eq!(out.len(), self.shape().len(), "out must have the shape of one example");
         match &self.storage {
             Storage::Matrix(matrix) => matrix.read(row, out),
-            Storage::Pixels(pixels) => {
-                for (out, &byte) in out.iter_mut().zip(pixels.bytes(row)) {
-                    *out = scale(byte);
-                }
-            }
+            Storage::Pixels(pixels) => pixels.read(row, out),
             Storage::Folder(folder) => folder.read(row, out)?,
             Storage::Memory { values, shape } => {
                 out.copy_from_slice(&values[row * shape.len()..][..shape.len()]);
@@ -286,18 +294,25 @@ impl Inputs {
     }
 }
 
-fn open_images(path: &Path, image_size: Option<usize>) -> Result<Opened, DataError> {
+fn one(paths: &[std::path::PathBuf]) -> Result<&Path, DataError> {
+    match paths {
+        [path] => Ok(path),
+        _ => Err(DataError::invalid("data.train.images", "must be one path")),
+    }
+}
+
+fn open_images(path: &Path, framing: &Framing) -> Result<Opened, DataError> {
     if path.is_dir() {
         let cifar_files = cifar::training_files(path);
         if !cifar_files.is_empty() {
-            return cifar::open(path, &cifar_files);
+            return cifar::open(path, &cifar_files, framing.values);
         }
-        return folder::open(path, image_size);
+        return folder::open(path, framing);
     }
     let is_bin = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("bin"));
     match idx::magic(path) {
-        _ if is_bin => cifar::open(path, &[path.to_path_buf()]),
-        Some(idx::IMAGES) => idx_images::open(path),
+        _ if is_bin => cifar::open(path, &[path.to_path_buf()], framing.values),
+        Some(idx::IMAGES) => idx_images::open(path, framing.values),
         Some(idx::LABELS) => {
             Err(DataError::invalid(path, "holds IDX labels; name the file with the images"))
         }

@@ -21,6 +21,7 @@ pub mod ids;
 pub mod inputs;
 pub mod labels;
 pub mod noise;
+pub mod picture;
 pub mod split;
 pub mod write;
 
@@ -30,3 +31,4 @@ pub use error::DataError;
 pub use ids::Ids;
 pub use inputs::{InputShape, Inputs};
 pub use labels::{DenseRows, Labels, SparseRows, Votes};
+pub use picture::Picture;

@@ -9,7 +9,7 @@ use aleator_data::{
     Batch, DataSet, Ids, InputShape, Inputs, Labels, Order, Split, Targets, evaluation_batches,
     training_batches,
 };
-use aleator_run::recipe::{Annotations, Data, LabelKind, Link};
+use aleator_run::recipe::{Annotations, Data, Framing, LabelKind, Link};
 use support::{Folder, data, digits};
 
 fn digits_train() -> Arc<Split> {
@@ -116,10 +116,10 @@ fn a_file_that_cannot_be_read_is_an_error_and_ends_the_batches() {
         }
     }
     let source = aleator_run::recipe::Source {
-        inputs: aleator_run::recipe::InputSource::Images(folder.path().to_path_buf()),
+        inputs: aleator_run::recipe::InputSource::images(folder.path()),
         ..digits()
     };
-    let data = Data { image_size: Some(8), ..data(source) };
+    let data = Data { framing: Framing::sized(8), ..data(source) };
     let split = DataSet::open(&data, Link::Softmax).unwrap().train;
     for workers in [0, 2] {
         let mut batches = evaluation_batches(Arc::clone(&split), 1, workers);

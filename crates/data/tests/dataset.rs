@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 
 use aleator_data::array::{Array, Values};
 use aleator_data::{DataSet, Ids, InputShape, Labels, Split, noisy_labels, split};
-use aleator_run::recipe::{Data, HeldOut, InputSource, LabelNoise, Link, NoiseKind, Source};
+use aleator_run::recipe::{
+    Data, Framing, HeldOut, InputSource, LabelNoise, Link, NoiseKind, Source,
+};
 use support::{Folder, data, digits, in_source_order, npy, refusal};
 
 fn fraction(fraction: f64, seed: u64) -> HeldOut {
@@ -294,12 +296,12 @@ fn folders(folder: &Folder, name: &str, classes: &[&str]) -> Source {
             folder.write(&format!("{name}/{class}/{index}.png"), format!("{name} {class} {index}"));
         }
     }
-    Source { inputs: InputSource::Images(path), ..digits() }
+    Source { inputs: InputSource::images(path), ..digits() }
 }
 
 fn folder_data(folder: &Folder, test: &[&str]) -> Data {
     Data {
-        image_size: Some(8),
+        framing: Framing::sized(8),
         test: Some(HeldOut::Source(folders(folder, "test", test))),
         ..data(folders(folder, "train", &["ant", "bee", "cow"]))
     }

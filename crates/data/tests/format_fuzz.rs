@@ -7,7 +7,7 @@ use std::path::Path;
 
 use aleator_data::array::Array;
 use aleator_data::inputs::Inputs;
-use aleator_run::recipe::InputSource;
+use aleator_run::recipe::{Framing, InputSource};
 use format_support::*;
 use image::{ImageFormat, Rgb, RgbImage};
 use parquet::basic::Compression;
@@ -65,7 +65,8 @@ fn damaged(file: &[u8], seed: u64) -> Vec<u8> {
 }
 
 fn use_inputs(source: InputSource, size: Option<usize>) {
-    if let Ok(opened) = Inputs::open(&source, size) {
+    let framing = Framing { size, ..Framing::PLAIN };
+    if let Ok(opened) = Inputs::open(&source, &framing) {
         // Reading everything in debug mode takes long if a header became large and true.
         let mut out = vec![0.0; opened.inputs.shape().len()];
         for row in 0..opened.inputs.len().min(1000) {
@@ -90,7 +91,7 @@ fn as_features_and_array(path: &Path) {
 }
 
 fn as_images(path: &Path) {
-    use_inputs(InputSource::Images(path.into()), None);
+    use_inputs(InputSource::images(path), None);
 }
 
 #[track_caller]
@@ -209,7 +210,7 @@ fn damaged_images() {
         image.write_to(&mut file, format).unwrap();
         survives(name, &file.into_inner(), |path| {
             let folder = path.parent().unwrap().parent().unwrap();
-            use_inputs(InputSource::Images(folder.into()), Some(4));
+            use_inputs(InputSource::images(folder), Some(4));
         });
     }
 }

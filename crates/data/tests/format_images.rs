@@ -4,7 +4,7 @@ mod format_support;
 
 use aleator_data::DataError;
 use aleator_data::inputs::{InputShape, Inputs, Opened};
-use aleator_run::recipe::InputSource;
+use aleator_run::recipe::{Framing, InputSource};
 use format_support::*;
 use image::{DynamicImage, GrayImage, ImageFormat, Rgb, RgbImage};
 
@@ -23,7 +23,7 @@ fn png(width: u32, height: u32, colour: [u8; 3]) -> Vec<u8> {
 }
 
 fn sized(folder: &Folder, size: usize) -> Result<Opened, DataError> {
-    Inputs::open(&InputSource::Images(folder.path().into()), Some(size))
+    Inputs::open(&InputSource::images(folder.path()), &Framing::sized(size))
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! From a document to a recipe: every key is known, every value is possible.
 
 mod data;
+mod network;
 
 use std::collections::BTreeSet;
 
 use crate::document::{Document, Table, Value, unknown_key};
 use crate::recipe::{
     Checkpoint, Decay, DiagScale, Draws, EvaluatedWeights, Evaluation, Head, HeadTemperature,
-    InputSource, LabelKind, Layers, Link, Moments, Network, Noise, Normalize, Optimizer, Recipe,
-    Rule, Schedule, Training, WeightDecay,
+    InputSource, LabelKind, Layers, Link, Moments, Noise, Optimizer, Recipe, Rule, Schedule,
+    Training, WarmUp, WeightDecay,
 };
 use crate::recipe_error::RecipeError;
 use crate::schema;
@@ -46,7 +47,7 @@ impl Document {
             summary: top.required("summary", "TEXT")?.text()?.to_string(),
             seeds: seeds(&top)?,
             data: data::data(self)?,
-            network: network(&Section::new(self, "network")?)?,
+            network: network::network(&Section::new(self, "network")?)?,
             head: head(&Section::new(self, "head")?)?,
             optimizer: optimizer(self)?,
             schedule: schedule(&Section::new(self, "schedule")?)?,
@@ -78,14 +79,13 @@ fn check_keys(section: &str, table: &Table) -> Result<(), RecipeError> {
 fn check_together(document: &Document, recipe: &Recipe) -> Result<(), RecipeError> {
     let network = Section::new(document, "network")?;
     let on_features = matches!(recipe.data.train.inputs, InputSource::Features(_));
-    if let (Layers::Conv { .. }, true, Some(kind)) =
-        (&recipe.network.layers, on_features, network.optional("kind"))
-    {
-        return Err(kind.impossible(
-            "network.kind = \"conv\" needs images, and data.train has features: give \
-             data.train.images, or take network.kind = \"mlp\""
-                .to_string(),
-        ));
+    let wants_images = matches!(recipe.network.layers, Layers::Conv { .. } | Layers::Image { .. });
+    if let (true, true, Some(kind)) = (wants_images, on_features, network.optional("kind")) {
+        return Err(kind.impossible(format!(
+            "network.kind = {:?} needs images, and data.train has features: give \
+             data.train.images, or take network.kind = \"mlp\"",
+            kind.text()?
+        )));
     }
     let head = Section::new(document, "head")?;
     if let (LabelKind::MultiHot, Link::Softmax, Some(link)) =
@@ -123,44 +123,6 @@ fn seeds(top: &Section) -> Result<Vec<u64>, RecipeError> {
         }
         (None, None) => Err(top.missing("seeds", "[0]")),
     }
-}
-
-fn network(section: &Section) -> Result<Network, RecipeError> {
-    #[derive(Clone, Copy)]
-    enum Kind {
-        None,
-        Mlp,
-        Conv,
-    }
-    let kind = section.required("kind", "mlp")?;
-    let layers =
-        match kind.choice(&[("none", Kind::None), ("mlp", Kind::Mlp), ("conv", Kind::Conv)])? {
-            Kind::None => {
-                section.refuse(&["hidden", "channels"], &kind)?;
-                Layers::None
-            }
-            Kind::Mlp => {
-                section.refuse(&["channels"], &kind)?;
-                Layers::Mlp { hidden: widths(&section.required("hidden", "[256]")?)? }
-            }
-            Kind::Conv => {
-                section.refuse(&["hidden"], &kind)?;
-                Layers::Conv { channels: widths(&section.required("channels", "[32,64]")?)? }
-            }
-        };
-    let normalize = section.required("normalize", "global")?.choice(&[
-        ("none", Normalize::None),
-        ("global", Normalize::Global),
-        ("per-feature", Normalize::PerFeature),
-    ])?;
-    Ok(Network { normalize, layers })
-}
-
-/// Units or channels of each layer.
-fn widths(field: &Field) -> Result<Vec<usize>, RecipeError> {
-    const MAX_LAYERS: usize = 64;
-    const MAX_WIDTH: usize = 1 << 16;
-    field.short_list(MAX_LAYERS)?.iter().map(|width| width.size(1, MAX_WIDTH)).collect()
 }
 
 fn head(section: &Section) -> Result<Head, RecipeError> {
@@ -250,6 +212,7 @@ fn optimizer(document: &Document) -> Result<Optimizer, RecipeError> {
     Ok(Optimizer {
         rule: rule(&section)?,
         learning_rate: section.required("learning_rate", "0.002")?.positive()?,
+        network_rate: section.optional("network_rate").map(|rate| rate.positive()).transpose()?,
         clip_norm: section.optional("clip_norm").map(|norm| norm.positive()).transpose()?,
         l2: WeightDecay {
             network: decay("network")?,
@@ -297,10 +260,7 @@ fn schedule(section: &Section) -> Result<Schedule, RecipeError> {
         Steps,
     }
     let epochs = section.required("epochs", "10")?.size(1, MAX_EPOCHS)?;
-    let at_most_all = format!("from 0 to schedule.epochs = {epochs}");
-    let warm_up = section
-        .required("warm_up", "0.5")?
-        .number_that(&at_most_all, |value| (0.0..=epochs as f64).contains(&value))?;
+    let warm_up = warm_up(section, epochs)?;
     let field = section.required("kind", "cosine")?;
     let kind = field.choice(&[
         ("constant", Kind::Constant),
@@ -321,6 +281,24 @@ fn schedule(section: &Section) -> Result<Schedule, RecipeError> {
         },
     };
     Ok(Schedule { epochs, warm_up, decay })
+}
+
+fn warm_up(section: &Section, epochs: usize) -> Result<WarmUp, RecipeError> {
+    if let Some(steps) = section.optional("warm_up_steps") {
+        if let Some(other) = section.optional("warm_up") {
+            return Err(steps.impossible(format!(
+                "schedule.warm_up_steps and schedule.warm_up ({}) are two ways to write the same: \
+                 keep one",
+                other.origin()
+            )));
+        }
+        return Ok(WarmUp::Steps(steps.size(0, MANY)?));
+    }
+    let at_most_all = format!("from 0 to schedule.epochs = {epochs}");
+    let epochs = section
+        .required("warm_up", "0.5")?
+        .number_that(&at_most_all, |value| (0.0..=epochs as f64).contains(&value))?;
+    Ok(WarmUp::Epochs(epochs))
 }
 
 /// Epochs at which the learning rate drops.

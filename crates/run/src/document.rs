@@ -217,24 +217,21 @@ impl Document {
     pub fn make_paths_absolute(&mut self, folder: &Path) -> Result<(), RecipeError> {
         for key in schema::PATHS {
             let Some(node) = self.get(key) else { continue };
-            let Value::String(path) = &node.value else { continue };
-            if path.is_empty() {
-                continue;
-            }
-            let absolute: PathBuf =
-                folder.join(path).components().filter(|part| *part != Component::CurDir).collect();
-            let Some(absolute) = absolute.to_str() else {
-                return Err(RecipeError::Impossible {
-                    origin: node.origin.clone(),
-                    message: format!(
-                        "{key}: the absolute path {} cannot be written to a recipe, which is \
-                         Unicode; rename the folder",
-                        absolute.display()
-                    ),
-                });
+            let value = match &node.value {
+                Value::String(path) => Value::String(absolute(key, path, node, folder)?),
+                Value::Array(items) => {
+                    let item = |item: &Node| match &item.value {
+                        Value::String(path) => Ok(Node {
+                            value: Value::String(absolute(key, path, item, folder)?),
+                            origin: item.origin.clone(),
+                        }),
+                        _ => Ok(item.clone()),
+                    };
+                    Value::Array(items.iter().map(item).collect::<Result<_, _>>()?)
+                }
+                _ => continue,
             };
-            let node =
-                Node { value: Value::String(absolute.to_string()), origin: node.origin.clone() };
+            let node = Node { value, origin: node.origin.clone() };
             // The key exists, so nothing can be in its way.
             self.insert(key, node).ok();
         }
@@ -332,6 +329,23 @@ impl Source {
         }
         Ok(out)
     }
+}
+
+/// A path of `key`, from `folder`; an empty one stays, to be refused where it is read.
+fn absolute(key: &str, path: &str, node: &Node, folder: &Path) -> Result<String, RecipeError> {
+    if path.is_empty() {
+        return Ok(String::new());
+    }
+    let absolute: PathBuf =
+        folder.join(path).components().filter(|part| *part != Component::CurDir).collect();
+    absolute.to_str().map(String::from).ok_or_else(|| RecipeError::Impossible {
+        origin: node.origin.clone(),
+        message: format!(
+            "{key}: the absolute path {} cannot be written to a recipe, which is Unicode; rename \
+             the folder",
+            absolute.display()
+        ),
+    })
 }
 
 /// From the parser's values to ours; `origin` says where a byte of the text stands.

@@ -3,9 +3,13 @@
 //! No field has a default in code: what a recipe does not say is an error, except where absence
 //! is itself the meaning ("no clipping").
 
-use std::path::PathBuf;
+mod data;
+mod network;
 
 use serde::{Deserialize, Serialize};
+
+pub use data::*;
+pub use network::*;
 
 /// Everything that decides a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,171 +34,6 @@ pub struct Recipe {
     pub checkpoint: Checkpoint,
     /// How the result is measured.
     pub evaluation: Evaluation,
-}
-
-/// `[data]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Data {
-    /// What the label files hold.
-    pub label_kind: LabelKind,
-    /// What is made of several annotations of one example.
-    pub annotations: Annotations,
-    /// K, where the labels alone do not tell it.
-    pub classes: Option<usize>,
-    /// A text file with one class name a line.
-    pub class_names: Option<PathBuf>,
-    /// Images are brought to this side, in pixels; only image folders need it.
-    pub image_size: Option<usize>,
-    /// `[data.train]`.
-    pub train: Source,
-    /// `[data.validation]`: a source of its own, or a part of the training data.
-    pub validation: HeldOut,
-    /// `[data.test]`.
-    pub test: Option<HeldOut>,
-    /// `[data.noise]`: labels made wrong on purpose.
-    pub noise: Option<LabelNoise>,
-}
-
-/// Where the examples of one split come from.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Source {
-    /// The inputs.
-    pub inputs: InputSource,
-    /// A label file; absent where the inputs carry their labels (folders, CIFAR, digits).
-    /// `file#column` names a column of a Parquet or CSV file, or a tensor.
-    pub labels: Option<String>,
-    /// The true labels where they are known; never trained on.
-    pub clean_labels: Option<String>,
-    /// A file with one stable id a row; without it the row number or the image's path is the id.
-    pub ids: Option<String>,
-}
-
-/// The inputs of a split.
-#[derive(Clone, Debug, PartialEq)]
-pub enum InputSource {
-    /// `features = "x.npy"`: a matrix of embeddings (`.npy`, `.safetensors`, `.parquet`);
-    /// `file#name` names a tensor or a column.
-    Features(String),
-    /// `images = "folder"`: a folder per class, CIFAR binary files (a file or the folder of them)
-    /// or an IDX file, plain or gzip.
-    Images(PathBuf),
-    /// `builtin = "digits"`: what ships inside the program.
-    Digits,
-}
-
-/// A split to measure on.
-#[derive(Clone, Debug, PartialEq)]
-pub enum HeldOut {
-    /// `fraction = 0.1, seed = 0`: this share of the training data, chosen by example id and
-    /// this seed, so that runs of different training seeds hold out the same examples.
-    Fraction {
-        /// Above 0, below 1.
-        fraction: f64,
-        /// Another seed, another choice.
-        seed: u64,
-    },
-    /// Data of its own.
-    Source(Source),
-}
-
-/// `data.label_kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LabelKind {
-    /// `"auto"`: decided by looking at the labels.
-    Auto,
-    /// `"single"`: one class an example.
-    Single,
-    /// `"multi-hot"`: each class on or off, `[N, K]`.
-    MultiHot,
-    /// `"soft"`: probabilities, `[N, K]`.
-    Soft,
-    /// `"annotators"`: a column for each annotator with blanks (or −1), or a long table of
-    /// (example, annotator, label).
-    Annotators,
-}
-
-/// `data.annotations`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Annotations {
-    /// `"majority"`: the most frequent label; ties go to one of the tied, by seed and id.
-    Majority,
-    /// `"sampled"`: one annotation of each example, drawn anew every epoch.
-    Sampled,
-    /// `"each"`: every annotation is a term of the loss.
-    Each,
-}
-
-/// `[data.noise]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LabelNoise {
-    /// The seed of the corruption, apart from that of training.
-    pub seed: u64,
-    /// What is done to the labels.
-    pub kind: NoiseKind,
-}
-
-/// `data.noise.kind`, with its own keys.
-#[derive(Clone, Debug, PartialEq)]
-pub enum NoiseKind {
-    /// `"symmetric"`: with probability `rate` another class, all equally likely.
-    Symmetric {
-        /// The share of labels that change.
-        rate: f64,
-    },
-    /// `"pairwise"`: with probability `rate` the next class (cyclic), or those of `pairs`.
-    Pairwise {
-        /// The share of labels that change, in the classes concerned.
-        rate: f64,
-        /// (from, to); empty means k → k + 1.
-        pairs: Vec<(usize, usize)>,
-    },
-    /// `"matrix"`: row k is the law of the given label when the true one is k.
-    Matrix {
-        /// A `.npy` or CSV file of `[K, K]`.
-        file: String,
-    },
-    /// `"instance"`: harder examples flip more, toward the classes they resemble.
-    Instance {
-        /// The share of labels that change.
-        rate: f64,
-    },
-}
-
-/// `[network]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Network {
-    /// What is done to the inputs first, from the training split.
-    pub normalize: Normalize,
-    /// The layers before the head.
-    pub layers: Layers,
-}
-
-/// `network.normalize`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Normalize {
-    /// `"none"`.
-    None,
-    /// `"global"`: centred, and divided by one number: the root mean square of all features.
-    Global,
-    /// `"per-feature"`: centred, and each divided by its standard deviation.
-    PerFeature,
-}
-
-/// `network.kind`, with its own keys.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Layers {
-    /// `"none"`: the head sees the inputs.
-    None,
-    /// `"mlp"`.
-    Mlp {
-        /// Widths of the hidden layers.
-        hidden: Vec<usize>,
-    },
-    /// `"conv"`: 3 × 3 convolutions, each after the first halving the image, then the average.
-    Conv {
-        /// Channels of each convolution.
-        channels: Vec<usize>,
-    },
 }
 
 /// `[head]`.
@@ -289,6 +128,8 @@ pub struct Optimizer {
     pub rule: Rule,
     /// The learning rate at the height of the schedule.
     pub learning_rate: f64,
+    /// The network's learning rate is this times that of the head; absent, it is the same.
+    pub network_rate: Option<f64>,
     /// Gradients of a larger norm are scaled down to this one.
     pub clip_norm: Option<f64>,
     /// `[optimizer.l2]`.
@@ -338,10 +179,19 @@ pub struct WeightDecay {
 pub struct Schedule {
     /// Passes over the training data.
     pub epochs: usize,
-    /// Epochs of linear growth from 0; may be a fraction of one.
-    pub warm_up: f64,
+    /// Linear growth from 0 at the start.
+    pub warm_up: WarmUp,
     /// What comes after.
     pub decay: Decay,
+}
+
+/// `schedule.warm_up` or `schedule.warm_up_steps`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum WarmUp {
+    /// So many epochs; may be a fraction of one.
+    Epochs(f64),
+    /// So many steps.
+    Steps(usize),
 }
 
 /// `schedule.kind`, with its own keys.

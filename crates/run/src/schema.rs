@@ -11,7 +11,16 @@ pub(crate) const SECTIONS: &[SectionKeys] = &[
     SectionKeys { name: "", keys: &["base", "without", "summary", "seed", "seeds"] },
     SectionKeys {
         name: "data",
-        keys: &["label_kind", "annotations", "classes", "class_names", "image_size"],
+        keys: &[
+            "label_kind",
+            "annotations",
+            "classes",
+            "class_names",
+            "image_size",
+            "centre_crop",
+            "filter",
+            "pixel_values",
+        ],
     },
     SectionKeys {
         name: "data.train",
@@ -20,7 +29,23 @@ pub(crate) const SECTIONS: &[SectionKeys] = &[
     SectionKeys { name: "data.validation", keys: HELD_OUT },
     SectionKeys { name: "data.test", keys: HELD_OUT },
     SectionKeys { name: "data.noise", keys: &["kind", "seed", "rate", "pairs", "matrix"] },
-    SectionKeys { name: "network", keys: &["kind", "hidden", "channels", "normalize"] },
+    SectionKeys {
+        name: "data.augment",
+        keys: &["crop", "area", "ratio", "padding", "flip", "operations", "magnitude", "mixup"],
+    },
+    SectionKeys {
+        name: "network",
+        keys: &[
+            "kind",
+            "hidden",
+            "channels",
+            "norm_momentum",
+            "norm_epsilon",
+            "normalize",
+            "pretrained",
+            "frozen",
+        ],
+    },
     SectionKeys {
         name: "head",
         keys: &[
@@ -39,6 +64,7 @@ pub(crate) const SECTIONS: &[SectionKeys] = &[
         keys: &[
             "kind",
             "learning_rate",
+            "network_rate",
             "momentum",
             "nesterov",
             "beta1",
@@ -48,7 +74,10 @@ pub(crate) const SECTIONS: &[SectionKeys] = &[
         ],
     },
     SectionKeys { name: "optimizer.l2", keys: &["network", "mean", "covariance"] },
-    SectionKeys { name: "schedule", keys: &["kind", "epochs", "warm_up", "at", "factor"] },
+    SectionKeys {
+        name: "schedule",
+        keys: &["kind", "epochs", "warm_up", "warm_up_steps", "at", "factor"],
+    },
     SectionKeys {
         name: "training",
         keys: &["batch", "min_steps", "accumulate", "ema", "patience", "workers"],
@@ -87,6 +116,7 @@ pub(crate) const PATHS: &[&str] = &[
     "data.validation.ids",
     "data.validation.images",
     "data.validation.labels",
+    "network.pretrained",
 ];
 
 /// Whether the key takes any text: then a text of the command line is never a number.

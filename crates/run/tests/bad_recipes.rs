@@ -310,7 +310,7 @@ fn impossible_sources_are_refused() {
     assert!(message.contains("data.train.features and data.train.images (--set data.train.images=folder) are both given"), "{message}");
     refuses("features-full", &["data.train.labels=\"\""], "must name a file or folder");
     refuses("features-full", &[r#"data.train.labels="C:\new""#], "single quotes");
-    refuses("features-full", &["data.image_size=32"], "data.image_size is for folders of images");
+    refuses("features-full", &["data.image_size=32"], "data.image_size is for images");
     refuses_values("features-full", "data.classes", &["0", "1"], "an integer from 2");
     refuses_values(
         "images-full",

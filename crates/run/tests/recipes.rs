@@ -98,7 +98,7 @@ fn families_take_their_inputs_and_links() {
     assert_eq!(features.head.link, Link::Softmax);
     assert_eq!(recipe("multilabel-full", &[]).head.link, Link::Sigmoid);
     let images = recipe("images-full", &[]);
-    assert_eq!(images.data.train.inputs, InputSource::Images(PathBuf::from("folder")));
+    assert_eq!(images.data.train.inputs, InputSource::images("folder"));
     assert!(matches!(images.network.layers, Layers::Conv { .. }));
     let digits = recipe("digits-full", &[]);
     assert_eq!(digits.data.train.inputs, InputSource::Digits);

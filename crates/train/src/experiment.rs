@@ -28,7 +28,7 @@ pub fn classifier(recipe: &Recipe, seed: u64, shape: &Shape) -> model::Classifie
             let image = [*depth, *height, *width];
             model::BackboneConfig::Conv { image, channels: channels.clone() }
         }
-        (recipe::Layers::None | recipe::Layers::Conv { .. }, _) => {
+        (recipe::Layers::None | recipe::Layers::Conv { .. } | recipe::Layers::Image { .. }, _) => {
             model::BackboneConfig::None { inputs }
         }
     };

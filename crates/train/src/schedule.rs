@@ -1,6 +1,6 @@
 //! The learning rate of each step.
 
-use aleator_run::recipe::{self, Decay};
+use aleator_run::recipe::{self, Decay, WarmUp};
 
 /// The learning rate as a function of the step, and how many steps there are.
 ///
@@ -8,7 +8,8 @@ use aleator_run::recipe::{self, Decay};
 /// use aleator_run::recipe;
 /// use aleator_train::Schedule;
 ///
-/// let recipe = recipe::Schedule { epochs: 10, warm_up: 1.0, decay: recipe::Decay::Cosine };
+/// let warm_up = recipe::WarmUp::Epochs(1.0);
+/// let recipe = recipe::Schedule { epochs: 10, warm_up, decay: recipe::Decay::Cosine };
 /// let schedule = Schedule::new(&recipe, 0.1, 100);
 /// assert_eq!(schedule.total_steps(), 1000);
 /// assert!(schedule.learning_rate(0) < schedule.learning_rate(50));
@@ -26,7 +27,10 @@ pub struct Schedule {
 impl Schedule {
     /// A schedule with this learning rate at its height.
     pub fn new(schedule: &recipe::Schedule, peak: f64, steps_per_epoch: usize) -> Self {
-        let warm_up_steps = schedule.warm_up * steps_per_epoch as f64;
+        let warm_up_steps = match schedule.warm_up {
+            WarmUp::Epochs(epochs) => epochs * steps_per_epoch as f64,
+            WarmUp::Steps(steps) => steps as f64,
+        };
         let decay = schedule.decay.clone();
         Self { peak, steps_per_epoch, epochs: schedule.epochs, warm_up_steps, decay }
     }
@@ -71,6 +75,7 @@ mod tests {
     use super::*;
 
     fn schedule(warm_up: f64, decay: Decay) -> Schedule {
+        let warm_up = WarmUp::Epochs(warm_up);
         Schedule::new(&recipe::Schedule { epochs: 90, warm_up, decay }, 0.1, 10)
     }
 

@@ -4,7 +4,7 @@ mod support;
 
 use aleator_data::DataSet;
 use aleator_run::recipe::{
-    Annotations, Data, HeldOut, InputSource, LabelKind, Link, Normalize, Source,
+    Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Normalize, Source,
 };
 use aleator_train::{Normalization, TrainError, check_recipe};
 use support::{DIGITS, Files, RECIPE, Trial, adam, column, cycle, distance, npy, resolve, tensors};
@@ -24,7 +24,8 @@ fn tiny(files: &Files) -> DataSet {
         annotations: Annotations::Majority,
         classes: None,
         class_names: None,
-        image_size: None,
+        framing: Framing::PLAIN,
+        augment: None,
         train: source.clone(),
         validation: HeldOut::Source(source),
         test: None,

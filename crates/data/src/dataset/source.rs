@@ -42,7 +42,7 @@ impl OpenSource {
         role: Role,
     ) -> Result<Self, DataError> {
         let path = path_of(&source.inputs);
-        let opened = Inputs::open(&source.inputs, data.image_size)?;
+        let opened = Inputs::open(&source.inputs, &data.framing)?;
         let examples = opened.inputs.len();
         let ids = match (&source.ids, opened.ids) {
             (Some(spec), _) => read_ids(spec, examples)?,
@@ -198,7 +198,7 @@ fn read_ids(spec: &str, examples: usize) -> Result<Ids, DataError> {
 fn path_of(inputs: &InputSource) -> PathBuf {
     match inputs {
         InputSource::Features(spec) => spec.into(),
-        InputSource::Images(path) => path.clone(),
+        InputSource::Images(paths) => paths[0].clone(),
         InputSource::Digits => "digits".into(),
     }
 }

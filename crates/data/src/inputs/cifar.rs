@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use aleator_run::recipe::PixelValues;
+
 use super::mapped::Mapped;
 use super::pixels::Pixels;
 use super::{InputShape, Inputs, Opened};
@@ -41,7 +43,11 @@ pub(crate) fn training_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Opens files that follow one another; `name` is what the user gave.
-pub(crate) fn open(name: &Path, files: &[PathBuf]) -> Result<Opened, DataError> {
+pub(crate) fn open(
+    name: &Path,
+    files: &[PathBuf],
+    values: PixelValues,
+) -> Result<Opened, DataError> {
     let mut kind = None;
     let mut pixels = None;
     let mut labels = vec![];
@@ -52,7 +58,7 @@ pub(crate) fn open(name: &Path, files: &[PathBuf]) -> Result<Opened, DataError> 
             let message = "is of another CIFAR than the files before it";
             return Err(DataError::invalid(path, message));
         }
-        let pixels = pixels.get_or_insert_with(|| Pixels::new(this.label_bytes(), SHAPE));
+        let pixels = pixels.get_or_insert_with(|| Pixels::new(this.label_bytes(), SHAPE, values));
         read_labels(path, file.bytes(), this, &mut labels)?;
         pixels.push(file, 0);
     }

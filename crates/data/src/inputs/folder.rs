@@ -1,27 +1,21 @@
 //! Images in a folder for each class, decoded when they are read.
 
 use std::fs;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use image::imageops::{self, FilterType};
-use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageError, ImageReader, Limits, RgbImage};
+use aleator_run::recipe::Framing;
 
 use super::mapped::open_file;
-use super::pixels::scale;
 use super::{InputShape, Inputs, Opened};
 use crate::error::{DataError, guarded};
+use crate::picture::{self, Frame, Limits, Picture};
 
 /// Endings of files that are images.
 const ENDINGS: [&str; 11] =
     ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff", "ppm", "pgm", "pnm"];
 
-/// Bytes of one decoded image at most: 89 million pixels.
-const LARGEST_IMAGE: u64 = 256 << 20;
-
 /// Pixels of a side that images can be brought to, at most.
-const LARGEST_SIDE: u32 = 1 << 14;
+const LARGEST_SIDE: usize = 1 << 14;
 
 /// Folders in folders at most; deeper ones are a loop of links.
 const DEEPEST: usize = 16;
@@ -32,20 +26,19 @@ pub(crate) struct ImageFolder {
     root: PathBuf,
     /// Paths below `root`, with `/` between folders.
     files: Vec<String>,
-    height: u32,
-    width: u32,
+    frame: Frame,
     resize: bool,
 }
 
 /// Opens `folder/class/…/image.png`; the names of the folders are the classes, in their order.
-pub(crate) fn open(root: &Path, image_size: Option<usize>) -> Result<Opened, DataError> {
+pub(crate) fn open(root: &Path, framing: &Framing) -> Result<Opened, DataError> {
     let Listing { class_names, files, labels } = list(root)?;
-    let inputs = images(root, &files, image_size)?;
+    let inputs = images(root, &files, framing)?;
     Ok(Opened { inputs, labels: Some(labels), class_names: Some(class_names), ids: Some(files) })
 }
 
 /// Opens one image, or all images of a folder and the folders in it, whatever their classes.
-pub(crate) fn open_unlabelled(path: &Path, image_size: Option<usize>) -> Result<Opened, DataError> {
+pub(crate) fn open_unlabelled(path: &Path, framing: &Framing) -> Result<Opened, DataError> {
     let (root, files): (&Path, Vec<String>) = if path.is_dir() {
         let mut files = vec![];
         images_below(path, "", 0, &mut files)?;
@@ -58,27 +51,23 @@ pub(crate) fn open_unlabelled(path: &Path, image_size: Option<usize>) -> Result<
         let message = "holds no images; give an image, a folder of images, or CIFAR or IDX files";
         return Err(DataError::invalid(path, message));
     }
-    let inputs = images(root, &files, image_size)?;
+    let inputs = images(root, &files, framing)?;
     Ok(Opened { inputs, labels: None, class_names: None, ids: Some(files) })
 }
 
 /// These files below `root`, all of one size or brought to it.
-fn images(root: &Path, files: &[String], image_size: Option<usize>) -> Result<Inputs, DataError> {
-    let (height, width) = match image_size {
-        Some(size) => {
-            let side = u32::try_from(size).ok().filter(|side| (1..=LARGEST_SIDE).contains(side));
-            let side = side.ok_or_else(|| {
-                let message =
-                    format!("image_size is {size}; it must be 1 to {LARGEST_SIDE} pixels");
-                DataError::invalid(root, message)
-            })?;
-            (side, side)
+fn images(root: &Path, files: &[String], framing: &Framing) -> Result<Inputs, DataError> {
+    let (width, height) = match framing.size {
+        Some(side) if (1..=LARGEST_SIDE).contains(&side) => (side, side),
+        Some(side) => {
+            let message = format!("image_size is {side}; it must be 1 to {LARGEST_SIDE} pixels");
+            return Err(DataError::invalid(root, message));
         }
         None => common_size(root, files)?,
     };
-    let resize = image_size.is_some();
+    let frame = Frame::new(framing, width, height);
     let (root_path, files) = (root.to_path_buf(), files.to_vec());
-    let folder = ImageFolder { root: root_path, files, height, width, resize };
+    let folder = ImageFolder { root: root_path, files, frame, resize: framing.size.is_some() };
     Ok(Inputs::of_folder(root, folder))
 }
 
@@ -88,35 +77,25 @@ impl ImageFolder {
     }
 
     pub(crate) fn shape(&self) -> InputShape {
-        let (height, width) = (self.height as usize, self.width as usize);
+        let Frame { height, width, .. } = self.frame;
         InputShape::Image { channels: 3, height, width }
     }
 
-    /// Decodes one image, channel first, −1 to 1.
+    /// One image as it is stored.
+    pub(crate) fn picture(&self, row: usize) -> Result<Picture, DataError> {
+        decoded(&self.root.join(&self.files[row]))
+    }
+
+    /// One image as evaluation sees it.
     pub(crate) fn read(&self, row: usize, out: &mut [f32]) -> Result<(), DataError> {
-        let path = self.root.join(&self.files[row]);
-        let image = guarded(&path, || {
-            let image = decode(&path)?;
-            let fits = image.dimensions() == (self.width, self.height);
-            match (fits, self.resize) {
-                (true, _) => Ok(image),
-                // Cubic, with its support widened when shrinking, so that nothing aliases.
-                (false, true) => {
-                    let (width, height) = (self.width, self.height);
-                    Ok(imageops::resize(&image, width, height, FilterType::CatmullRom))
-                }
-                (false, false) => {
-                    let (found, expected) = (image.dimensions(), (self.width, self.height));
-                    Err(other_size(&path, found, expected, "the others"))
-                }
-            }
-        })?;
-        let plane = out.len() / 3;
-        for (at, pixel) in image.pixels().enumerate() {
-            for (channel, &byte) in pixel.0.iter().enumerate() {
-                out[channel * plane + at] = scale(byte);
-            }
+        let picture = self.picture(row)?;
+        let (found, expected) =
+            ((picture.width, picture.height), (self.frame.width, self.frame.height));
+        if found != expected && !self.resize {
+            let path = self.root.join(&self.files[row]);
+            return Err(other_size(&path, found, expected, "the others"));
         }
+        self.frame.numbers(&self.frame.cut(&picture), out);
         Ok(())
     }
 
@@ -246,69 +225,45 @@ pub(crate) fn is_image(path: &Path) -> bool {
     ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
 }
 
-/// Height and width of all images, by their headers.
-fn common_size(root: &Path, files: &[String]) -> Result<(u32, u32), DataError> {
+/// Width and height of all images, by their headers.
+fn common_size(root: &Path, files: &[String]) -> Result<(usize, usize), DataError> {
     let mut first = None;
     for file in files {
         let path = root.join(file);
-        let size = guarded(&path, || size_of(&path))?;
+        let size = size_of(&path)?;
         let expected = *first.get_or_insert(size);
         if size != expected {
             return Err(other_size(&path, size, expected, &files[0]));
         }
     }
-    let (width, height) = first.unwrap_or_default();
-    Ok((height, width))
+    Ok(first.unwrap_or_default())
 }
 
-/// Width and height of one image as it is seen: cameras note how they were held.
-pub(crate) fn size_of(path: &Path) -> Result<(u32, u32), DataError> {
-    let (decoder, orientation) = decoder(path)?;
-    let (width, height) = decoder.dimensions();
-    Ok(match orientation {
-        Orientation::Rotate90
-        | Orientation::Rotate270
-        | Orientation::Rotate90FlipH
-        | Orientation::Rotate270FlipH => (height, width),
-        _ => (width, height),
+/// Width and height of one image as it is seen.
+pub(crate) fn size_of(path: &Path) -> Result<(usize, usize), DataError> {
+    let bytes = content(path)?;
+    guarded(path, || {
+        picture::size_of(&bytes, Limits::DEFAULT).map_err(|what| DataError::invalid(path, what))
     })
 }
 
-fn decode(path: &Path) -> Result<RgbImage, DataError> {
-    let (decoder, orientation) = decoder(path)?;
-    let mut image = DynamicImage::from_decoder(decoder).map_err(|error| damaged(path, &error))?;
-    image.apply_orientation(orientation);
-    Ok(image.into_rgb8())
+fn decoded(path: &Path) -> Result<Picture, DataError> {
+    let bytes = content(path)?;
+    guarded(path, || {
+        picture::decode(&bytes, Limits::DEFAULT).map_err(|what| DataError::invalid(path, what))
+    })
 }
 
-/// A decoder that has read the header, and would stay within [`LARGEST_IMAGE`].
-fn decoder(path: &Path) -> Result<(impl ImageDecoder, Orientation), DataError> {
-    let failed = |error: ImageError| damaged(path, &error);
-    let reader = ImageReader::new(BufReader::new(open_file(path)?));
-    let mut reader = reader.with_guessed_format().map_err(|error| DataError::io(path, error))?;
-    let mut limits = Limits::default();
-    limits.max_alloc = Some(LARGEST_IMAGE);
-    reader.limits(limits);
-    let mut decoder = reader.into_decoder().map_err(failed)?;
-    let (width, height) = decoder.dimensions();
-    if decoder.total_bytes() > LARGEST_IMAGE || width == 0 || height == 0 {
-        let message = format!(
-            "is {width} × {height} pixels; an image has at least one and decodes to at most \
-             {} MiB: shrink or remove it",
-            LARGEST_IMAGE >> 20
-        );
-        return Err(DataError::invalid(path, message));
-    }
-    let orientation = decoder.orientation().map_err(failed)?;
-    Ok((decoder, orientation))
+fn content(path: &Path) -> Result<Vec<u8>, DataError> {
+    fs::read(path).map_err(|error| DataError::io(path, error))
 }
 
-fn damaged(path: &Path, error: &ImageError) -> DataError {
-    let message = format!("cannot be decoded as an image ({error}); replace or remove it");
-    DataError::invalid(path, message)
-}
-
-fn other_size(path: &Path, found: (u32, u32), expected: (u32, u32), like: &str) -> DataError {
+fn other_size(
+    path: &Path,
+    found: (usize, usize),
+    expected: (usize, usize),
+    like: &str,
+) -> DataError {
     let message = format!(
         "is {} × {} pixels, not {} × {} as {like}; set data.image_size to bring all images to \
          one size",

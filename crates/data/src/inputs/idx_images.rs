@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use aleator_run::recipe::PixelValues;
+
 use super::pixels::Pixels;
 use super::{InputShape, Inputs, Opened};
 use crate::array::element::Element;
@@ -9,7 +11,7 @@ use crate::array::idx;
 use crate::error::DataError;
 
 /// Opens an IDX file of grey images, plain or gzipped.
-pub(crate) fn open(path: &Path) -> Result<Opened, DataError> {
+pub(crate) fn open(path: &Path, values: PixelValues) -> Result<Opened, DataError> {
     let (file, at) = idx::open(path)?;
     let invalid = |message: String| Err(DataError::invalid(path, message));
     let (Element::U8, &[rows, height, width]) = (at.element, &at.shape[..]) else {
@@ -22,7 +24,7 @@ pub(crate) fn open(path: &Path) -> Result<Opened, DataError> {
     if rows == 0 || height == 0 || width == 0 {
         return invalid(format!("shape [{rows}, {height}, {width}] has no pixels"));
     }
-    let mut pixels = Pixels::new(0, InputShape::Image { channels: 1, height, width });
+    let mut pixels = Pixels::new(0, InputShape::Image { channels: 1, height, width }, values);
     pixels.push(file, at.bytes.start);
     let labels = match labels_beside(path) {
         Some(beside) => Some(read_labels(&beside, path, rows)?),

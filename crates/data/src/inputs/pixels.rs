@@ -1,7 +1,10 @@
 //! Images as bytes in mapped files: records of equal size, one byte a pixel and channel.
 
+use aleator_run::recipe::PixelValues;
+
 use super::InputShape;
 use super::mapped::Mapped;
+use crate::picture::{Picture, affine};
 
 /// The images of one or more files, in order.
 #[derive(Debug)]
@@ -10,6 +13,7 @@ pub(crate) struct Pixels {
     /// Bytes before the pixels of each record, where labels stand.
     skip: usize,
     shape: InputShape,
+    values: PixelValues,
     rows: usize,
 }
 
@@ -22,8 +26,8 @@ struct Part {
 
 impl Pixels {
     /// No images yet; each record has `skip` bytes, then the pixels.
-    pub(crate) fn new(skip: usize, shape: InputShape) -> Self {
-        Self { parts: vec![], skip, shape, rows: 0 }
+    pub(crate) fn new(skip: usize, shape: InputShape, values: PixelValues) -> Self {
+        Self { parts: vec![], skip, shape, values, rows: 0 }
     }
 
     /// Bytes of one record.
@@ -58,9 +62,36 @@ impl Pixels {
         let from = part.start + (row - part.first_row) * self.record() + self.skip;
         &part.file.bytes()[from..from + self.shape.len()]
     }
-}
 
-/// 0 to 255 → −1 to 1.
-pub(crate) fn scale(byte: u8) -> f32 {
-    f32::from(byte) / 127.5 - 1.0
+    /// Channels, and the pixels of one.
+    fn planes(&self) -> (usize, usize) {
+        match self.shape {
+            InputShape::Image { channels, height, width } => (channels, height * width),
+            InputShape::Features(pixels) => (1, pixels),
+        }
+    }
+
+    /// The numbers of one image.
+    pub(crate) fn read(&self, row: usize, out: &mut [f32]) {
+        let (_, plane) = self.planes();
+        let planes = out.chunks_exact_mut(plane).zip(self.bytes(row).chunks_exact(plane));
+        for (channel, (out, bytes)) in planes.enumerate() {
+            let (scale, shift) = affine(self.values, channel);
+            for (out, byte) in out.iter_mut().zip(bytes) {
+                *out = f32::from(*byte) * scale + shift;
+            }
+        }
+    }
+
+    /// One image.
+    pub(crate) fn picture(&self, row: usize) -> Picture {
+        let (channels, plane) = self.planes();
+        let (height, width) = match self.shape {
+            InputShape::Image { height, width, .. } => (height, width),
+            InputShape::Features(pixels) => (1, pixels),
+        };
+        let bytes = self.bytes(row);
+        let pixels = (0..plane).flat_map(|at| (0..channels).map(move |c| bytes[c * plane + at]));
+        Picture { width, height, channels, bytes: pixels.collect() }
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use aleator_data::DataError;
 use aleator_data::inputs::{Inputs, Opened};
-use aleator_run::recipe::InputSource;
+use aleator_run::recipe::{Framing, InputSource};
 use parquet::basic::Compression;
 use parquet::data_type::DataType;
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
@@ -37,11 +37,11 @@ impl Folder {
 }
 
 pub fn features(spec: impl AsRef<Path>) -> Result<Opened, DataError> {
-    Inputs::open(&InputSource::Features(spec.as_ref().to_str().unwrap().into()), None)
+    Inputs::open(&InputSource::Features(spec.as_ref().to_str().unwrap().into()), &Framing::PLAIN)
 }
 
 pub fn images(path: impl AsRef<Path>) -> Result<Opened, DataError> {
-    Inputs::open(&InputSource::Images(path.as_ref().into()), None)
+    Inputs::open(&InputSource::images(path.as_ref()), &Framing::PLAIN)
 }
 
 /// Every number, row after row.

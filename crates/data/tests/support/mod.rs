@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use aleator_data::{DataError, DataSet, Split};
-use aleator_run::recipe::{Annotations, Data, HeldOut, InputSource, LabelKind, Link, Source};
+use aleator_run::recipe::{
+    Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source,
+};
 use tempfile::TempDir;
 
 /// A folder that goes away.
@@ -61,7 +63,8 @@ pub fn data(train: Source) -> Data {
         annotations: Annotations::Majority,
         classes: None,
         class_names: None,
-        image_size: None,
+        framing: Framing::PLAIN,
+        augment: None,
         train,
         validation: HeldOut::Fraction { fraction: 0.25, seed: 0 },
         test: None,

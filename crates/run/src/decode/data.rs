@@ -1,5 +1,7 @@
 //! `[data]` and the sections below it.
 
+mod images;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -15,10 +17,10 @@ use crate::section::{Field, Section};
 const SOURCE: [&str; 6] = ["features", "images", "builtin", "labels", "clean_labels", "ids"];
 
 pub(super) fn data(document: &Document) -> Result<Data, RecipeError> {
-    const MAX_IMAGE_SIZE: usize = 4096;
     let section = Section::new(document, "data")?;
     let network = Section::new(document, "network")?.optional("kind");
-    let on_images = network.is_some_and(|kind| kind.text().is_ok_and(|kind| kind == "conv"));
+    let on_images =
+        network.is_some_and(|kind| kind.text().is_ok_and(|kind| !matches!(kind, "none" | "mlp")));
     let wanted = if on_images {
         ("images", "FOLDER")
     } else {
@@ -26,16 +28,7 @@ pub(super) fn data(document: &Document) -> Result<Data, RecipeError> {
     };
     let train = source(&Section::new(document, "data.train")?, wanted)?;
     let classes = section.optional("classes").map(|classes| classes.size(2, MANY)).transpose()?;
-    let image_size = section.optional("image_size");
-    if let (Some(size), InputSource::Features(_) | InputSource::Digits) =
-        (&image_size, &train.inputs)
-    {
-        return Err(size.impossible(
-            "data.image_size is for folders of images, and data.train has none; remove it: on \
-             the command line by --set data.image_size="
-                .to_string(),
-        ));
-    }
+    images::check_inputs(document, &train.inputs)?;
     let data = Data {
         label_kind: section.required("label_kind", "auto")?.choice(&[
             ("auto", LabelKind::Auto),
@@ -54,7 +47,8 @@ pub(super) fn data(document: &Document) -> Result<Data, RecipeError> {
             .optional("class_names")
             .map(|names| names.path().map(PathBuf::from))
             .transpose()?,
-        image_size: image_size.map(|size| size.size(1, MAX_IMAGE_SIZE)).transpose()?,
+        framing: images::framing(&section)?,
+        augment: images::augment(document)?,
         train,
         validation: held_out(&Section::new(document, "data.validation")?)?,
         test: test(document)?,
@@ -107,7 +101,7 @@ fn source(section: &Section, wanted: (&str, &str)) -> Result<Source, RecipeError
     let source = Source {
         inputs: match input.key.rsplit('.').next() {
             Some("features") => InputSource::Features(input.path()?),
-            Some("images") => InputSource::Images(PathBuf::from(input.path()?)),
+            Some("images") => InputSource::Images(images::paths(input)?),
             _ => input.choice(&[("digits", ())]).map(|()| InputSource::Digits)?,
         },
         labels: path("labels")?,

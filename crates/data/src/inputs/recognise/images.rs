@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use super::super::{cifar, folder, idx_images};
 use super::{Family, Recognised, features, short, unsure, value};
 use crate::array::idx;
-use crate::error::{DataError, guarded};
+use crate::error::DataError;
 
 /// Images are brought to at most this side: small networks on a CPU are what presets have.
-const LARGEST_SIDE: u32 = 64;
+const LARGEST_SIDE: usize = 64;
 
 /// Class folders whose first image is measured.
 const MEASURED: usize = 32;
@@ -19,7 +19,7 @@ struct Splits {
     train: PathBuf,
     validation: Option<PathBuf>,
     test: Option<PathBuf>,
-    image_size: Option<u32>,
+    image_size: Option<usize>,
 }
 
 pub(super) fn in_folder(path: &Path) -> Result<Option<Recognised>, DataError> {
@@ -149,12 +149,12 @@ fn split_folders(path: &Path) -> Result<Option<Splits>, DataError> {
 }
 
 /// How many folders hold images, and the side to bring them to.
-fn class_folders(path: &Path) -> Result<Option<(usize, Option<u32>)>, DataError> {
+fn class_folders(path: &Path) -> Result<Option<(usize, Option<usize>)>, DataError> {
     let (mut classes, mut side) = (0, 0);
     for (_, class) in folder::folders_in(path)? {
         let Some(image) = folder::any_image(&class)? else { continue };
         if classes < MEASURED {
-            let (width, height) = guarded(&image, || folder::size_of(&image))?;
+            let (width, height) = folder::size_of(&image)?;
             side = side.max(width).max(height);
         }
         classes += 1;

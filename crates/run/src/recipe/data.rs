@@ -1,0 +1,243 @@
+//! `[data]`: where examples and labels come from, and what is done to them.
+
+use std::path::PathBuf;
+
+/// `[data]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Data {
+    /// What the label files hold.
+    pub label_kind: LabelKind,
+    /// What is made of several annotations of one example.
+    pub annotations: Annotations,
+    /// K, where the labels alone do not tell it.
+    pub classes: Option<usize>,
+    /// A text file with one class name a line.
+    pub class_names: Option<PathBuf>,
+    /// How images become inputs of one size.
+    pub framing: Framing,
+    /// `[data.augment]`: what is done to the images of the training split.
+    pub augment: Option<Augment>,
+    /// `[data.train]`.
+    pub train: Source,
+    /// `[data.validation]`: a source of its own, or a part of the training data.
+    pub validation: HeldOut,
+    /// `[data.test]`.
+    pub test: Option<HeldOut>,
+    /// `[data.noise]`: labels made wrong on purpose.
+    pub noise: Option<LabelNoise>,
+}
+
+/// Where the examples of one split come from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// The inputs.
+    pub inputs: InputSource,
+    /// A label file; absent where the inputs carry their labels (folders, CIFAR, digits).
+    /// `file#column` names a column of a Parquet or CSV file, or a tensor.
+    pub labels: Option<String>,
+    /// The true labels where they are known; never trained on.
+    pub clean_labels: Option<String>,
+    /// A file with one stable id a row; without it the row number or the image's path is the id.
+    pub ids: Option<String>,
+}
+
+/// The inputs of a split.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InputSource {
+    /// `features = "x.npy"`: a matrix of embeddings (`.npy`, `.safetensors`, `.parquet`);
+    /// `file#name` names a tensor or a column.
+    Features(String),
+    /// `images = "folder"`, or a list of paths: a folder per class, a manifest, WebDataset shards,
+    /// Parquet files with encoded images, CIFAR binary files, or an IDX file. Never empty. A path
+    /// may be a pattern with `{000..099}`, `{a,b}` or `*`.
+    Images(Vec<PathBuf>),
+    /// `builtin = "digits"`: what ships inside the program.
+    Digits,
+}
+
+impl InputSource {
+    /// Images at one path.
+    ///
+    /// ```
+    /// use aleator_run::recipe::InputSource;
+    ///
+    /// assert_eq!(InputSource::images("photos"), InputSource::Images(vec!["photos".into()]));
+    /// ```
+    pub fn images(path: impl Into<PathBuf>) -> Self {
+        Self::Images(vec![path.into()])
+    }
+}
+
+/// How an image becomes the input of a network. Does not apply to files of raw pixels (CIFAR,
+/// IDX) beyond `values`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Framing {
+    /// `data.image_size`: images are brought to this side, in pixels. Without it all must have
+    /// one size already.
+    pub size: Option<usize>,
+    /// `data.centre_crop`: only the central square is seen, its side this share of the image's
+    /// shorter side. Without it the whole image is, stretched to a square.
+    pub centre_crop: Option<f64>,
+    /// `data.filter`.
+    pub filter: Filter,
+    /// `data.pixel_values`.
+    pub values: PixelValues,
+}
+
+impl Framing {
+    /// What a recipe without any of the keys says: images have one size, and are seen whole.
+    pub const PLAIN: Self = Self {
+        size: None,
+        centre_crop: None,
+        filter: Filter::Bicubic,
+        values: PixelValues::Symmetric,
+    };
+
+    /// Whole images, brought to this side.
+    pub const fn sized(size: usize) -> Self {
+        Self { size: Some(size), ..Self::PLAIN }
+    }
+}
+
+/// `data.filter`: how pixels are made from those of another size. Shrinking widens the filter, so
+/// that nothing aliases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// `"bilinear"`.
+    Bilinear,
+    /// `"bicubic"`; what an absent key means.
+    Bicubic,
+}
+
+/// `data.pixel_values`: what the bytes 0 to 255 become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PixelValues {
+    /// `"symmetric"`: −1 to 1; what an absent key means.
+    Symmetric,
+    /// `"unit"`: 0 to 1.
+    Unit,
+    /// `"imagenet"`: 0 to 1, then each channel centred and divided as is usual for networks that
+    /// were trained in PyTorch: mean 0.485, 0.456, 0.406, deviation 0.229, 0.224, 0.225.
+    ImageNet,
+    /// `"lite"`: (byte − 127) / 128, as EfficientNet-Lite has it.
+    Lite,
+}
+
+/// `[data.augment]`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Augment {
+    /// Which part of the image is seen.
+    pub crop: Crop,
+    /// Whether half of the images are mirrored.
+    pub flip: bool,
+    /// `operations` and `magnitude`.
+    pub rand_augment: Option<RandAugment>,
+    /// α of the Beta distribution by which pairs of examples and their labels are mixed.
+    pub mixup: Option<f64>,
+}
+
+/// `data.augment.crop`, with its own keys.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Crop {
+    /// `"none"`: what evaluation sees.
+    None,
+    /// `"inception"`: a rectangle of random area and shape, stretched to the square.
+    Inception {
+        /// Smallest and largest share of the image's area.
+        area: (f64, f64),
+        /// Narrowest and widest width : height.
+        ratio: (f64, f64),
+    },
+    /// `"padded"`: the evaluation's image with a grey border, cut to its size at a random place.
+    Padded {
+        /// Pixels of the border.
+        padding: usize,
+    },
+}
+
+/// RandAugment: so many random operations of this strength.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RandAugment {
+    /// `operations`: how many are done to each image.
+    pub operations: usize,
+    /// `magnitude`: 0 to 10, of which 10 is the strongest.
+    pub magnitude: f64,
+}
+
+/// A split to measure on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HeldOut {
+    /// `fraction = 0.1, seed = 0`: this share of the training data, chosen by example id and
+    /// this seed, so that runs of different training seeds hold out the same examples.
+    Fraction {
+        /// Above 0, below 1.
+        fraction: f64,
+        /// Another seed, another choice.
+        seed: u64,
+    },
+    /// Data of its own.
+    Source(Source),
+}
+
+/// `data.label_kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LabelKind {
+    /// `"auto"`: decided by looking at the labels.
+    Auto,
+    /// `"single"`: one class an example.
+    Single,
+    /// `"multi-hot"`: each class on or off, `[N, K]`.
+    MultiHot,
+    /// `"soft"`: probabilities, `[N, K]`.
+    Soft,
+    /// `"annotators"`: a column for each annotator with blanks (or −1), or a long table of
+    /// (example, annotator, label).
+    Annotators,
+}
+
+/// `data.annotations`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Annotations {
+    /// `"majority"`: the most frequent label; ties go to one of the tied, by seed and id.
+    Majority,
+    /// `"sampled"`: one annotation of each example, drawn anew every epoch.
+    Sampled,
+    /// `"each"`: every annotation is a term of the loss.
+    Each,
+}
+
+/// `[data.noise]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LabelNoise {
+    /// The seed of the corruption, apart from that of training.
+    pub seed: u64,
+    /// What is done to the labels.
+    pub kind: NoiseKind,
+}
+
+/// `data.noise.kind`, with its own keys.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NoiseKind {
+    /// `"symmetric"`: with probability `rate` another class, all equally likely.
+    Symmetric {
+        /// The share of labels that change.
+        rate: f64,
+    },
+    /// `"pairwise"`: with probability `rate` the next class (cyclic), or those of `pairs`.
+    Pairwise {
+        /// The share of labels that change, in the classes concerned.
+        rate: f64,
+        /// (from, to); empty means k → k + 1.
+        pairs: Vec<(usize, usize)>,
+    },
+    /// `"matrix"`: row k is the law of the given label when the true one is k.
+    Matrix {
+        /// A `.npy` or CSV file of `[K, K]`.
+        file: String,
+    },
+    /// `"instance"`: harder examples flip more, toward the classes they resemble.
+    Instance {
+        /// The share of labels that change.
+        rate: f64,
+    },
+}

@@ -1,0 +1,99 @@
+//! `[network]`: inputs → features.
+
+use std::path::PathBuf;
+
+/// `[network]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// What is done to the inputs first, from the training split.
+    pub normalize: Normalize,
+    /// The layers before the head.
+    pub layers: Layers,
+    /// A safetensors file with the weights to begin with.
+    pub pretrained: Option<PathBuf>,
+    /// Whether the layers stay as they are, and only the head learns.
+    pub frozen: bool,
+}
+
+/// `network.normalize`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Normalize {
+    /// `"none"`.
+    None,
+    /// `"global"`: centred, and divided by one number: the root mean square of all features.
+    Global,
+    /// `"per-feature"`: centred, and each divided by its standard deviation.
+    PerFeature,
+}
+
+/// `network.kind`, with its own keys.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Layers {
+    /// `"none"`: the head sees the inputs.
+    None,
+    /// `"mlp"`.
+    Mlp {
+        /// Widths of the hidden layers.
+        hidden: Vec<usize>,
+    },
+    /// `"conv"`: 3 × 3 convolutions, each after the first halving the image, then the average.
+    Conv {
+        /// Channels of each convolution.
+        channels: Vec<usize>,
+    },
+    /// `"resnet-50"` and the other networks with a name.
+    Image {
+        /// Which.
+        network: ImageNetwork,
+        /// `norm_momentum`: how much of the running statistics stays at a step.
+        norm_momentum: f64,
+        /// `norm_epsilon`: added to the variance.
+        norm_epsilon: f64,
+        /// Widths of dense layers with rectifiers after the network; may be empty.
+        hidden: Vec<usize>,
+    },
+}
+
+/// A network for images that has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageNetwork {
+    /// `"resnet-18"`, and all ResNets here are of the second version (pre-activation).
+    ResNet18,
+    /// `"resnet-34"`.
+    ResNet34,
+    /// `"resnet-50"`.
+    ResNet50,
+    /// `"resnet-101"`.
+    ResNet101,
+    /// `"resnet-152"`.
+    ResNet152,
+    /// `"resnet-20"`, for images of 32 pixels.
+    ResNet20,
+    /// `"resnet-56"`, for images of 32 pixels.
+    ResNet56,
+    /// `"wide-resnet-28-10"`, for images of 32 pixels.
+    WideResNet28x10,
+    /// `"wide-resnet-28-2"`, for images of 32 pixels.
+    WideResNet28x2,
+    /// `"inception-resnet-v2"`.
+    InceptionResNetV2,
+    /// `"efficientnet-lite0"`.
+    EfficientNetLite0,
+}
+
+impl ImageNetwork {
+    /// Every network with its word in recipes.
+    pub const WORDS: [(&'static str, Self); 11] = [
+        ("resnet-18", Self::ResNet18),
+        ("resnet-34", Self::ResNet34),
+        ("resnet-50", Self::ResNet50),
+        ("resnet-101", Self::ResNet101),
+        ("resnet-152", Self::ResNet152),
+        ("resnet-20", Self::ResNet20),
+        ("resnet-56", Self::ResNet56),
+        ("wide-resnet-28-10", Self::WideResNet28x10),
+        ("wide-resnet-28-2", Self::WideResNet28x2),
+        ("inception-resnet-v2", Self::InceptionResNetV2),
+        ("efficientnet-lite0", Self::EfficientNetLite0),
+    ];
+}
