@@ -4,6 +4,7 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
 use crate::backbone::{Backbone, BackboneConfig};
+use crate::batch_statistics::BatchStatistics;
 use crate::het_linear::{HetLinear, HetLinearConfig, Labels};
 use crate::latent::{Covariance, Latent};
 use crate::likelihood::BatchNoise;
@@ -16,6 +17,8 @@ pub struct ClassifierConfig {
     pub backbone: BackboneConfig,
     /// Features → probabilities. Its `feature_dim` is the backbone's.
     pub output: HetLinearConfig,
+    /// Whether the network stays as it is, and only the head learns.
+    pub frozen: bool,
 }
 
 /// Inputs → probabilities.
@@ -37,7 +40,7 @@ pub struct ClassifierConfig {
 ///     draws: Draws::Antithetic,
 ///     seed: 0,
 /// };
-/// let model = ClassifierConfig { backbone, output }.init(&device);
+/// let model = ClassifierConfig { backbone, output, frozen: false }.init(&device);
 /// let noise = BatchNoise {
 ///     key: NoiseKey { seed: 0, step: NoiseKey::EVALUATION_STEP },
 ///     ids: vec![12, 40],
@@ -51,6 +54,8 @@ pub struct ClassifierConfig {
 pub struct Classifier {
     network: Backbone,
     output: HetLinear,
+    #[module(skip)]
+    frozen: bool,
 }
 
 /// The loss of a batch, and what the mean says of it.
@@ -60,6 +65,9 @@ pub struct TrainingLoss {
     pub loss: Tensor<1>,
     /// μ(x), [B, K] row by row.
     pub mean: Vec<f32>,
+    /// What each norm of the network found in the batch, in the order of the parameters; give
+    /// them to [`BatchStatistics::update`]. Empty without norms and when the network is frozen.
+    pub statistics: Vec<BatchStatistics>,
 }
 
 impl ClassifierConfig {
@@ -73,16 +81,24 @@ impl ClassifierConfig {
         Classifier {
             network: self.backbone.init(self.output.seed, device),
             output: self.output.init(device),
+            frozen: self.frozen,
         }
     }
 }
 
 impl Classifier {
+    /// Inputs → features.
+    pub fn network(&self) -> &Backbone {
+        &self.network
+    }
+
     /// The layer at the end.
     pub fn output(&self) -> &HetLinear {
         &self.output
     }
 
+    /// Features as in evaluation, see [`Backbone::forward`].
+    ///
     /// # Shapes
     /// - inputs: [B, N]
     /// - returns: [B, D]
@@ -90,24 +106,44 @@ impl Classifier {
         self.network.forward(inputs)
     }
 
-    /// The loss of a batch, see [`HetLinear::loss_with`].
+    /// What [`BatchStatistics::update`] is to be called with after a step, if there is anything to
+    /// update: the network has norms and is not frozen.
+    pub fn norm_momentum(&self) -> Option<f32> {
+        if self.frozen { None } else { self.network.norm_momentum() }
+    }
+
+    /// The loss of a batch, see [`HetLinear::loss_with`]. Norms go by the batch; a frozen network
+    /// is that of evaluation, and no gradient reaches it.
     ///
     /// # Errors
-    /// The rows of the examples whose features or utilities are not finite: weights or inputs
-    /// have left what f32 can hold.
+    /// The rows of the examples whose inputs, features or utilities are not finite: weights or
+    /// inputs have left what f32 can hold.
     pub fn loss(
         &self,
         inputs: Tensor<2>,
         labels: Labels,
         noise: &BatchNoise,
     ) -> Result<TrainingLoss, Vec<usize>> {
-        let (latent, mean) = self.latent(inputs)?;
-        Ok(TrainingLoss { loss: self.output.loss_of(latent, labels, noise), mean })
+        let (features, statistics) = if self.frozen {
+            (self.frozen_features(inputs.clone()), vec![])
+        } else {
+            self.network.forward_training(inputs.clone())
+        };
+        // In the statistics of a batch one bad example spoils all; the inputs tell which it was.
+        let blame = |rows| finite_rows(inputs).err().unwrap_or(rows);
+        let (latent, mean) = self.latent(features).map_err(blame)?;
+        Ok(TrainingLoss { loss: self.output.loss_of(latent, labels, noise), mean, statistics })
+    }
+
+    /// Features outside the graph: nothing of the network is kept for a backward pass.
+    fn frozen_features(&self, inputs: Tensor<2>) -> Tensor<2> {
+        let tracked = inputs.is_autodiff();
+        let features = self.network.clone().valid().forward(inputs.inner());
+        if tracked { features.autodiff() } else { features }
     }
 
     /// The Normal of each example, and its mean as numbers.
-    fn latent(&self, inputs: Tensor<2>) -> Result<(Latent, Vec<f32>), Vec<usize>> {
-        let features = self.features(inputs);
+    fn latent(&self, features: Tensor<2>) -> Result<(Latent, Vec<f32>), Vec<usize>> {
         finite_rows(features.clone())?;
         let latent = self.output.head().forward(features);
         let mean = finite_rows(latent.mean.clone())?;
@@ -135,7 +171,7 @@ impl Classifier {
     /// # Errors
     /// The rows of the examples whose features or utilities are not finite.
     pub fn score(&self, inputs: Tensor<2>, noise: &BatchNoise) -> Result<Scores, Vec<usize>> {
-        let (latent, _) = self.latent(inputs)?;
+        let (latent, _) = self.latent(self.features(inputs))?;
         noise.check(latent.dims()[0]);
         Ok(score(latent.inner(), self.output.config().link, noise))
     }
@@ -145,7 +181,7 @@ impl Classifier {
     /// # Errors
     /// The rows of the examples whose features or utilities are not finite.
     pub fn predict(&self, inputs: Tensor<2>, noise: &BatchNoise) -> Result<Prediction, Vec<usize>> {
-        let (latent, _) = self.latent(inputs)?;
+        let (latent, _) = self.latent(self.features(inputs))?;
         noise.check(latent.dims()[0]);
         Ok(predict(latent.inner(), self.output.config().link, noise))
     }

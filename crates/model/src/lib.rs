@@ -3,9 +3,12 @@
 #![recursion_limit = "256"]
 
 mod backbone;
+mod batch_norm;
+mod batch_statistics;
 #[doc(hidden)]
 pub mod bench;
 mod classifier;
+mod convolution;
 mod custom_grad;
 mod dense;
 mod head;
@@ -21,7 +24,8 @@ mod slices;
 mod weights;
 
 pub use aleator_kernels::{BadTemperature, Draws, NoiseKey, Temperature};
-pub use backbone::{Backbone, BackboneConfig};
+pub use backbone::{Backbone, BackboneConfig, ImageNetwork, NormConfig};
+pub use batch_statistics::BatchStatistics;
 pub use classifier::{Classifier, ClassifierConfig, TrainingLoss};
 pub use dense::Dense;
 pub use head::{DiagScale, Head, HeadConfig, HeadTemperature, Noise};

@@ -17,6 +17,30 @@ pub struct Parameter {
     pub values: Vec<f32>,
 }
 
+pub(crate) const RUNNING_MEAN: &str = "running_mean";
+pub(crate) const RUNNING_VARIANCE: &str = "running_variance";
+
+/// Whether a parameter is a running statistic of a norm: kept with the weights and read in
+/// evaluation, but moved by [`BatchStatistics::update`](crate::BatchStatistics::update), never by
+/// a gradient.
+///
+/// ```
+/// use aleator_model::params::is_statistic;
+///
+/// assert!(is_statistic("network.Image.trunk.Residual.norm.running_mean"));
+/// assert!(!is_statistic("network.Image.trunk.Residual.norm.scale"));
+/// ```
+pub fn is_statistic(name: &str) -> bool {
+    let last = name.rsplit('.').next();
+    last == Some(RUNNING_MEAN) || last == Some(RUNNING_VARIANCE)
+}
+
+/// How many numbers are learned; running statistics are not.
+pub fn learned(parameters: &[Parameter]) -> usize {
+    let learned = parameters.iter().filter(|parameter| !is_statistic(&parameter.name));
+    learned.map(|parameter| parameter.values.len()).sum()
+}
+
 /// The parameters of a model, in the order of its fields.
 ///
 /// ```
@@ -81,7 +105,7 @@ impl ModuleVisitor for Reader<'_> {
 }
 
 fn floats<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    tensor.into_data().iter::<f32>().collect()
+    tensor.into_data().try_into_vec_as().expect("floats convert to f32")
 }
 
 struct Writer<'a> {

@@ -13,7 +13,7 @@ use support::{config, matrix, noise, values};
 fn classifier(backbone: BackboneConfig, kind: Noise, device: &Device) -> Classifier {
     let feature_dim = backbone.feature_dim();
     let output = HetLinearConfig { feature_dim, ..config(kind, Link::Softmax) };
-    ClassifierConfig { backbone, output }.init(device)
+    ClassifierConfig { backbone, output, frozen: false }.init(device)
 }
 
 fn conv() -> BackboneConfig {
@@ -118,7 +118,7 @@ fn the_same_seed_gives_the_same_weights_and_another_seed_others() {
         let backbone = BackboneConfig::Mlp { inputs: 6, hidden: vec![8] };
         let feature_dim = backbone.feature_dim();
         let output = HetLinearConfig { feature_dim, seed, ..config(Noise::None, Link::Softmax) };
-        params::read(&ClassifierConfig { backbone, output }.init(&device))
+        params::read(&ClassifierConfig { backbone, output, frozen: false }.init(&device))
     };
     assert_eq!(with(1), with(1));
     let (one, two) = (with(1), with(2));
@@ -147,5 +147,5 @@ fn rows_whose_inputs_are_not_finite_are_told() {
 fn a_head_for_other_features_is_refused() {
     let backbone = BackboneConfig::Mlp { inputs: 6, hidden: vec![8] };
     let output = config(Noise::None, Link::Softmax); // of 5 features
-    ClassifierConfig { backbone, output }.init(&Device::flex());
+    ClassifierConfig { backbone, output, frozen: false }.init(&Device::flex());
 }

@@ -16,7 +16,7 @@ fn classifier(backbone: BackboneConfig, kind: Noise, device: &Device) -> Classif
         temperature: learned,
         ..config(kind, Link::Softmax)
     };
-    ClassifierConfig { backbone, output }.init(device)
+    ClassifierConfig { backbone, output, frozen: false }.init(device)
 }
 
 fn none() -> BackboneConfig {

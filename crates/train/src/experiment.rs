@@ -47,7 +47,7 @@ pub fn classifier(recipe: &Recipe, seed: u64, shape: &Shape) -> model::Classifie
         draws: draws(head.draws),
         seed,
     };
-    model::ClassifierConfig { backbone, output }
+    model::ClassifierConfig { backbone, output, frozen: false }
 }
 
 fn noise(noise: recipe::Noise) -> model::Noise {
