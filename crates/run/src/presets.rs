@@ -146,11 +146,7 @@ pub(crate) fn is_preset(name: &str) -> bool {
 impl Document {
     /// A recipe inside the program, with its bases under it.
     pub fn preset(name: &str) -> Result<Self, RecipeError> {
-        if is_preset(name) {
-            resolve(find(name, None)?)
-        } else {
-            Err(not_found(name))
-        }
+        if is_preset(name) { resolve(find(name, None)?) } else { Err(not_found(name)) }
     }
 }
 
