@@ -67,8 +67,8 @@ fn every_file_is_inside_the_program_and_every_one_of_a_folder_stands_in_the_tabl
     assert_eq!(unique, in_folders);
 }
 
-/// The decays are λ of λ/2 ‖w‖² (deviation D13), the batch is made of smaller ones (deviation
-/// D15).
+/// The decays are λ of λ/2 ‖w‖² (deviation D13).
+/// The batch is made of smaller ones (deviation D15).
 #[test]
 fn every_recipe_has_the_numbers_of_the_paper() {
     for row in ROWS {
