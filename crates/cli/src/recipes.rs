@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use aleator_run::{Document, presets};
+use aleator_run::{Document, Preset, paper_recipes, presets};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
@@ -15,7 +15,7 @@ pub struct RecipesArgs {
 
 #[derive(Subcommand, Debug)]
 enum RecipesCommand {
-    /// Print a preset, to be copied and changed
+    /// Print a recipe with all that it stands on, to be copied and changed
     Show {
         /// Its name
         name: String,
@@ -25,12 +25,23 @@ enum RecipesCommand {
 /// `aleator recipes`.
 pub fn run(args: &RecipesArgs) -> Result<()> {
     let mut out = io::stdout().lock();
+    let all: Vec<Preset> = presets().into_iter().chain(paper_recipes()).collect();
     if let Some(RecipesCommand::Show { name }) = &args.command {
-        out.write_all(Document::preset(name)?.to_toml().as_bytes())?;
+        let document = Document::preset(name)?;
+        let text = all.iter().find(|preset| preset.name == name).map_or("", |preset| preset.text);
+        for line in text.lines().take_while(|line| line.starts_with('#')) {
+            writeln!(out, "{line}")?;
+        }
+        write!(out, "\n{}", document.to_toml())?;
         return Ok(());
     }
-    let width = presets().iter().map(|preset| preset.name.len()).max().unwrap_or(0);
-    for preset in presets() {
+    let width = all.iter().map(|preset| preset.name.len()).max().unwrap_or(0);
+    let mut folder = None;
+    for preset in all {
+        if preset.folder() != folder {
+            folder = preset.folder();
+            writeln!(out, "\n{}", heading(folder.unwrap_or_default()))?;
+        }
         writeln!(out, "{:<width$}  {}", preset.name, preset.summary)?;
     }
     writeln!(
@@ -38,4 +49,18 @@ pub fn run(args: &RecipesArgs) -> Result<()> {
         "\n`aleator recipes show NAME` prints one; `aleator train NAME --set …` runs it."
     )?;
     Ok(())
+}
+
+/// What the recipes of a folder are.
+fn heading(folder: &str) -> &str {
+    match folder {
+        "ilsvrc12" => "The paper's experiments: Imagenet ILSVRC12",
+        "webvision" => "WebVision 1.0",
+        "imagenet21k" => "Imagenet-21k, several classes each",
+        "jft" => "JFT-300M, several classes each",
+        "ensembles" => "Ensembles of four",
+        "transfer" => "Transfer to other tasks",
+        "small" => "Twins of the paper's experiments, for small images and two cores",
+        other => other,
+    }
 }

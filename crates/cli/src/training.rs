@@ -44,7 +44,7 @@ pub struct ResumeArgs {
 /// Arguments of `aleator sweep`.
 #[derive(Args, Debug)]
 pub struct SweepArgs {
-    /// A recipe with `base` and `[axes]`
+    /// The path of a recipe with `base` and `[axes]`, or a sweep that `aleator recipes` lists
     sweep: PathBuf,
     /// Set a key of every run
     #[arg(long, value_name = "KEY=VALUE")]

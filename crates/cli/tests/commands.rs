@@ -161,6 +161,18 @@ fn presets_are_listed_and_what_is_shown_loads_again() {
     }
 }
 
+#[test]
+fn the_papers_recipes_follow_the_presets_and_are_shown_with_their_results() {
+    let list = stdout(&aleator("recipes"));
+    let at = |text: &str| list.find(text).unwrap_or_else(|| panic!("{text} is not in {list}"));
+    assert!(at("\ndigits-shared ") < at("\nThe paper's experiments"));
+    assert!(at("\nThe paper's experiments") < at("\nilsvrc12/full "));
+    assert!(at("\nilsvrc12/full ") < at("\nWebVision 1.0\nwebvision/none "));
+    assert!(at("\ntransfer/vtab ") < at("\nsmall/ilsvrc12-none "));
+    let shown = stdout(&aleator("recipes show ilsvrc12/full"));
+    assert!(shown.contains("# Paper: top-1 79.3") && shown.contains("\nrank = 15\n"), "{shown}");
+}
+
 /// Labels 0, 1, 2, 3, 0, … and inputs of no interest.
 fn with_labels(examples: usize) -> Place {
     let place = Place::empty();

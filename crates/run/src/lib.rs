@@ -33,7 +33,7 @@ pub use examples::ExampleRow;
 pub use load::{Resolved, load};
 pub use log::MetricsLog;
 pub use predictions::Predictions;
-pub use presets::{Preset, presets};
+pub use presets::{Preset, paper_recipes, presets};
 pub use recipe::{Link, Noise, Recipe};
 pub use recipe_error::RecipeError;
 pub use record::{CreateRun, FORMAT, RunDir, RunInfo, RunLock, Split, SplitCounts};

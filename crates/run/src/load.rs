@@ -17,7 +17,8 @@ pub struct Resolved {
     pub document: Document,
     /// The same, as values that are valid by construction.
     pub recipe: Recipe,
-    /// The name of the preset, or of the file without its folder and ending.
+    /// The name of the preset, with `-` for `/`, or of the file without its folder and ending: fit
+    /// for the name of a folder.
     pub name: String,
 }
 
@@ -187,8 +188,8 @@ pub(crate) struct Found {
 /// Finds a preset, or a file relative to `folder`.
 pub(crate) fn find(name_or_path: &str, folder: Option<&Path>) -> Result<Found, RecipeError> {
     if let Some(document) = parse_preset(name_or_path) {
-        let name = name_or_path.to_string();
-        let identity = Identity::Preset(name.clone());
+        let identity = Identity::Preset(name_or_path.to_string());
+        let name = name_or_path.replace('/', "-");
         return Ok(Found { document: document?, folder: None, name, identity });
     }
     let path = folder.unwrap_or(Path::new("")).join(name_or_path);

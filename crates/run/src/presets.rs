@@ -31,10 +31,58 @@ const PRESETS: &[(&str, &str)] = presets![
     "digits-shared",
 ];
 
+/// The experiments of the paper, folder by folder, and their small twins.
+const PAPER: &[(&str, &str)] = presets![
+    "ilsvrc12/none",
+    "ilsvrc12/diagonal",
+    "ilsvrc12/full",
+    "ilsvrc12/none-90",
+    "ilsvrc12/diagonal-90",
+    "ilsvrc12/full-90",
+    "ilsvrc12/none-sigmoid",
+    "ilsvrc12/full-sigmoid",
+    "ilsvrc12/none-equal-parameters",
+    "ilsvrc12/full-samples-1",
+    "ilsvrc12/full-samples-10",
+    "ilsvrc12/full-samples-100",
+    "ilsvrc12/full-samples-1000",
+    "ilsvrc12/samples",
+    "webvision/none",
+    "webvision/diagonal",
+    "webvision/full",
+    "imagenet21k/none",
+    "imagenet21k/diagonal-tau-1",
+    "imagenet21k/diagonal",
+    "imagenet21k/shared",
+    "jft/none",
+    "jft/diagonal-tau-1",
+    "jft/diagonal",
+    "jft/shared",
+    "ensembles/none",
+    "ensembles/full",
+    "transfer/vtab",
+    "transfer/vtab-small",
+    "small/ilsvrc12-none",
+    "small/ilsvrc12-diagonal",
+    "small/ilsvrc12-full",
+    "small/webvision-none",
+    "small/webvision-diagonal",
+    "small/webvision-full",
+    "small/imagenet21k-none",
+    "small/imagenet21k-diagonal",
+    "small/imagenet21k-shared",
+    "small/jft-none",
+    "small/jft-diagonal",
+    "small/jft-shared",
+    "small/ensembles-none",
+    "small/ensembles-full",
+    "small/transfer",
+];
+
 /// A recipe inside the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// What [`load`](crate::load) takes.
+    /// What [`load`](crate::load) takes, or [`load_sweep`](crate::load_sweep) if it is a sweep.
     pub name: &'static str,
     /// One line for people.
     pub summary: &'static str,
@@ -42,42 +90,81 @@ pub struct Preset {
     pub text: &'static str,
 }
 
-/// The recipes inside the program.
+impl Preset {
+    fn new(&(name, text): &(&'static str, &'static str)) -> Self {
+        Self { name, summary: summary(text), text }
+    }
+
+    /// The folder that it stands in, as `ilsvrc12`; `None` for the presets at the top.
+    ///
+    /// ```
+    /// assert_eq!(aleator_run::presets()[0].folder(), None);
+    /// assert_eq!(aleator_run::paper_recipes()[0].folder(), Some("ilsvrc12"));
+    /// ```
+    pub fn folder(&self) -> Option<&'static str> {
+        self.name.split_once('/').map(|(folder, _)| folder)
+    }
+
+    /// Whether it has axes: then it is run by `aleator sweep`.
+    pub fn is_sweep(&self) -> bool {
+        self.text.lines().any(|line| line == "[axes]")
+    }
+}
+
+/// The recipes inside the program that suit data of one's own.
 ///
 /// ```
 /// let names: Vec<&str> = aleator_run::presets().iter().map(|preset| preset.name).collect();
 /// assert!(names.contains(&"features-full"));
 /// ```
 pub fn presets() -> Vec<Preset> {
-    let preset = |&(name, text)| Preset { name, summary: summary(text), text };
-    PRESETS.iter().map(preset).collect()
+    PRESETS.iter().map(Preset::new).collect()
+}
+
+/// The experiments of the paper as recipes inside the program, those of a folder together, their
+/// small twins last.
+///
+/// ```
+/// let recipes = aleator_run::paper_recipes();
+/// let full = recipes.iter().find(|recipe| recipe.name == "ilsvrc12/full").unwrap();
+/// assert!(full.text.contains("# Paper: top-1 79.3"));
+/// ```
+pub fn paper_recipes() -> Vec<Preset> {
+    PAPER.iter().map(Preset::new).collect()
+}
+
+/// Name and text of every recipe inside the program.
+fn all() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    PRESETS.iter().chain(PAPER)
+}
+
+/// Whether a recipe inside the program has this name.
+pub(crate) fn is_preset(name: &str) -> bool {
+    all().any(|(known, _)| *known == name)
 }
 
 impl Document {
     /// A recipe inside the program, with its bases under it.
     pub fn preset(name: &str) -> Result<Self, RecipeError> {
-        if PRESETS.iter().any(|(known, _)| *known == name) {
-            resolve(find(name, None)?)
-        } else {
-            Err(not_found(name))
-        }
+        if is_preset(name) { resolve(find(name, None)?) } else { Err(not_found(name)) }
     }
 }
 
 /// The preset of this name alone, without its bases; `None` if there is none.
 pub(crate) fn parse_preset(name: &str) -> Option<Result<Document, RecipeError>> {
-    let (name, text) = PRESETS.iter().find(|(known, _)| *known == name)?;
+    let (name, text) = all().find(|(known, _)| *known == name)?;
     Some(Document::parse(text, &format!("preset {name}")))
 }
 
 /// The error for a name that is neither a preset nor a file.
 pub(crate) fn not_found(name: &str) -> RecipeError {
+    let every: Vec<&str> = all().map(|(name, _)| *name).collect();
     let names: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
     RecipeError::NotFound {
         origin: None,
         name: name.to_string(),
-        nearest: schema::most_similar(name, &names).map(str::to_string),
-        presets: names.join(", "),
+        nearest: schema::most_similar(name, &every).map(str::to_string),
+        presets: format!("{}; `aleator recipes` lists those of the paper too", names.join(", ")),
     }
 }
 
@@ -93,7 +180,7 @@ mod tests {
 
     #[test]
     fn every_preset_has_a_summary_and_says_in_comments_what_it_is_for() {
-        for preset in presets() {
+        for preset in presets().into_iter().chain(paper_recipes()) {
             let document = Document::preset(preset.name).unwrap();
             let said = &document.get("summary").unwrap().value;
             assert_eq!(*said, crate::Value::String(preset.summary.to_string()), "{}", preset.name);
@@ -106,5 +193,7 @@ mod tests {
         let message = Document::preset("features-ful").unwrap_err().to_string();
         assert!(message.contains("did you mean features-full?"), "{message}");
         assert!(message.contains("digits-shared"), "{message}");
+        let message = Document::preset("ilsvrc12/ful").unwrap_err().to_string();
+        assert!(message.contains("did you mean ilsvrc12/full?"), "{message}");
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::document::{Document, Node, Origin, Table, Value};
-use crate::load::{Found, Resolved, find_file, finish, resolve};
+use crate::load::{Found, Resolved, find, find_file, finish, resolve};
+use crate::presets::is_preset;
 use crate::recipe_error::RecipeError;
 use crate::schema;
 use crate::to_toml::value_text;
@@ -19,8 +20,9 @@ pub struct SweepPoint {
     pub resolved: Resolved,
 }
 
-/// Loads a sweep: a recipe file with a section `[axes]`, in which each key is a key of a recipe
-/// and each value the list of what it takes. Every combination is a run.
+/// Loads a sweep, by its path or by the name that it has inside the program: a recipe file with a
+/// section `[axes]`, in which each key is a key of a recipe and each value the list of what it
+/// takes. Every combination is a run.
 ///
 /// ```toml
 /// base = "features-full"
@@ -45,7 +47,10 @@ pub struct SweepPoint {
 /// # Ok::<(), aleator_run::RecipeError>(())
 /// ```
 pub fn load_sweep(path: &Path, sets: &[String]) -> Result<Vec<SweepPoint>, RecipeError> {
-    let mut found = find_file(path)?;
+    let mut found = match path.to_str() {
+        Some(name) if is_preset(name) => find(name, None)?,
+        _ => find_file(path)?,
+    };
     let recipe = found.document.name().to_string();
     let refuse = |message| RecipeError::Sweep { recipe: recipe.clone(), message };
     let axes = match found.document.root.remove("axes") {
