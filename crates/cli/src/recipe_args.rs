@@ -61,7 +61,10 @@ fn seen(path: &Path, recipe: Option<&str>) -> Result<(String, Vec<String>)> {
     let recipe = recipe.unwrap_or(preset);
     // The size of the images belongs to an experiment of the paper as its network does.
     let sized = aleator_run::paper_recipes().iter().any(|paper| paper.name == recipe);
-    tell(&format!("recipe: {recipe}{}", if sized { ", which keeps its own image size" } else { "" }));
+    tell(&format!(
+        "recipe: {recipe}{}",
+        if sized { ", which keeps its own image size" } else { "" }
+    ));
     let settings = recognised.settings.iter();
     let kept = settings.filter(|(key, _)| !(sized && key == "data.image_size"));
     let sets = kept.map(|(key, value)| format!("{key}={value}")).collect();
