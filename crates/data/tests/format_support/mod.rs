@@ -174,3 +174,8 @@ pub fn full_levels(rows: usize, width: usize) -> (Vec<i16>, Vec<i16>) {
     let repetition = (0..rows * width).map(|at| i16::from(at % width != 0)).collect();
     (vec![3; rows * width], repetition)
 }
+
+/// The classes that the files carry as numbers.
+pub fn classes_of(opened: &Opened) -> &[u32] {
+    opened.labels.as_ref().unwrap().classes().unwrap()
+}
