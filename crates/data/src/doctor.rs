@@ -195,10 +195,8 @@ fn recipe(recognised: &Recognised) -> (Data, Link) {
 }
 
 fn class_counts(names: &[String], sources: &[(&'static str, Source)]) -> Vec<ClassCount> {
-    let mut classes: Vec<ClassCount> = names
-        .iter()
-        .map(|name| ClassCount { name: name.clone(), train: 0, held_out: 0 })
-        .collect();
+    let mut classes: Vec<ClassCount> =
+        names.iter().map(|name| ClassCount { name: name.clone(), train: 0, held_out: 0 }).collect();
     for (at, (_, source)) in sources.iter().enumerate() {
         let mut add = |class: u32| {
             let class = &mut classes[class as usize];

@@ -107,7 +107,8 @@ impl ParquetTable {
         for (group, metadata) in self.reader.metadata().row_groups().iter().enumerate() {
             let Some(chunk) = metadata.columns().get(column.index) else { continue };
             let size = |size: i64| u64::try_from(size).unwrap_or(u64::MAX);
-            let (packed, content) = (size(chunk.compressed_size()), size(chunk.uncompressed_size()));
+            let (packed, content) =
+                (size(chunk.compressed_size()), size(chunk.uncompressed_size()));
             if content > packed.saturating_mul(ratio).max(SMALL) {
                 let message = format!(
                     "row group {group} says that {packed} bytes of column {:?} become {content}, \

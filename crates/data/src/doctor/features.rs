@@ -49,8 +49,7 @@ pub(super) fn look(
     let mut first = vec![0.0; width];
     source.inputs.read(0, &mut first)?;
     let block = |at: usize| -> Result<Block, DataError> {
-        let mut block =
-            Block { hashes: vec![], non_finite: vec![], constant: vec![true; width] };
+        let mut block = Block { hashes: vec![], non_finite: vec![], constant: vec![true; width] };
         let (mut row, mut bytes) = (vec![0.0; width], vec![0; 4 * width]);
         let range = at * ROWS..rows.min((at + 1) * ROWS);
         for at in range.clone() {

@@ -133,13 +133,12 @@ fn chosen(places: &Places) -> Vec<usize> {
 /// Width and height of all images, by their headers.
 fn common_size(places: &Places) -> Result<(usize, usize), DataError> {
     let expected = header_size(places, 0)?;
-    let wrong = (1..places.len()).into_par_iter().find_map_first(|row| {
-        match header_size(places, row) {
+    let wrong =
+        (1..places.len()).into_par_iter().find_map_first(|row| match header_size(places, row) {
             Ok(size) if size == expected => None,
             Ok(size) => Some(other_size(&places.path(row), size, expected, &places.name(0))),
             Err(error) => Some(error),
-        }
-    });
+        });
     wrong.map_or(Ok(expected), Err)
 }
 

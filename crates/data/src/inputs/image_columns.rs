@@ -57,7 +57,10 @@ pub(crate) fn open(
 }
 
 /// The first images of a file, at most `count`, with their names for messages.
-pub(crate) fn first_images(path: &Path, count: usize) -> Result<Vec<(PathBuf, Vec<u8>)>, DataError> {
+pub(crate) fn first_images(
+    path: &Path,
+    count: usize,
+) -> Result<Vec<(PathBuf, Vec<u8>)>, DataError> {
     /// Ends the reading.
     const ENOUGH: &str = "enough";
     let table = ParquetTable::open(path)?;
@@ -115,7 +118,8 @@ impl All {
         self.class_names = names;
         let labels = label.map(|label| labels(path, &table, &label, rows)).transpose()?;
         if first_row == 0 {
-            self.labels = labels.map(|labels| Labels::like(&labels).with(path, labels)).transpose()?;
+            self.labels =
+                labels.map(|labels| Labels::like(&labels).with(path, labels)).transpose()?;
             return Ok(());
         }
         match (self.labels.take(), labels) {

@@ -114,11 +114,7 @@ fn refuse_fragment(path: &Path, fragment: Option<&str>) -> Result<(), DataError>
     Err(DataError::invalid(path, message))
 }
 
-fn open_one(
-    path: &Path,
-    fragment: Option<&str>,
-    framing: &Framing,
-) -> Result<Opened, DataError> {
+fn open_one(path: &Path, fragment: Option<&str>, framing: &Framing) -> Result<Opened, DataError> {
     if path.is_file() && manifest::is_manifest_name(path) {
         return manifest::open(path, fragment, framing);
     }

@@ -32,8 +32,7 @@ fn expand_at_most(spec: &Path, most: usize) -> Result<Expanded, DataError> {
         return Ok(Expanded { paths: vec![path], fragment });
     }
     let mut texts = vec![];
-    braces(pattern, most, &mut texts)
-        .map_err(|message| DataError::invalid(spec, message))?;
+    braces(pattern, most, &mut texts).map_err(|message| DataError::invalid(spec, message))?;
     let mut paths = vec![];
     for text in texts {
         match text.contains('*') {
@@ -167,7 +166,10 @@ mod tests {
 
     #[test]
     fn braces_are_numbers_of_one_width_or_words() {
-        assert_eq!(expanded("t-{008..011}.tar").unwrap().join(" "), "t-008.tar t-009.tar t-010.tar t-011.tar");
+        assert_eq!(
+            expanded("t-{008..011}.tar").unwrap().join(" "),
+            "t-008.tar t-009.tar t-010.tar t-011.tar"
+        );
         assert_eq!(expanded("{a,b}{1..2}").unwrap(), ["a1", "a2", "b1", "b2"]);
         assert_eq!(expanded("a{b}c").unwrap(), ["a{b}c"]);
         assert_eq!(expanded("a{b").unwrap(), ["a{b"]);

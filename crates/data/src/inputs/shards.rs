@@ -225,7 +225,8 @@ mod tests {
     fn too_many_entries_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = shard(folder.path(), 4);
-        let open = |most| open_at_most(&path, std::slice::from_ref(&path), &Framing::sized(2), most);
+        let open =
+            |most| open_at_most(&path, std::slice::from_ref(&path), &Framing::sized(2), most);
         assert!(open(4).is_ok());
         let message = open(3).unwrap_err().to_string();
         assert!(message.contains("x.tar") && message.contains("more than 3"), "{message}");

@@ -69,8 +69,7 @@ mod tests {
         use std::io::Write;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bomb.gz");
-        let mut encoder =
-            flate2::write::GzEncoder::new(vec![], flate2::Compression::best());
+        let mut encoder = flate2::write::GzEncoder::new(vec![], flate2::Compression::best());
         for _ in 0..64 {
             encoder.write_all(&vec![0; 1 << 20]).unwrap();
         }

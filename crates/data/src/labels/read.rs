@@ -156,11 +156,7 @@ impl RawLabels {
 }
 
 /// One class a row.
-fn single(
-    table: &Table,
-    classes: &Classes,
-    examples: usize,
-) -> Result<Vec<u32>, DataError> {
+fn single(table: &Table, classes: &Classes, examples: usize) -> Result<Vec<u32>, DataError> {
     if table.width != 1 {
         return Err(not_one_column(table));
     }

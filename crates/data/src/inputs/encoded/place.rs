@@ -82,7 +82,8 @@ impl Places {
         match self {
             Self::Files { .. } => {
                 let path = self.path(row);
-                let found = std::fs::metadata(&path).map_err(|error| DataError::io(&path, error))?;
+                let found =
+                    std::fs::metadata(&path).map_err(|error| DataError::io(&path, error))?;
                 Ok(found.len())
             }
             Self::Pieces { pieces, .. } => Ok(pieces[row].len.into()),

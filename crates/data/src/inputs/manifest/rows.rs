@@ -377,8 +377,8 @@ fn fields_of_object(path: &Path, bytes: &[u8]) -> Result<BTreeSet<Field>, DataEr
     let Some((line, text)) = lines.find(|(_, text)| !text.is_empty()) else {
         return Err(DataError::invalid(path, "has no rows"));
     };
-    let object = object(text)
-        .map_err(|what| DataError::invalid(path, format!("line {line}: {what}")))?;
+    let object =
+        object(text).map_err(|what| DataError::invalid(path, format!("line {line}: {what}")))?;
     let is_there = |field: &Field| find(&object, *field).is_some();
     Ok(Field::ALL.into_iter().filter(is_there).collect())
 }
@@ -388,7 +388,9 @@ type Object = serde_json::Map<String, Value>;
 fn object(text: &[u8]) -> Result<Object, String> {
     match serde_json::from_slice(text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err("is not a JSON object such as {\"path\": \"a.png\", \"label\": \"cat\"}".into()),
+        Ok(_) => {
+            Err("is not a JSON object such as {\"path\": \"a.png\", \"label\": \"cat\"}".into())
+        }
         Err(error) => Err(format!("is not JSON ({error})")),
     }
 }

@@ -59,7 +59,10 @@ fn splits(folder: &Path, files: &[PathBuf], kind: Kind) -> Result<Splits, DataEr
     };
     let image_size = kind.side(&train[0])?;
     let held_out = |files: Vec<PathBuf>| {
-        Some(files).filter(|files| !files.is_empty()).map(|files| pattern(folder, &files)).transpose()
+        Some(files)
+            .filter(|files| !files.is_empty())
+            .map(|files| pattern(folder, &files))
+            .transpose()
     };
     Ok(Splits {
         validation: held_out(validation)?,
@@ -89,7 +92,8 @@ fn pattern(folder: &Path, files: &[PathBuf]) -> Result<PathBuf, DataError> {
         names.iter().map(agree).min().unwrap_or(0)
     };
     let prefix = first[..shared(false)].trim_end_matches(|c: char| c.is_ascii_digit());
-    let suffix = first[first.len() - shared(true)..].trim_start_matches(|c: char| c.is_ascii_digit());
+    let suffix =
+        first[first.len() - shared(true)..].trim_start_matches(|c: char| c.is_ascii_digit());
     let pattern = folder.join(format!("{prefix}*{suffix}"));
     match patterns::expand(&pattern) {
         Ok(found) if found.paths == files => Ok(pattern),

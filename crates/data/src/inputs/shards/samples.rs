@@ -68,7 +68,10 @@ impl Samples {
 }
 
 /// The first images of a shard, at most `count`, with their names for messages.
-pub(crate) fn first_images(path: &Path, count: usize) -> Result<Vec<(PathBuf, Vec<u8>)>, DataError> {
+pub(crate) fn first_images(
+    path: &Path,
+    count: usize,
+) -> Result<Vec<(PathBuf, Vec<u8>)>, DataError> {
     let mut images = vec![];
     let mut visit = |mut entry: Entry| {
         let (_, ending) = key_and_ending(&entry.name);
