@@ -1,7 +1,8 @@
 //! Everything that a recipe's `[data]` names, opened, checked and divided into splits.
 
 mod fingerprint;
-mod source;
+mod set_aside;
+pub(crate) mod source;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use crate::labels::{Classes, Labels, Role};
 use crate::noise;
 use crate::split::divide;
 use fingerprint::Fingerprints;
+pub use set_aside::SetAside;
 use source::{OpenSource, Source};
 
 /// A data set, ready to train and measure on.
@@ -74,6 +76,9 @@ pub struct Split {
     pub labels: Labels,
     /// The true labels, where they are known; never trained on.
     pub clean_labels: Option<Vec<u32>>,
+    /// How much each example counts in training, where the files say so: positive, with mean 1
+    /// over the split.
+    pub weights: Option<Vec<f32>>,
     /// What is made of several annotations of one example.
     pub annotations: Annotations,
     /// Whether one class is right or each is on or off: decides the form of targets.
@@ -136,6 +141,7 @@ impl DataSet {
         for (_, source) in &sources {
             source.map_or(Ok(()), |source| check_annotations(source, data, link))?;
         }
+        check_weights(&source, link)?;
         let marks = Fingerprints::of(&classes.names, &sources)?;
 
         let corrupted = corrupted(&source, classes.len(), data.noise.as_ref())?;
@@ -223,6 +229,17 @@ fn check_annotations(source: &Source, data: &Data, link: Link) -> Result<(), Dat
             "data.annotations",
             "\"each\" needs head.link = \"softmax\"; with \"sigmoid\" use \"majority\" or \
              \"sampled\"",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check_weights(train: &Source, link: Link) -> Result<(), DataError> {
+    match (&train.weights, link) {
+        (Some(_), Link::Sigmoid) => Err(DataError::invalid(
+            &train.path,
+            "gives its examples weights, which need head.link = \"softmax\"; remove the weights, \
+             or use a preset of one class an example",
         )),
         _ => Ok(()),
     }

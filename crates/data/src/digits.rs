@@ -3,7 +3,7 @@
 //! `digits.md` says where they come from and under which licence.
 
 use crate::error::DataError;
-use crate::inputs::{InputShape, Inputs, Opened};
+use crate::inputs::{CarriedLabels, InputShape, Inputs, Opened};
 
 /// Images in the set.
 pub const EXAMPLES: usize = 1_797;
@@ -18,7 +18,7 @@ static RECORDS: &[u8; EXAMPLES * (PIXELS + 1)] = include_bytes!("digits.bin");
 /// ```
 /// let digits = aleator_data::digits::open()?;
 /// assert_eq!(digits.inputs.len(), 1797);
-/// assert_eq!(digits.labels.unwrap()[..4], [0, 1, 2, 3]);
+/// assert_eq!(digits.labels.unwrap().classes().unwrap()[..4], [0, 1, 2, 3]);
 /// # Ok::<(), aleator_data::DataError>(())
 /// ```
 pub fn open() -> Result<Opened, DataError> {
@@ -27,10 +27,11 @@ pub fn open() -> Result<Opened, DataError> {
     let values = pixels.map(|pixel| f32::from(*pixel) / 8.0 - 1.0).collect();
     let shape = InputShape::Image { channels: 1, height: SIDE, width: SIDE };
     Ok(Opened {
-        inputs: Inputs::in_memory(values, shape),
-        labels: Some(records.map(|record| u32::from(record[PIXELS])).collect()),
+        labels: Some(CarriedLabels::Classes(
+            records.map(|record| u32::from(record[PIXELS])).collect(),
+        )),
         class_names: Some((0..10).map(|digit| digit.to_string()).collect()),
-        ids: None,
+        ..Opened::new(Inputs::in_memory(values, shape))
     })
 }
 
@@ -43,8 +44,8 @@ mod tests {
     fn digits_are_those_of_scikit_learn() {
         let digits = open().unwrap();
         let mut counts = [0; 10];
-        for label in digits.labels.unwrap() {
-            counts[label as usize] += 1;
+        for label in digits.labels.as_ref().unwrap().classes().unwrap() {
+            counts[*label as usize] += 1;
         }
         assert_eq!(counts, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]);
         let sum: u64 = RECORDS.chunks(65).flat_map(|r| &r[..64]).map(|p| u64::from(*p)).sum();

@@ -46,6 +46,14 @@ impl DataError {
         Self::Io { path: path.as_ref().to_path_buf(), source }
     }
 
+    /// What is wrong, without the file's name.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Invalid { message, .. } => message.clone(),
+            Self::Io { source, .. } => reason(source),
+        }
+    }
+
     /// The file or folder concerned.
     pub fn path(&self) -> &Path {
         match self {

@@ -1,22 +1,30 @@
 //! The inputs of a split: a matrix of embeddings, or images.
 
 mod cifar;
+mod encoded;
 mod folder;
 mod idx_images;
+mod image_columns;
+mod images;
+mod manifest;
 pub(crate) mod mapped;
 mod matrix;
+mod names;
+mod patterns;
 mod pixels;
 pub mod recognise;
+mod shards;
 pub(crate) mod spool;
+pub(crate) mod unpack;
 
 use std::path::Path;
 
 use aleator_run::recipe::{Framing, InputSource};
 
-use crate::array::idx;
 use crate::error::DataError;
+use crate::labels::{WrittenAnnotations, WrittenLabels};
 use crate::picture::Picture;
-use folder::ImageFolder;
+use encoded::Encoded;
 use matrix::Matrix;
 use pixels::Pixels;
 
@@ -25,8 +33,8 @@ const BLOCK_FLOATS: usize = 1 << 16;
 
 /// The inputs of one split, read one row at a time from any thread.
 ///
-/// Files are mapped into memory, so a data set may exceed it; images of folders are decoded when
-/// they are read.
+/// Files are mapped into memory, so a data set may exceed it. Of encoded images only the names and
+/// places are held; they are decoded when they are read.
 #[derive(Debug)]
 pub struct Inputs {
     name: String,
@@ -37,7 +45,7 @@ pub struct Inputs {
 enum Storage {
     Matrix(Matrix),
     Pixels(Pixels),
-    Folder(ImageFolder),
+    Encoded(Encoded),
     Memory { values: Vec<f32>, shape: InputShape },
 }
 
@@ -62,12 +70,55 @@ pub enum InputShape {
 pub struct Opened {
     /// The inputs.
     pub inputs: Inputs,
-    /// One class an example, where the files hold it.
-    pub labels: Option<Vec<u32>>,
+    /// Where the files hold them.
+    pub labels: Option<CarriedLabels>,
     /// The classes' names, where the files hold them.
     pub class_names: Option<Vec<String>>,
     /// One stable id an example, where the files give more than its position.
     pub ids: Option<Vec<String>>,
+    /// The true labels, where the files hold them beside the given ones.
+    pub clean_labels: Option<WrittenLabels>,
+    /// How much each example counts in training, where the files say so; all above 0.
+    pub weights: Option<Vec<f32>>,
+}
+
+/// Labels that lie with the inputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CarriedLabels {
+    /// One class an example: a position in the classes' names, if there are any.
+    Classes(Vec<u32>),
+    /// One name or number an example, as the file has it.
+    Written(WrittenLabels),
+    /// Several an example, with who said them.
+    Annotated(WrittenAnnotations),
+}
+
+impl CarriedLabels {
+    /// One class an example, if that is what the files hold.
+    pub fn classes(&self) -> Option<&[u32]> {
+        match self {
+            Self::Classes(classes) => Some(classes),
+            Self::Written(_) | Self::Annotated(_) => None,
+        }
+    }
+}
+
+impl Opened {
+    /// Inputs without anything beside them.
+    pub(crate) fn new(inputs: Inputs) -> Self {
+        Self {
+            inputs,
+            labels: None,
+            class_names: None,
+            ids: None,
+            clean_labels: None,
+            weights: None,
+        }
+    }
+
+    pub(crate) fn with_ids(self, ids: Vec<String>) -> Self {
+        Self { ids: Some(ids), ..self }
+    }
 }
 
 impl std::fmt::Display for InputShape {
@@ -119,10 +170,9 @@ impl Inputs {
         match source {
             InputSource::Features(spec) => {
                 let storage = Storage::Matrix(Matrix::open(spec)?);
-                let inputs = Self { name: spec.clone(), storage };
-                Ok(Opened { inputs, labels: None, class_names: None, ids: None })
+                Ok(Opened::new(Self { name: spec.clone(), storage }))
             }
-            InputSource::Images(paths) => open_images(one(paths)?, framing),
+            InputSource::Images(paths) => images::open(paths, framing),
             InputSource::Digits => crate::digits::open(),
         }
     }
@@ -134,10 +184,11 @@ impl Inputs {
     /// When there is nothing of the kind, or it cannot be read.
     pub fn open_unlabelled(source: &InputSource, framing: &Framing) -> Result<Opened, DataError> {
         let InputSource::Images(paths) = source else { return Self::open(source, framing) };
-        let path = one(paths)?;
-        let is_folder = path.is_dir() && folder::any_image(path)?.is_some();
-        if is_folder || (path.is_file() && folder::is_image(path)) {
-            return folder::open_unlabelled(path, framing);
+        if let [path] = &paths[..] {
+            let is_folder = path.is_dir() && folder::any_image(path)?.is_some();
+            if is_folder || (path.is_file() && folder::is_image(path)) {
+                return folder::open_unlabelled(path, framing);
+            }
         }
         Self::open(source, framing)
     }
@@ -156,8 +207,8 @@ impl Inputs {
         Self { name: name.display().to_string(), storage: Storage::Pixels(pixels) }
     }
 
-    fn of_folder(name: &Path, folder: ImageFolder) -> Self {
-        Self { name: name.display().to_string(), storage: Storage::Folder(folder) }
+    fn of_encoded(name: &Path, encoded: Encoded) -> Self {
+        Self { name: name.display().to_string(), storage: Storage::Encoded(encoded) }
     }
 
     /// The number of examples; never 0.
@@ -166,7 +217,7 @@ impl Inputs {
         match &self.storage {
             Storage::Matrix(matrix) => matrix.rows,
             Storage::Pixels(pixels) => pixels.rows(),
-            Storage::Folder(folder) => folder.rows(),
+            Storage::Encoded(encoded) => encoded.rows(),
             Storage::Memory { values, shape } => values.len() / shape.len(),
         }
     }
@@ -176,7 +227,7 @@ impl Inputs {
         match &self.storage {
             Storage::Matrix(matrix) => InputShape::Features(matrix.width),
             Storage::Pixels(pixels) => pixels.shape(),
-            Storage::Folder(folder) => folder.shape(),
+            Storage::Encoded(encoded) => encoded.shape(),
             Storage::Memory { shape, .. } => *shape,
         }
     }
@@ -190,10 +241,34 @@ impl Inputs {
         assert!(row < self.len(), "row {row} of {}", self.len());
         match &self.storage {
             Storage::Pixels(pixels) => Ok(pixels.picture(row)),
-            Storage::Folder(folder) => folder.picture(row),
+            Storage::Encoded(encoded) => encoded.picture(row),
             Storage::Matrix(_) | Storage::Memory { .. } => {
                 Err(DataError::invalid(&self.name, "holds no images; name a folder of images"))
             }
+        }
+    }
+
+    /// Whether the images are encoded, so that one may turn out to be damaged when it is read.
+    pub fn is_encoded(&self) -> bool {
+        matches!(self.storage, Storage::Encoded(_))
+    }
+
+    /// The hash of what is stored of an image, and the image.
+    pub(crate) fn examined(&self, row: usize) -> Result<(blake3::Hash, Picture), DataError> {
+        match &self.storage {
+            Storage::Encoded(encoded) => encoded.examined(row),
+            Storage::Pixels(pixels) => Ok((blake3::hash(pixels.bytes(row)), pixels.picture(row))),
+            Storage::Matrix(_) | Storage::Memory { .. } => {
+                Err(DataError::invalid(&self.name, "holds no images"))
+            }
+        }
+    }
+
+    /// The type of the numbers in the file, of embeddings only.
+    pub(crate) fn stored_type(&self) -> Option<&'static str> {
+        match &self.storage {
+            Storage::Matrix(matrix) => Some(matrix.stored),
+            _ => None,
         }
     }
 
@@ -208,7 +283,7 @@ impl Inputs {
         match &self.storage {
             Storage::Matrix(matrix) => matrix.read(row, out),
             Storage::Pixels(pixels) => pixels.read(row, out),
-            Storage::Folder(folder) => folder.read(row, out)?,
+            Storage::Encoded(encoded) => encoded.read(row, out)?,
             Storage::Memory { values, shape } => {
                 out.copy_from_slice(&values[row * shape.len()..][..shape.len()]);
             }
@@ -220,12 +295,13 @@ impl Inputs {
     /// finite.
     ///
     /// The same numbers give the same fingerprint whatever file format or float width holds
-    /// them. Images of folders count by their names and their files' bytes.
+    /// them. Encoded images count by all their names and sizes, and the bytes of at most 1,024 of
+    /// them, chosen by the hash of their names.
     pub fn fingerprint_into(&self, hasher: &mut blake3::Hasher) -> Result<(), DataError> {
         let (rows, width) = (self.len(), self.shape().len());
         hasher.update(format!("{:?} × {rows}\n", self.shape()).as_bytes());
         match &self.storage {
-            Storage::Folder(folder) => return folder.fingerprint_into(hasher),
+            Storage::Encoded(encoded) => return encoded.fingerprint_into(hasher),
             Storage::Pixels(pixels) => {
                 for row in 0..rows {
                     hasher.update(pixels.bytes(row));
@@ -258,7 +334,7 @@ impl Inputs {
             Storage::Memory { values, shape } => {
                 out.copy_from_slice(&values[first * shape.len()..][..out.len()]);
             }
-            Storage::Pixels(_) | Storage::Folder(_) => unreachable!("pixels are hashed as bytes"),
+            Storage::Pixels(_) | Storage::Encoded(_) => unreachable!("pixels are hashed as bytes"),
         }
     }
 
@@ -291,38 +367,5 @@ impl Inputs {
             }
         };
         format!("{} {what}{stored} from {}", self.len(), self.name)
-    }
-}
-
-fn one(paths: &[std::path::PathBuf]) -> Result<&Path, DataError> {
-    match paths {
-        [path] => Ok(path),
-        _ => Err(DataError::invalid("data.train.images", "must be one path")),
-    }
-}
-
-fn open_images(path: &Path, framing: &Framing) -> Result<Opened, DataError> {
-    if path.is_dir() {
-        let cifar_files = cifar::training_files(path);
-        if !cifar_files.is_empty() {
-            return cifar::open(path, &cifar_files, framing.values);
-        }
-        return folder::open(path, framing);
-    }
-    let is_bin = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("bin"));
-    match idx::magic(path) {
-        _ if is_bin => cifar::open(path, &[path.to_path_buf()], framing.values),
-        Some(idx::IMAGES) => idx_images::open(path, framing.values),
-        Some(idx::LABELS) => {
-            Err(DataError::invalid(path, "holds IDX labels; name the file with the images"))
-        }
-        _ => {
-            mapped::open_file(path)?;
-            Err(DataError::invalid(
-                path,
-                "holds no images; known are a folder for each class, the .bin files of CIFAR \
-                 and IDX files (magic number 0x00000803), plain or gzipped",
-            ))
-        }
     }
 }

@@ -18,13 +18,16 @@ mod classes;
 mod read;
 mod table;
 mod votes;
+mod written;
 
 use crate::draws::{self, Purpose};
 use crate::ids::Ids;
 
 pub(crate) use classes::Classes;
-pub(crate) use read::{RawLabels, Role, single};
+pub(crate) use read::{CleanLabels, RawLabels, Role};
 pub(crate) use table::Table;
+pub(crate) use written::Vocabulary;
+pub use written::{WrittenAnnotations, WrittenLabels};
 
 /// The labels of a split.
 ///

@@ -16,6 +16,7 @@ pub mod array;
 pub mod batch;
 pub mod dataset;
 pub mod digits;
+pub mod doctor;
 mod error;
 pub mod ids;
 pub mod inputs;
@@ -26,7 +27,8 @@ pub mod split;
 pub mod write;
 
 pub use batch::{Batch, Batches, Order, Targets, evaluation_batches, training_batches};
-pub use dataset::{DataSet, NoisyLabels, Split, noisy_labels};
+pub use dataset::{DataSet, NoisyLabels, SetAside, Split, noisy_labels};
+pub use doctor::{Diagnosis, examine};
 pub use error::DataError;
 pub use ids::Ids;
 pub use inputs::{InputShape, Inputs};

@@ -170,6 +170,7 @@ fn annotated(annotations: Annotations, link: Link) -> Arc<Split> {
         ids: Ids::Rows(4),
         labels: Labels::Annotations(votes),
         clean_labels: None,
+        weights: None,
         annotations,
         link,
         classes: 3,

@@ -12,7 +12,7 @@ fn a_single_file_gives_images_and_labels() {
     let opened = images(&path).unwrap();
     let shape = InputShape::Image { channels: 3, height: 32, width: 32 };
     assert_eq!((opened.inputs.len(), opened.inputs.shape()), (3, shape));
-    assert_eq!(opened.labels.unwrap(), [3, 9, 0]);
+    assert_eq!(classes_of(&opened), [3, 9, 0]);
     assert!(opened.class_names.is_none());
     let mut image = vec![0.0; 3072];
     opened.inputs.read(2, &mut image).unwrap();
@@ -29,14 +29,14 @@ fn a_folder_gives_the_training_batches_in_order_and_the_names() {
     let names = ["airplane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
     folder.write("batches.meta.txt", names.join("\n") + "\n\n");
     let opened = images(folder.path()).unwrap();
-    assert_eq!(opened.labels.unwrap(), [1, 2, 2, 3, 3, 4, 4, 5, 5, 6]);
+    assert_eq!(classes_of(&opened), [1, 2, 2, 3, 3, 4, 4, 5, 5, 6]);
     assert_eq!(opened.class_names.unwrap(), names);
     let mut image = vec![0.0; 3072];
     opened.inputs.read(9, &mut image).unwrap();
     // The first pixel of a made-up record is its label.
     assert_eq!(image[0], 6.0 / 127.5 - 1.0);
     let test = images(folder.path().join("test_batch.bin")).unwrap();
-    assert_eq!((test.labels.unwrap(), test.class_names.unwrap().len()), (vec![0], 10));
+    assert_eq!((classes_of(&test).to_vec(), test.class_names.unwrap().len()), (vec![0], 10));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn cifar_100_has_fine_labels() {
     let record = |coarse: u8, fine: u8| [vec![coarse, fine], vec![255; 3072]].concat();
     folder.write("train.bin", [record(19, 99), record(0, 42)].concat());
     let opened = images(folder.path()).unwrap();
-    assert_eq!(opened.labels.unwrap(), [99, 42]);
+    assert_eq!(classes_of(&opened), [99, 42]);
     assert_eq!(all_rows(&opened.inputs).unwrap(), vec![1.0; 2 * 3072]);
 }
 
@@ -61,7 +61,7 @@ fn a_size_that_suits_both_is_decided_by_the_labels() {
         *byte = if at % 3074 == 1 { 77 } else { 200 };
     }
     let opened = images(folder.write("x.bin", &file)).unwrap();
-    assert_eq!(opened.labels.unwrap(), vec![77; 3073]);
+    assert_eq!(classes_of(&opened), vec![77; 3073]);
 }
 
 #[test]

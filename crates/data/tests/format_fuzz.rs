@@ -7,6 +7,7 @@ use std::path::Path;
 
 use aleator_data::array::Array;
 use aleator_data::inputs::Inputs;
+use aleator_data::inputs::recognise::recognise;
 use aleator_run::recipe::{Framing, InputSource};
 use format_support::*;
 use image::{ImageFormat, Rgb, RgbImage};
@@ -190,6 +191,64 @@ fn damaged_tables() {
     let table = b"image,label\na.png,3\nb.png,\"1\"\n\"c,d\",2.5\n";
     for name in ["y.csv", "y.tsv", "y.txt"] {
         survives(name, table, as_array);
+    }
+}
+
+#[test]
+fn damaged_manifests() {
+    let folder = Folder::new();
+    let image = folder.write("a.png", plain_png(2, 2, [7; 3]));
+    let image = image.display();
+    let csv = format!(
+        "path,label,weight,annotator,split,id\n{image},cat,1,x,train,1\n{image},dog,1,y,train,1\n"
+    );
+    let json =
+        format!("{{\"path\":\"{image}\",\"label\":\"cat\",\"weight\":2,\"clean_label\":3}}\n");
+    for (name, text) in [("m.csv", &csv), ("m.tsv", &csv.replace(',', "\t")), ("m.jsonl", &json)] {
+        survives(name, text.as_bytes(), |path| {
+            as_images(path);
+            as_images(Path::new(&format!("{}#train", path.display())));
+            let _ = recognise(path);
+        });
+    }
+}
+
+#[test]
+fn damaged_shards() {
+    let image = plain_png(2, 2, [7; 3]);
+    let long = "d".repeat(120) + "/k.png";
+    let file = tar_file(&[
+        ("0.png", &image),
+        ("0.cls", b"1"),
+        ("1.png", &image),
+        ("1.json", br#"{"label": 1, "weight": 2}"#),
+        (&long, &image),
+        ("d/k.txt", b"word"),
+    ]);
+    survives("x.tar", &file, |path| {
+        as_images(path);
+        let _ = recognise(path);
+    });
+    survives("x.tar.gz", &gzip(&file), as_images);
+    // The damage inside the stream, so that the checksums are right.
+    let folder = Folder::new();
+    for seed in 0..MUTATIONS {
+        as_images(&folder.write("x.tar.gz", gzip(&damaged(&file, seed))));
+    }
+}
+
+#[test]
+fn damaged_parquet_images() {
+    let image = plain_png(2, 2, [7; 3]);
+    let images = [image.clone(), image.clone(), image];
+    let note = r#"{"info":{"features":{"label":{"names":["a","b"]}}}}"#;
+    let numbers = parquet_images(&images, &LabelColumn::Numbers(&[0, 1, 0]), Some(note));
+    let words = parquet_images(&images, &LabelColumn::Words(&["a", "b", "a"]), None);
+    for file in [numbers, words] {
+        survives("x.parquet", &file, |path| {
+            as_images(path);
+            let _ = recognise(path);
+        });
     }
 }
 

@@ -47,7 +47,7 @@ fn labels_beside_are_found_plain_or_gzipped() {
         let path = pack(images_name, three_images());
         pack(labels_name, labels.clone());
         let opened = images(&path).unwrap();
-        assert_eq!(opened.labels.unwrap(), [7, 2, 1], "{images_name} {labels_name}");
+        assert_eq!(classes_of(&opened), [7, 2, 1], "{images_name} {labels_name}");
         assert_eq!(opened.inputs.len(), 3);
     }
 }

@@ -37,9 +37,9 @@ fn classes_are_the_sorted_folders_and_ids_the_paths() {
     folder.write(".git/1.png", "not an image");
     folder.write("README.md", "not a class");
     let opened = images(folder.path()).unwrap();
+    assert_eq!(classes_of(&opened), [0, 0, 1]);
     assert_eq!(opened.class_names.unwrap(), ["cat", "dog"]);
     assert_eq!(opened.ids.unwrap(), ["cat/0.png", "cat/nested/deep/1.PNG", "dog/2.png"]);
-    assert_eq!(opened.labels.unwrap(), [0, 0, 1]);
     let shape = InputShape::Image { channels: 3, height: 1, width: 2 };
     assert_eq!((opened.inputs.len(), opened.inputs.shape()), (3, shape));
 }

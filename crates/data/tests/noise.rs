@@ -49,7 +49,7 @@ fn symmetric_noise_flips_at_its_rate_to_every_other_class_alike() {
 #[test]
 fn a_rate_of_zero_changes_nothing_and_of_one_everything() {
     let inputs = digits::open().unwrap();
-    let before = inputs.labels.unwrap();
+    let before = inputs.labels.as_ref().unwrap().classes().unwrap().to_vec();
     let ids = Ids::Rows(before.len());
     for rate in [0.0, 1.0] {
         for kind in [
@@ -187,7 +187,7 @@ fn the_seed_decides() {
 /// Digits with ids of their own, in the order of `rows`.
 fn digits_in_order(rows: &[usize], kind: NoiseKind) -> Vec<u32> {
     let opened = digits::open().unwrap();
-    let labels = opened.labels.unwrap();
+    let labels = opened.labels.as_ref().unwrap().classes().unwrap().to_vec();
     let mut values = vec![0.0; rows.len() * 64];
     for (out, row) in values.chunks_exact_mut(64).zip(rows) {
         opened.inputs.read(*row, out).unwrap();
@@ -241,7 +241,7 @@ fn instance_noise(labels: &[u32], inputs: &Inputs, classes: usize, rate: f64) ->
 #[test]
 fn instance_noise_flips_at_its_rate() {
     let opened = digits::open().unwrap();
-    let labels = opened.labels.unwrap();
+    let labels = opened.labels.as_ref().unwrap().classes().unwrap().to_vec();
     for rate in [0.1, 0.3, 0.6] {
         let noisy = instance_noise(&labels, &opened.inputs, 10, rate);
         // Unequal probabilities vary less than equal ones, so the bound holds.
@@ -282,7 +282,7 @@ fn instance_noise_flips_the_hard_examples_and_toward_the_class_beside_them() {
 #[test]
 fn instance_noise_confuses_the_digits_that_look_alike() {
     let opened = digits::open().unwrap();
-    let labels = opened.labels.unwrap();
+    let labels = opened.labels.as_ref().unwrap().classes().unwrap().to_vec();
     let noisy = instance_noise(&labels, &opened.inputs, 10, 0.4);
     let most = |class: u32| {
         let count = |to: u32| {

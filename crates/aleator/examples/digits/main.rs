@@ -164,7 +164,7 @@ impl Digits {
             digits.inputs.read(row, &mut pixels).expect("digits are in memory");
             pixels
         };
-        let labels = digits.labels.as_deref().unwrap_or_default();
+        let labels = digits.labels.as_ref().and_then(|labels| labels.classes()).unwrap_or_default();
         Self {
             pixels: (0..digits.inputs.len()).map(read).collect(),
             labels: labels.iter().map(|label| *label as usize).collect(),

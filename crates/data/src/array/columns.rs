@@ -73,15 +73,52 @@ impl ParquetTable {
     pub(crate) fn read<T: DataType>(
         &self,
         column: &Column,
+        each: impl FnMut(Batch<T::T>) -> Result<(), DataError>,
+    ) -> Result<usize, DataError> {
+        self.read_at_most::<T>(column, BATCH_VALUES, each)
+    }
+
+    /// As [`Self::read`], with so many rows in a batch at most.
+    pub(crate) fn read_at_most<T: DataType>(
+        &self,
+        column: &Column,
+        most: usize,
         mut each: impl FnMut(Batch<T::T>) -> Result<(), DataError>,
     ) -> Result<usize, DataError> {
         guarded(&self.path, || {
             let mut first_row = 0;
             for group in 0..self.reader.num_row_groups() {
-                first_row += self.read_group::<T>(group, column, first_row, &mut each)?;
+                first_row += self.read_group::<T>(group, column, first_row, most, &mut each)?;
             }
             Ok(first_row)
         })
+    }
+
+    /// What the file says under this key beside its columns.
+    pub(crate) fn note(&self, key: &str) -> Option<&str> {
+        let notes = self.reader.metadata().file_metadata().key_value_metadata()?;
+        notes.iter().find(|note| note.key == key)?.value.as_deref()
+    }
+
+    /// Refuses a column that says it becomes more than its bytes warrant.
+    pub(crate) fn check_expansion(&self, column: &Column, ratio: u64) -> Result<(), DataError> {
+        /// Small columns may become so much whatever their ratio.
+        const SMALL: u64 = 1 << 20;
+        for (group, metadata) in self.reader.metadata().row_groups().iter().enumerate() {
+            let Some(chunk) = metadata.columns().get(column.index) else { continue };
+            let size = |size: i64| u64::try_from(size).unwrap_or(u64::MAX);
+            let (packed, content) =
+                (size(chunk.compressed_size()), size(chunk.uncompressed_size()));
+            if content > packed.saturating_mul(ratio).max(SMALL) {
+                let message = format!(
+                    "row group {group} says that {packed} bytes of column {:?} become {content}, \
+                     more than {ratio} times as many: it is damaged or a trap",
+                    column.name
+                );
+                return Err(DataError::invalid(&self.path, message));
+            }
+        }
+        Ok(())
     }
 
     fn read_group<T: DataType>(
@@ -89,6 +126,7 @@ impl ParquetTable {
         group: usize,
         column: &Column,
         before: usize,
+        most: usize,
         each: &mut impl FnMut(Batch<T::T>) -> Result<(), DataError>,
     ) -> Result<usize, DataError> {
         let failed = |error: ParquetError| damaged(&self.path, &error);
@@ -124,7 +162,7 @@ impl ParquetTable {
                 values: &values,
             })?;
             done += read;
-            at_once = (BATCH_VALUES / levels.div_ceil(read).max(1)).max(1);
+            at_once = (BATCH_VALUES / levels.div_ceil(read).max(1)).clamp(1, most);
         }
         if done != rows {
             let message = format!("row group {group} has {done} rows, its footer says {rows}");
@@ -206,6 +244,19 @@ impl Column {
     /// Whether each row holds one value.
     pub(crate) fn is_flat(&self) -> bool {
         self.descr.max_rep_level() == 0
+    }
+
+    /// Whether each row holds bytes that are not said to be text.
+    pub(crate) fn is_binary(&self) -> bool {
+        self.is_flat()
+            && self.descr.physical_type() == Type::BYTE_ARRAY
+            && self.descr.logical_type_ref().is_none()
+            && self.descr.converted_type() == ConvertedType::NONE
+    }
+
+    /// The names of the groups that the column is in, then its own.
+    pub(crate) fn parts(&self) -> &[String] {
+        self.descr.path().parts()
     }
 
     /// The definition level of a value that is there.

@@ -10,6 +10,7 @@ use super::element::{Element, Located, byte_len};
 use crate::error::DataError;
 use crate::inputs::mapped::{Mapped, open_file};
 use crate::inputs::spool::Spool;
+use crate::inputs::unpack::LARGEST_CONTENT;
 
 /// The magic number of unsigned bytes in three dimensions.
 pub(crate) const IMAGES: [u8; 4] = [0, 0, 0x08, 3];
@@ -116,7 +117,7 @@ fn unpack(path: &Path) -> Result<Mapped, DataError> {
     let invalid = |message: String| DataError::invalid(path, message);
     let parsed = Header::parse(&header).map_err(invalid)?;
     let len = parsed.content_len().map_err(invalid)? as u64;
-    if len > packed.saturating_mul(LARGEST_RATIO) {
+    if len > packed.saturating_mul(LARGEST_RATIO).min(LARGEST_CONTENT) {
         let shape = &parsed.shape;
         return Err(invalid(format!(
             "its header says shape {shape:?}, but {packed} gzipped bytes cannot hold {len}"

@@ -37,6 +37,15 @@ pub(crate) fn load(path: &Path, column: Option<&str>) -> Result<Array, DataError
     Ok(array)
 }
 
+/// One column of a file that is open.
+pub(crate) fn column(
+    path: &Path,
+    table: &ParquetTable,
+    column: &Column,
+) -> Result<Array, DataError> {
+    Source { path, table }.array(column)
+}
+
 struct Source<'a> {
     path: &'a Path,
     table: &'a ParquetTable,

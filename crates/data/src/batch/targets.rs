@@ -7,8 +7,21 @@ use crate::dataset::Split;
 use crate::draws::{self, Purpose};
 use crate::labels::{Labels, Votes};
 
-/// Targets of some examples in one epoch of training.
+/// Targets of some examples in one epoch of training, times their weights.
 pub(super) fn training(split: &Split, examples: &[usize], seed: u64, epoch: usize) -> Targets {
+    let targets = unweighted(split, examples, seed, epoch);
+    let Some(weights) = &split.weights else { return targets };
+    let mut dense = match targets {
+        Targets::Dense(dense) => dense,
+        Targets::Classes(classes) => one_hot(split, &classes),
+    };
+    for (row, example) in dense.chunks_exact_mut(split.classes).zip(examples) {
+        row.iter_mut().for_each(|target| *target *= weights[*example]);
+    }
+    Targets::Dense(dense)
+}
+
+fn unweighted(split: &Split, examples: &[usize], seed: u64, epoch: usize) -> Targets {
     let Labels::Annotations(votes) = &split.labels else {
         return of_labels(split, examples);
     };
@@ -69,11 +82,16 @@ fn of_labels(split: &Split, examples: &[usize]) -> Targets {
 fn classes(split: &Split, classes: Vec<u32>) -> Targets {
     match split.link {
         Link::Softmax => Targets::Classes(classes),
-        Link::Sigmoid => {
-            let all: Vec<usize> = (0..classes.len()).collect();
-            ones(split, &all, |index| &classes[index..=index])
-        }
+        Link::Sigmoid => Targets::Dense(one_hot(split, &classes)),
     }
+}
+
+fn one_hot(split: &Split, classes: &[u32]) -> Vec<f32> {
+    let mut dense = vec![0.0; classes.len() * split.classes];
+    for (row, class) in dense.chunks_exact_mut(split.classes).zip(classes) {
+        row[*class as usize] = 1.0;
+    }
+    dense
 }
 
 fn ones<'a>(split: &Split, examples: &[usize], on: impl Fn(usize) -> &'a [u32]) -> Targets {

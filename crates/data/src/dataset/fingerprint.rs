@@ -41,6 +41,9 @@ impl Fingerprints {
                 field.ids(&source.ids);
                 field.labels(&source.labels);
                 field.labels(&Labels::Single(source.clean_labels.clone().unwrap_or_default()));
+                if let Some(weights) = &source.weights {
+                    field.numbers(weights.iter().map(|weight| u64::from(weight.to_bits())));
+                }
             });
         }
         Ok(Self { fingerprint: whole.hasher.finalize().to_hex().to_string(), repeated })

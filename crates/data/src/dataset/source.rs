@@ -9,29 +9,32 @@ use super::Split;
 use crate::array::{Array, Values};
 use crate::error::DataError;
 use crate::ids::Ids;
-use crate::inputs::{InputShape, Inputs};
-use crate::labels::{Classes, Labels, RawLabels, Role, Table, pick, single};
+use crate::inputs::{CarriedLabels, InputShape, Inputs};
+use crate::labels::{Classes, CleanLabels, Labels, RawLabels, Role, Table, pick};
 
 /// A source whose files are open, before the classes are known.
-pub(super) struct OpenSource {
+pub(crate) struct OpenSource {
     path: PathBuf,
     inputs: Inputs,
     ids: Ids,
     labels: RawLabels,
-    clean: Option<Table>,
+    clean: Option<CleanLabels>,
+    weights: Option<Vec<f32>>,
     /// Class names that the inputs carry although a label file is read.
     beside: Option<Vec<String>>,
 }
 
 /// A source whose labels are classes.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(crate) struct Source {
     /// The inputs' file or folder, for messages.
     pub path: PathBuf,
     pub inputs: Arc<Inputs>,
     pub ids: Ids,
     pub labels: Labels,
     pub clean_labels: Option<Vec<u32>>,
+    /// As the files have them, one an example.
+    pub weights: Option<Vec<f32>>,
 }
 
 impl OpenSource {
@@ -54,9 +57,15 @@ impl OpenSource {
                 (RawLabels::load(spec, data.label_kind, link, role)?, opened.class_names)
             }
             (None, Some(labels)) => {
-                check_carried(data.label_kind, role, &path)?;
+                check_carried(data.label_kind, &labels, role, &path)?;
                 let (names, path) = (opened.class_names, path.clone());
-                (RawLabels::Carried { labels, names, path }, None)
+                match labels {
+                    CarriedLabels::Classes(labels) => {
+                        (RawLabels::Carried { labels, names, path }, None)
+                    }
+                    CarriedLabels::Written(labels) => (RawLabels::Written(labels), names),
+                    CarriedLabels::Annotated(votes) => (RawLabels::Annotated(votes), names),
+                }
             }
             (None, None) => {
                 return Err(DataError::invalid(
@@ -65,8 +74,12 @@ impl OpenSource {
                 ));
             }
         };
-        let clean = source.clean_labels.as_deref().map(Table::load).transpose()?;
-        Ok(Self { path, inputs: opened.inputs, ids, labels, clean, beside })
+        let clean = match source.clean_labels.as_deref() {
+            Some(spec) => Some(CleanLabels::Table(Table::load(spec)?)),
+            None => opened.clean_labels.map(CleanLabels::Written),
+        };
+        let weights = opened.weights;
+        Ok(Self { path, inputs: opened.inputs, ids, labels, clean, weights, beside })
     }
 
     /// The classes that this source, as the training source, has.
@@ -91,20 +104,20 @@ impl OpenSource {
 
     pub fn read(self, classes: &Classes, link: Link) -> Result<Source, DataError> {
         let labels = self.labels.read(classes, &self.ids, link)?;
-        let examples = self.ids.len();
-        let clean = self.clean.map(|table| single(&table, classes, examples)).transpose()?;
+        let clean = self.clean.map(|labels| labels.read(classes, &self.ids)).transpose()?;
         Ok(Source {
             path: self.path,
             inputs: Arc::new(self.inputs),
             ids: self.ids,
             labels,
             clean_labels: clean,
+            weights: self.weights,
         })
     }
 }
 
 /// A source to measure on; its examples are as those of the training source.
-pub(super) fn held_out(
+pub(crate) fn held_out(
     source: &recipe::Source,
     data: &Data,
     link: Link,
@@ -143,6 +156,7 @@ impl Source {
             ids: if all { self.ids.clone() } else { self.ids.select(&rows) },
             labels: if all { self.labels.clone() } else { self.labels.select(&rows) },
             clean_labels: self.clean_labels.as_ref().map(|labels| pick(labels, &rows)),
+            weights: self.weights.as_ref().map(|weights| mean_one(pick(weights, &rows))),
             rows,
             annotations: data.annotations,
             link,
@@ -151,10 +165,30 @@ impl Source {
     }
 }
 
-fn check_carried(kind: LabelKind, role: Role, path: &Path) -> Result<(), DataError> {
+/// Weights whose mean is 1, so that they change what is learned from, not how fast.
+pub(super) fn mean_one(weights: Vec<f32>) -> Vec<f32> {
+    let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
+    let mean = sum / weights.len() as f64;
+    weights.into_iter().map(|weight| (f64::from(weight) / mean) as f32).collect()
+}
+
+fn check_carried(
+    kind: LabelKind,
+    labels: &CarriedLabels,
+    role: Role,
+    path: &Path,
+) -> Result<(), DataError> {
+    let carries = match labels {
+        CarriedLabels::Annotated(_) => "labels of several annotators",
+        CarriedLabels::Classes(_) | CarriedLabels::Written(_) => "single labels",
+    };
+    let annotated = matches!(labels, CarriedLabels::Annotated(_));
     let wanted = match kind {
-        LabelKind::Auto | LabelKind::Single => return Ok(()),
+        LabelKind::Auto => return Ok(()),
+        LabelKind::Single if !annotated => return Ok(()),
+        LabelKind::Annotators if annotated => return Ok(()),
         _ if role == Role::HeldOut => return Ok(()),
+        LabelKind::Single => "single",
         LabelKind::MultiHot => "multi-hot",
         LabelKind::Soft => "soft",
         LabelKind::Annotators => "annotators",
@@ -162,7 +196,7 @@ fn check_carried(kind: LabelKind, role: Role, path: &Path) -> Result<(), DataErr
     Err(DataError::invalid(
         path,
         format!(
-            "carries single labels, but data.label_kind is {wanted:?}; name a label file of that \
+            "carries {carries}, but data.label_kind is {wanted:?}; name a label file of that \
              kind, or set data.label_kind = \"auto\""
         ),
     ))

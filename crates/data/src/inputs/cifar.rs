@@ -7,7 +7,7 @@ use aleator_run::recipe::PixelValues;
 
 use super::mapped::Mapped;
 use super::pixels::Pixels;
-use super::{InputShape, Inputs, Opened};
+use super::{CarriedLabels, InputShape, Inputs, Opened};
 use crate::error::DataError;
 
 const SHAPE: InputShape = InputShape::Image { channels: 3, height: 32, width: 32 };
@@ -67,7 +67,11 @@ pub(crate) fn open(
     };
     let folder = files[0].parent().unwrap_or(Path::new(""));
     let inputs = Inputs::of_pixels(name, pixels);
-    Ok(Opened { inputs, labels: Some(labels), class_names: class_names(folder, kind)?, ids: None })
+    Ok(Opened {
+        labels: Some(CarriedLabels::Classes(labels)),
+        class_names: class_names(folder, kind)?,
+        ..Opened::new(inputs)
+    })
 }
 
 impl Cifar {

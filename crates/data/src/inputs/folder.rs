@@ -1,40 +1,32 @@
-//! Images in a folder for each class, decoded when they are read.
+//! Images in a folder for each class.
 
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
 use aleator_run::recipe::Framing;
 
-use super::mapped::open_file;
-use super::{InputShape, Inputs, Opened};
-use crate::error::{DataError, guarded};
-use crate::picture::{self, Frame, Limits, Picture};
+use super::encoded::{self, Places};
+use super::names::Names;
+use super::{CarriedLabels, Opened};
+use crate::error::DataError;
 
 /// Endings of files that are images.
-const ENDINGS: [&str; 11] =
+pub(crate) const ENDINGS: [&str; 11] =
     ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff", "ppm", "pgm", "pnm"];
-
-/// Pixels of a side that images can be brought to, at most.
-const LARGEST_SIDE: usize = 1 << 14;
 
 /// Folders in folders at most; deeper ones are a loop of links.
 const DEEPEST: usize = 16;
 
-/// Images of one size, or brought to it.
-#[derive(Debug)]
-pub(crate) struct ImageFolder {
-    root: PathBuf,
-    /// Paths below `root`, with `/` between folders.
-    files: Vec<String>,
-    frame: Frame,
-    resize: bool,
-}
-
 /// Opens `folder/class/…/image.png`; the names of the folders are the classes, in their order.
 pub(crate) fn open(root: &Path, framing: &Framing) -> Result<Opened, DataError> {
     let Listing { class_names, files, labels } = list(root)?;
-    let inputs = images(root, &files, framing)?;
-    Ok(Opened { inputs, labels: Some(labels), class_names: Some(class_names), ids: Some(files) })
+    let inputs = encoded::open(root, below(root, &files), framing)?;
+    let opened = Opened::new(inputs).with_ids(files);
+    Ok(Opened {
+        labels: Some(CarriedLabels::Classes(labels)),
+        class_names: Some(class_names),
+        ..opened
+    })
 }
 
 /// Opens one image, or all images of a folder and the folders in it, whatever their classes.
@@ -51,68 +43,12 @@ pub(crate) fn open_unlabelled(path: &Path, framing: &Framing) -> Result<Opened, 
         let message = "holds no images; give an image, a folder of images, or CIFAR or IDX files";
         return Err(DataError::invalid(path, message));
     }
-    let inputs = images(root, &files, framing)?;
-    Ok(Opened { inputs, labels: None, class_names: None, ids: Some(files) })
+    let inputs = encoded::open(root, below(root, &files), framing)?;
+    Ok(Opened::new(inputs).with_ids(files))
 }
 
-/// These files below `root`, all of one size or brought to it.
-fn images(root: &Path, files: &[String], framing: &Framing) -> Result<Inputs, DataError> {
-    let (width, height) = match framing.size {
-        Some(side) if (1..=LARGEST_SIDE).contains(&side) => (side, side),
-        Some(side) => {
-            let message = format!("image_size is {side}; it must be 1 to {LARGEST_SIDE} pixels");
-            return Err(DataError::invalid(root, message));
-        }
-        None => common_size(root, files)?,
-    };
-    let frame = Frame::new(framing, width, height);
-    let (root_path, files) = (root.to_path_buf(), files.to_vec());
-    let folder = ImageFolder { root: root_path, files, frame, resize: framing.size.is_some() };
-    Ok(Inputs::of_folder(root, folder))
-}
-
-impl ImageFolder {
-    pub(crate) fn rows(&self) -> usize {
-        self.files.len()
-    }
-
-    pub(crate) fn shape(&self) -> InputShape {
-        let Frame { height, width, .. } = self.frame;
-        InputShape::Image { channels: 3, height, width }
-    }
-
-    /// One image as it is stored.
-    pub(crate) fn picture(&self, row: usize) -> Result<Picture, DataError> {
-        decoded(&self.root.join(&self.files[row]))
-    }
-
-    /// One image as evaluation sees it.
-    pub(crate) fn read(&self, row: usize, out: &mut [f32]) -> Result<(), DataError> {
-        let picture = self.picture(row)?;
-        let (found, expected) =
-            ((picture.width, picture.height), (self.frame.width, self.frame.height));
-        if found != expected && !self.resize {
-            let path = self.root.join(&self.files[row]);
-            return Err(other_size(&path, found, expected, "the others"));
-        }
-        self.frame.numbers(&self.frame.cut(&picture), out);
-        Ok(())
-    }
-
-    /// Names and contents of all files.
-    pub(crate) fn fingerprint_into(&self, hasher: &mut blake3::Hasher) -> Result<(), DataError> {
-        for file in &self.files {
-            let path = self.root.join(file);
-            let mut content = blake3::Hasher::new();
-            content
-                .update_reader(open_file(&path)?)
-                .map_err(|error| DataError::io(&path, error))?;
-            hasher.update(&(file.len() as u64).to_le_bytes());
-            hasher.update(file.as_bytes());
-            hasher.update(content.finalize().as_bytes());
-        }
-        Ok(())
-    }
+fn below(root: &Path, files: &[String]) -> Places {
+    Places::Files { root: root.to_path_buf(), names: files.iter().collect::<Names>() }
 }
 
 struct Listing {
@@ -157,11 +93,11 @@ fn images_below(
     out: &mut Vec<String>,
 ) -> Result<(), DataError> {
     check_depth(folder, depth)?;
-    for (name, path) in entries(folder)? {
+    for Entry { name, is_folder } in entries(folder)? {
         let below = format!("{prefix}/{name}");
-        if path.is_dir() {
-            images_below(&path, &below, depth + 1, out)?;
-        } else if is_image(&path) {
+        if is_folder {
+            images_below(&folder.join(name), &below, depth + 1, out)?;
+        } else if is_image(Path::new(&name)) {
             out.push(below);
         }
     }
@@ -172,13 +108,13 @@ fn images_below(
 pub(crate) fn any_image(folder: &Path) -> Result<Option<PathBuf>, DataError> {
     fn search(folder: &Path, depth: usize) -> Result<Option<PathBuf>, DataError> {
         check_depth(folder, depth)?;
-        let (folders, files): (Vec<_>, Vec<_>) =
-            entries(folder)?.into_iter().map(|(_, path)| path).partition(|path| path.is_dir());
-        if let Some(image) = files.into_iter().find(|path| is_image(path)) {
-            return Ok(Some(image));
+        let (folders, files): (Vec<Entry>, Vec<Entry>) =
+            entries(folder)?.into_iter().partition(|entry| entry.is_folder);
+        if let Some(image) = files.iter().find(|entry| is_image(Path::new(&entry.name))) {
+            return Ok(Some(folder.join(&image.name)));
         }
-        for folder in folders {
-            if let Some(image) = search(&folder, depth + 1)? {
+        for entry in folders {
+            if let Some(image) = search(&folder.join(entry.name), depth + 1)? {
                 return Ok(Some(image));
             }
         }
@@ -197,26 +133,46 @@ fn check_depth(folder: &Path, depth: usize) -> Result<(), DataError> {
 
 /// Visible folders in a folder, sorted by name.
 pub(crate) fn folders_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, DataError> {
-    let mut entries = entries(folder)?;
-    entries.retain(|(_, path)| path.is_dir());
-    Ok(entries)
+    let folders = entries(folder)?.into_iter().filter(|entry| entry.is_folder);
+    Ok(folders.map(|Entry { name, .. }| (name.clone(), folder.join(name))).collect())
 }
 
-/// Everything visible in a folder, sorted by name.
-pub(crate) fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>, DataError> {
+/// Visible files in a folder, sorted by name.
+pub(crate) fn files_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, DataError> {
+    let files = entries(folder)?.into_iter().filter(|entry| !entry.is_folder);
+    Ok(files.map(|Entry { name, .. }| (name.clone(), folder.join(name))).collect())
+}
+
+/// Something in a folder.
+pub(crate) struct Entry {
+    pub name: String,
+    pub is_folder: bool,
+}
+
+/// Everything visible in a folder, sorted by name. Only links are looked at themselves, so that
+/// a folder of many files is listed quickly.
+pub(crate) fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
     let failed = |error| DataError::io(folder, error);
     let mut entries = vec![];
     for entry in fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-            return Err(DataError::invalid(&path, "has a name that is not UTF-8; rename it"));
+        let entry = entry.map_err(failed)?;
+        let Ok(name) = entry.file_name().into_string() else {
+            let message = "has a name that is not UTF-8; rename it";
+            return Err(DataError::invalid(entry.path(), message));
         };
         if !name.starts_with('.') {
-            entries.push((name.to_string(), path));
+            entries.push(Entry { is_folder: is_folder(&entry), name });
         }
     }
-    entries.sort();
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(entries)
+}
+
+fn is_folder(entry: &DirEntry) -> bool {
+    match entry.file_type() {
+        Ok(kind) if !kind.is_symlink() => kind.is_dir(),
+        _ => entry.path().is_dir(),
+    }
 }
 
 /// Whether the name says that a file is an image.
@@ -225,49 +181,7 @@ pub(crate) fn is_image(path: &Path) -> bool {
     ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
 }
 
-/// Width and height of all images, by their headers.
-fn common_size(root: &Path, files: &[String]) -> Result<(usize, usize), DataError> {
-    let mut first = None;
-    for file in files {
-        let path = root.join(file);
-        let size = size_of(&path)?;
-        let expected = *first.get_or_insert(size);
-        if size != expected {
-            return Err(other_size(&path, size, expected, &files[0]));
-        }
-    }
-    Ok(first.unwrap_or_default())
-}
-
 /// Width and height of one image as it is seen.
 pub(crate) fn size_of(path: &Path) -> Result<(usize, usize), DataError> {
-    let bytes = content(path)?;
-    guarded(path, || {
-        picture::size_of(&bytes, Limits::DEFAULT).map_err(|what| DataError::invalid(path, what))
-    })
-}
-
-fn decoded(path: &Path) -> Result<Picture, DataError> {
-    let bytes = content(path)?;
-    guarded(path, || {
-        picture::decode(&bytes, Limits::DEFAULT).map_err(|what| DataError::invalid(path, what))
-    })
-}
-
-fn content(path: &Path) -> Result<Vec<u8>, DataError> {
-    fs::read(path).map_err(|error| DataError::io(path, error))
-}
-
-fn other_size(
-    path: &Path,
-    found: (usize, usize),
-    expected: (usize, usize),
-    like: &str,
-) -> DataError {
-    let message = format!(
-        "is {} × {} pixels, not {} × {} as {like}; set data.image_size to bring all images to \
-         one size",
-        found.0, found.1, expected.0, expected.1
-    );
-    DataError::invalid(path, message)
+    encoded::size_of(path, &encoded::read_file(path)?)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use aleator_run::recipe::PixelValues;
 
 use super::pixels::Pixels;
-use super::{InputShape, Inputs, Opened};
+use super::{CarriedLabels, InputShape, Inputs, Opened};
 use crate::array::element::Element;
 use crate::array::idx;
 use crate::error::DataError;
@@ -27,10 +27,10 @@ pub(crate) fn open(path: &Path, values: PixelValues) -> Result<Opened, DataError
     let mut pixels = Pixels::new(0, InputShape::Image { channels: 1, height, width }, values);
     pixels.push(file, at.bytes.start);
     let labels = match labels_beside(path) {
-        Some(beside) => Some(read_labels(&beside, path, rows)?),
+        Some(beside) => Some(CarriedLabels::Classes(read_labels(&beside, path, rows)?)),
         None => None,
     };
-    Ok(Opened { inputs: Inputs::of_pixels(path, pixels), labels, class_names: None, ids: None })
+    Ok(Opened { labels, ..Opened::new(Inputs::of_pixels(path, pixels)) })
 }
 
 /// `train-labels-idx1-ubyte` for `train-images-idx3-ubyte`, with or without `.gz`.

@@ -2,6 +2,8 @@
 
 mod features;
 mod images;
+mod manifests;
+mod packed;
 mod units;
 
 use std::path::Path;
@@ -35,8 +37,8 @@ pub struct Recognised {
 /// Looks at a file or folder and says how to train on it.
 ///
 /// It may be a file of embeddings with its labels beside it, a folder with such files, a folder
-/// for each class, a folder with `train/` and `test/` of class folders, or the files of CIFAR or
-/// MNIST. Where more than one reading is possible, the error lists what was seen and the keys to
+/// for each class, a folder with `train/` and `test/` of class folders, a manifest or the folder
+/// that holds it, tar shards, Parquet files with an image column, or the files of CIFAR or MNIST. Where more than one reading is possible, the error lists what was seen and the keys to
 /// set.
 ///
 /// ```
@@ -75,7 +77,7 @@ fn unsure(path: &Path, why: &str) -> DataError {
     let mut seen: Vec<String> = names
         .iter()
         .take(MOST)
-        .map(|(name, path)| if path.is_dir() { format!("{name}/") } else { name.clone() })
+        .map(|entry| if entry.is_folder { format!("{}/", entry.name) } else { entry.name.clone() })
         .collect();
     if names.len() > MOST {
         seen.push(format!("and {} more", names.len() - MOST));

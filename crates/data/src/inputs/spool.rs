@@ -14,6 +14,7 @@ pub(crate) struct Spool {
     source: PathBuf,
     file: BufWriter<File>,
     scratch: Vec<u8>,
+    len: u64,
 }
 
 impl Spool {
@@ -21,25 +22,39 @@ impl Spool {
     pub(crate) fn new(source: &Path) -> Result<Self, DataError> {
         let file = tempfile::tempfile().map_err(|error| failed(source, &error))?;
         let file = BufWriter::with_capacity(1 << 20, file);
-        Ok(Self { source: source.to_path_buf(), file, scratch: vec![] })
+        Ok(Self { source: source.to_path_buf(), file, scratch: vec![], len: 0 })
     }
 
     /// Appends bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), DataError> {
+        self.len += bytes.len() as u64;
         self.file.write_all(bytes).map_err(|error| failed(&self.source, &error))
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
     }
 
     /// Appends numbers as little-endian float32.
     pub(crate) fn write_floats(&mut self, values: &[f32]) -> Result<(), DataError> {
-        self.scratch.clear();
-        self.scratch.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-        self.file.write_all(&self.scratch).map_err(|error| failed(&self.source, &error))
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        scratch.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        let written = self.write(&scratch);
+        self.scratch = scratch;
+        written
     }
 
     /// Everything written, mapped.
     pub(crate) fn finish(self) -> Result<Mapped, DataError> {
-        let file = self.file.into_inner().map_err(|error| failed(&self.source, error.error()))?;
-        Mapped::of(&file).map_err(|error| failed(&self.source, &error))
+        let source = self.source.clone();
+        Mapped::of(&self.into_file()?).map_err(|error| failed(&source, &error))
+    }
+
+    /// Everything written, to be read at positions.
+    pub(crate) fn into_file(self) -> Result<File, DataError> {
+        self.file.into_inner().map_err(|error| failed(&self.source, error.error()))
     }
 }
 

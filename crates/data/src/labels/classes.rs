@@ -6,8 +6,9 @@ use std::path::Path;
 
 use aleator_run::recipe::Data;
 
-use super::read::RawLabels;
+use super::read::{CleanLabels, RawLabels};
 use super::table::{Cell, Table};
+use super::written::WrittenLabels;
 use crate::error::DataError;
 
 /// More classes than any data set has; a number read from a file must not become that much memory.
@@ -42,7 +43,7 @@ impl Classes {
     pub fn find(
         data: &Data,
         labels: &RawLabels,
-        clean: Option<&Table>,
+        clean: Option<&CleanLabels>,
         beside: Option<&[String]>,
     ) -> Result<Self, DataError> {
         if let Some(count) = data.classes.filter(|count| *count > MOST_CLASSES) {
@@ -61,12 +62,11 @@ impl Classes {
                 Some(columns) => Self::named(columns, Path::new(&table.path))?,
                 None => Self::new(numbers_as_names(table.width), Origin::Numbers),
             },
-            RawLabels::Single(table) | RawLabels::Wide(table) => {
-                Self::from_cells(table, labels, clean, data.classes, beside)?
-            }
-            RawLabels::Long(table) => {
-                Self::from_cells(&table.labels, labels, clean, data.classes, beside)?
-            }
+            RawLabels::Single(table) => Said::of_table(table, false, clean, data, beside)?,
+            RawLabels::Wide(table) => Said::of_table(table, true, clean, data, beside)?,
+            RawLabels::Long(table) => Said::of_table(&table.labels, false, clean, data, beside)?,
+            RawLabels::Written(labels) => Said::of_words(labels, clean, data, beside)?,
+            RawLabels::Annotated(votes) => Said::of_words(votes.labels(), clean, data, beside)?,
         };
         match data.classes {
             Some(count) if count != classes.len() => Err(DataError::invalid(
@@ -202,43 +202,6 @@ impl Classes {
         Ok(Self::new(names, Origin::Names))
     }
 
-    /// From the labels themselves, and the true ones where they are known.
-    fn from_cells(
-        table: &Table,
-        labels: &RawLabels,
-        clean: Option<&Table>,
-        count: Option<usize>,
-        beside: Option<&[String]>,
-    ) -> Result<Self, DataError> {
-        let (mut words, mut numbers) = (BTreeSet::new(), BTreeSet::new());
-        let annotators = matches!(labels, RawLabels::Wide(_));
-        for (row, cell) in table.all().chain(clean.into_iter().flat_map(Table::all)) {
-            match cell {
-                Cell::Word(word) => drop(words.insert(word.to_string())),
-                Cell::Whole(-1) if annotators => {}
-                // Refused with its row when labels are read.
-                Cell::Whole(value) if value < 0 => {}
-                Cell::Whole(value) => drop(numbers.insert(value)),
-                Cell::Missing => {}
-                Cell::Fraction(value) => {
-                    return Err(table.refuse_row(
-                        row,
-                        format!("the label is {value}, not a whole number or a name"),
-                    ));
-                }
-            }
-        }
-        let path = Path::new(&table.path);
-        if words.is_empty() {
-            return Self::numbered(&numbers, path, count, beside);
-        }
-        let carried = |names: &&[String]| words.iter().all(|word| names.contains(word));
-        match beside.filter(carried) {
-            Some(names) => Self::named(names, path),
-            None => Ok(Self::new(words.into_iter().collect(), Origin::Names)),
-        }
-    }
-
     fn numbered(
         found: &BTreeSet<i64>,
         path: &Path,
@@ -267,6 +230,90 @@ impl Classes {
                      allow classes without examples"
                 ),
             )),
+        }
+    }
+}
+
+/// What the labels themselves say, and the true ones where they are known.
+#[derive(Default)]
+struct Said {
+    words: BTreeSet<String>,
+    numbers: BTreeSet<i64>,
+}
+
+impl Said {
+    /// `blanks`: whether −1 stands for no answer.
+    fn of_table(
+        table: &Table,
+        blanks: bool,
+        clean: Option<&CleanLabels>,
+        data: &Data,
+        beside: Option<&[String]>,
+    ) -> Result<Classes, DataError> {
+        let mut said = Self::default();
+        said.add_table(table, blanks)?;
+        said.add_clean(clean)?;
+        said.classes(Path::new(&table.path), data.classes, beside)
+    }
+
+    fn of_words(
+        labels: &WrittenLabels,
+        clean: Option<&CleanLabels>,
+        data: &Data,
+        beside: Option<&[String]>,
+    ) -> Result<Classes, DataError> {
+        let mut said = Self::default();
+        labels.cells().into_iter().for_each(|cell| said.add(cell, false));
+        said.add_clean(clean)?;
+        said.classes(labels.path(), data.classes, beside)
+    }
+
+    fn add_clean(&mut self, clean: Option<&CleanLabels>) -> Result<(), DataError> {
+        match clean {
+            None => Ok(()),
+            Some(CleanLabels::Table(table)) => self.add_table(table, false),
+            Some(CleanLabels::Written(labels)) => {
+                labels.cells().into_iter().for_each(|cell| self.add(cell, false));
+                Ok(())
+            }
+        }
+    }
+
+    fn add_table(&mut self, table: &Table, blanks: bool) -> Result<(), DataError> {
+        for (row, cell) in table.all() {
+            if let Cell::Fraction(value) = cell {
+                let message = format!("the label is {value}, not a whole number or a name");
+                return Err(table.refuse_row(row, message));
+            }
+            self.add(cell, blanks);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, cell: Cell, blanks: bool) {
+        match cell {
+            Cell::Word(word) => drop(self.words.insert(word.to_string())),
+            Cell::Whole(-1) if blanks => {}
+            // Refused with its row when labels are read.
+            Cell::Whole(value) if value < 0 => {}
+            Cell::Whole(value) => drop(self.numbers.insert(value)),
+            Cell::Missing | Cell::Fraction(_) => {}
+        }
+    }
+
+    fn classes(
+        self,
+        path: &Path,
+        count: Option<usize>,
+        beside: Option<&[String]>,
+    ) -> Result<Classes, DataError> {
+        if self.words.is_empty() {
+            return Classes::numbered(&self.numbers, path, count, beside);
+        }
+        let carried = |names: &&[String]| self.words.iter().all(|word| names.contains(word));
+        match beside.filter(carried) {
+            Some(names) => Classes::named(names, path),
+            None => Ok(Classes::new(self.words.into_iter().collect(), Origin::Names)),
         }
     }
 }

@@ -7,6 +7,7 @@ use aleator_run::recipe::{LabelKind, Link};
 use super::classes::Classes;
 use super::table::{Cell, Cells, Table};
 use super::votes::{self, LongTable};
+use super::written::{WrittenAnnotations, WrittenLabels};
 use super::{DenseRows, Labels, SparseRows};
 use crate::error::DataError;
 use crate::ids::Ids;
@@ -30,6 +31,27 @@ pub(crate) enum RawLabels {
     Wide(Table),
     /// A row for each annotation.
     Long(Box<LongTable>),
+    /// From the inputs' own files: a name or number an example.
+    Written(WrittenLabels),
+    /// From the inputs' own files: several an example, with who said them.
+    Annotated(WrittenAnnotations),
+}
+
+/// The true labels as their file has them.
+#[derive(Debug)]
+pub(crate) enum CleanLabels {
+    Table(Table),
+    Written(WrittenLabels),
+}
+
+impl CleanLabels {
+    /// The class of each example.
+    pub fn read(&self, classes: &Classes, ids: &Ids) -> Result<Vec<u32>, DataError> {
+        match self {
+            Self::Table(table) => single(table, classes, ids.len()),
+            Self::Written(labels) => labels.read(classes, ids),
+        }
+    }
 }
 
 /// What a source is for.
@@ -127,16 +149,14 @@ impl RawLabels {
             Self::Soft(table) => soft(table, classes, ids.len(), link).map(Labels::Soft),
             Self::Wide(table) => votes::wide(table, classes, ids.len()).map(Labels::Annotations),
             Self::Long(table) => votes::long(table, classes, ids).map(Labels::Annotations),
+            Self::Written(labels) => labels.read(classes, ids).map(Labels::Single),
+            Self::Annotated(votes) => votes.read(classes, ids).map(Labels::Annotations),
         }
     }
 }
 
 /// One class a row.
-pub(crate) fn single(
-    table: &Table,
-    classes: &Classes,
-    examples: usize,
-) -> Result<Vec<u32>, DataError> {
+fn single(table: &Table, classes: &Classes, examples: usize) -> Result<Vec<u32>, DataError> {
     if table.width != 1 {
         return Err(not_one_column(table));
     }

@@ -174,3 +174,88 @@ pub fn full_levels(rows: usize, width: usize) -> (Vec<i16>, Vec<i16>) {
     let repetition = (0..rows * width).map(|at| i16::from(at % width != 0)).collect();
     (vec![3; rows * width], repetition)
 }
+
+/// The classes that the files carry as numbers.
+pub fn classes_of(opened: &Opened) -> &[u32] {
+    opened.labels.as_ref().unwrap().classes().unwrap()
+}
+
+/// A PNG of one colour.
+pub fn plain_png(width: u32, height: u32, colour: [u8; 3]) -> Vec<u8> {
+    let image = image::RgbImage::from_pixel(width, height, image::Rgb(colour));
+    let mut file = std::io::Cursor::new(vec![]);
+    image.write_to(&mut file, image::ImageFormat::Png).unwrap();
+    file.into_inner()
+}
+
+/// A tar file with these entries.
+pub fn tar_file(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(vec![]);
+    for (name, content) in entries {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, name, *content).unwrap();
+    }
+    tar.into_inner().unwrap()
+}
+
+/// A column of labels in a Parquet file.
+pub enum LabelColumn<'a> {
+    None,
+    Numbers(&'a [i64]),
+    Words(&'a [&'a str]),
+}
+
+/// A Parquet file as the hub's tools write it: `image {bytes, path}` and `label`; every two rows
+/// a row group. `note` is what the tools say of the columns.
+pub fn parquet_images(images: &[Vec<u8>], labels: &LabelColumn, note: Option<&str>) -> Vec<u8> {
+    use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+    use parquet::file::metadata::KeyValue;
+    let label = match labels {
+        LabelColumn::None => "",
+        LabelColumn::Numbers(_) => "optional int64 label;",
+        LabelColumn::Words(_) => "optional binary label (UTF8);",
+    };
+    let schema = format!(
+        "message m {{ optional group image {{ optional binary bytes; \
+         optional binary path (UTF8); }} {label} }}"
+    );
+    let schema = Arc::new(parse_message_type(&schema).unwrap());
+    let note = note.map(|note| vec![KeyValue::new("huggingface".into(), note.to_string())]);
+    let properties = Arc::new(plain().set_key_value_metadata(note).build());
+    let mut file = vec![];
+    let mut writer = SerializedFileWriter::new(&mut file, schema, properties).unwrap();
+    for first in (0..images.len()).step_by(2) {
+        let rows = first..images.len().min(first + 2);
+        let mut group = writer.next_row_group().unwrap();
+        let bytes: Vec<ByteArray> =
+            images[rows.clone()].iter().map(|image| image.clone().into()).collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        let there = vec![2; rows.len()];
+        column.typed::<ByteArrayType>().write_batch(&bytes, Some(&there), None).unwrap();
+        column.close().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        let absent = vec![1; rows.len()];
+        column.typed::<ByteArrayType>().write_batch(&[], Some(&absent), None).unwrap();
+        column.close().unwrap();
+        let there = vec![1; rows.len()];
+        if let Some(mut column) = group.next_column().unwrap() {
+            match labels {
+                LabelColumn::Numbers(numbers) => {
+                    column.typed::<Int64Type>().write_batch(&numbers[rows], Some(&there), None)
+                }
+                LabelColumn::Words(words) => {
+                    let words: Vec<ByteArray> = words[rows].iter().map(|w| (*w).into()).collect();
+                    column.typed::<ByteArrayType>().write_batch(&words, Some(&there), None)
+                }
+                LabelColumn::None => unreachable!("there is no third column"),
+            }
+            .unwrap();
+            column.close().unwrap();
+        }
+        group.close().unwrap();
+    }
+    writer.close().unwrap();
+    file
+}

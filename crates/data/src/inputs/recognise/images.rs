@@ -1,25 +1,25 @@
-//! Images: a folder for each class, CIFAR, MNIST.
+//! Images: CIFAR, MNIST, manifests, shards, Parquet, a folder for each class.
 
 use std::path::{Path, PathBuf};
 
 use super::super::{cifar, folder, idx_images};
-use super::{Family, Recognised, features, short, unsure, value};
+use super::{Family, Recognised, features, manifests, packed, short, unsure, value};
 use crate::array::idx;
 use crate::error::DataError;
 
 /// Images are brought to at most this side: small networks on a CPU are what presets have.
 const LARGEST_SIDE: usize = 64;
 
-/// Class folders whose first image is measured.
-const MEASURED: usize = 32;
+/// Images that are measured: the first of so many class folders, or the first of a file.
+pub(super) const MEASURED: usize = 32;
 
 /// The splits that were found.
 #[derive(Default)]
-struct Splits {
-    train: PathBuf,
-    validation: Option<PathBuf>,
-    test: Option<PathBuf>,
-    image_size: Option<usize>,
+pub(super) struct Splits {
+    pub train: PathBuf,
+    pub validation: Option<PathBuf>,
+    pub test: Option<PathBuf>,
+    pub image_size: Option<usize>,
 }
 
 pub(super) fn in_folder(path: &Path) -> Result<Option<Recognised>, DataError> {
@@ -30,6 +30,12 @@ pub(super) fn in_folder(path: &Path) -> Result<Option<Recognised>, DataError> {
     }
     if let Some(splits) = idx_files(path)? {
         return splits.recognised("IDX images with their labels").map(Some);
+    }
+    if let Some(splits) = manifests::in_folder(path)? {
+        return splits.recognised("a manifest of images").map(Some);
+    }
+    if let Some((splits, what)) = packed::in_folder(path)? {
+        return splits.recognised(what).map(Some);
     }
     if let Some(splits) = split_folders(path)? {
         return splits.recognised("a folder for each split and in it one for each class").map(Some);
@@ -61,6 +67,12 @@ pub(super) fn in_file(path: &Path) -> Result<Option<Recognised>, DataError> {
         let splits = Splits { train: path.to_path_buf(), ..Splits::default() };
         check_labels(path)?;
         return splits.recognised("IDX images with their labels").map(Some);
+    }
+    if let Some(splits) = manifests::in_file(path)? {
+        return splits.recognised("a manifest of images").map(Some);
+    }
+    if let Some((splits, what)) = packed::in_file(path)? {
+        return splits.recognised(what).map(Some);
     }
     if folder::is_image(path) {
         return Err(unsure(path, "is one image; name the folder with the folders of classes"));
@@ -94,7 +106,7 @@ fn cifar_test(folder: &Path) -> Option<PathBuf> {
 
 /// `train-images-idx3-ubyte` and `t10k-images-idx3-ubyte`, or one file alone.
 fn idx_files(path: &Path) -> Result<Option<Splits>, DataError> {
-    let mut files: Vec<PathBuf> = folder::entries(path)?
+    let mut files: Vec<PathBuf> = folder::files_in(path)?
         .into_iter()
         .filter(|(name, path)| name.contains("images") && path.is_file())
         .map(|(_, path)| path)
@@ -150,14 +162,24 @@ fn split_folders(path: &Path) -> Result<Option<Splits>, DataError> {
 
 /// How many folders hold images, and the side to bring them to.
 fn class_folders(path: &Path) -> Result<Option<(usize, Option<usize>)>, DataError> {
-    let (mut classes, mut side) = (0, 0);
+    let mut first = vec![];
+    let mut classes = 0;
     for (_, class) in folder::folders_in(path)? {
         let Some(image) = folder::any_image(&class)? else { continue };
         if classes < MEASURED {
-            let (width, height) = folder::size_of(&image)?;
-            side = side.max(width).max(height);
+            first.push(image);
         }
         classes += 1;
     }
-    Ok((classes > 0).then(|| (classes, Some(side.min(LARGEST_SIDE)))))
+    let side = side(first.iter().map(|image| folder::size_of(image)));
+    Ok((classes > 0).then_some((classes, side)))
+}
+
+/// The side to bring images to, by some of them. Those that cannot be decoded are found later,
+/// when all are looked at.
+pub(super) fn side(
+    sizes: impl Iterator<Item = Result<(usize, usize), DataError>>,
+) -> Option<usize> {
+    let longest = sizes.flatten().map(|(width, height)| width.max(height)).max();
+    Some(longest.unwrap_or(LARGEST_SIDE).min(LARGEST_SIDE))
 }

@@ -98,11 +98,21 @@ impl Name {
     }
 }
 
+/// The split that a name says.
+pub(super) fn split_of(name: &str) -> Option<Split> {
+    Name::parse(name).split
+}
+
+/// Whether a file holds anything that could be embeddings.
+pub(super) fn holds_matrix(path: &Path) -> bool {
+    parts(path).is_ok_and(|parts| parts.iter().any(|part| part.is_matrix))
+}
+
 /// Every array of a folder, in the order of file names.
 pub(super) fn in_folder(folder: &Path) -> Result<Vec<Unit>, DataError> {
     let mut units = vec![];
-    for (_, path) in folder::entries(folder)? {
-        if path.is_file() && is_array(&path) {
+    for (_, path) in folder::files_in(folder)? {
+        if is_array(&path) && path.is_file() {
             units.extend(in_file(&path)?);
         }
     }

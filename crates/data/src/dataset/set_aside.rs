@@ -1,0 +1,154 @@
+//! Images that cannot be decoded, found before training and left out of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
+use super::source::mean_one;
+use super::{DataSet, Split};
+use crate::error::DataError;
+use crate::labels::pick;
+
+/// So many in a hundred may be left out; more is no accident.
+const MOST_PERCENT: usize = 1;
+
+/// Images that an error lists.
+const LISTED: usize = 20;
+
+/// An example that is left out, and why.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SetAside {
+    /// `"train"`, `"validation"` or `"test"`.
+    pub split: &'static str,
+    /// Its id.
+    pub id: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl DataSet {
+    /// Decodes every image of all splits once, on all threads, and gives those that cannot be
+    /// decoded, sorted by split and id. `progress` hears how many of how many are done.
+    ///
+    /// At no time are more images in memory than there are threads. Features and files of raw
+    /// pixels have nothing to decode.
+    ///
+    /// ```
+    /// # use aleator_run::recipe::{Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source};
+    /// # let data = Data {
+    /// #     label_kind: LabelKind::Auto,
+    /// #     annotations: Annotations::Majority,
+    /// #     classes: None,
+    /// #     class_names: None,
+    /// #     framing: Framing::PLAIN,
+    /// #     augment: None,
+    /// #     train: Source { inputs: InputSource::Digits, labels: None, clean_labels: None, ids: None },
+    /// #     validation: HeldOut::Fraction { fraction: 0.1, seed: 0 },
+    /// #     test: None,
+    /// #     noise: None,
+    /// # };
+    /// let set = aleator_data::DataSet::open(&data, Link::Softmax)?;
+    /// let set_aside = set.check_images(&|done, of| eprintln!("{done} of {of}"))?;
+    /// let set = set.leave_out(&set_aside)?;
+    /// # assert_eq!(set.train.len() + set.validation.len(), 1797);
+    /// # Ok::<(), aleator_data::DataError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When more than 1 % of a split cannot be decoded; the message lists the first of them.
+    pub fn check_images(
+        &self,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Vec<SetAside>, DataError> {
+        let splits = || self.splits().filter(|split| split.inputs.is_encoded());
+        let total = splits().map(Split::len).sum();
+        let done = AtomicUsize::new(0);
+        let mut set_aside = vec![];
+        for split in splits() {
+            let check = |example: usize| {
+                let found = split.inputs.picture(split.rows[example]).err();
+                progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+                found.map(|error| SetAside {
+                    split: split.name,
+                    id: split.ids.name(example).into_owned(),
+                    reason: error.reason(),
+                })
+            };
+            let mut bad: Vec<SetAside> =
+                (0..split.len()).into_par_iter().filter_map(check).collect();
+            bad.sort();
+            if bad.len() * 100 > split.len() * MOST_PERCENT {
+                return Err(too_many(split, &bad));
+            }
+            set_aside.extend(bad);
+        }
+        set_aside.sort();
+        Ok(set_aside)
+    }
+
+    /// The data set without these examples. The fingerprint stays that of the files.
+    ///
+    /// # Errors
+    /// When nothing would be left of a split.
+    pub fn leave_out(self, set_aside: &[SetAside]) -> Result<Self, DataError> {
+        let without = |split: &Arc<Split>| -> Result<Arc<Split>, DataError> {
+            let of_split = set_aside.iter().filter(|out| out.split == split.name);
+            let ids: BTreeSet<&str> = of_split.map(|out| out.id.as_str()).collect();
+            if ids.is_empty() {
+                return Ok(Arc::clone(split));
+            }
+            let stays = |example: &usize| !ids.contains(split.ids.name(*example).as_ref());
+            let kept: Vec<usize> = (0..split.len()).filter(stays).collect();
+            if kept.is_empty() {
+                let message = "has no example left: all of its images are set aside";
+                return Err(DataError::invalid(format!("data.{}", split.name), message));
+            }
+            Ok(Arc::new(split.part(&kept)))
+        };
+        Ok(Self {
+            train: without(&self.train)?,
+            validation: without(&self.validation)?,
+            test: self.test.as_ref().map(without).transpose()?,
+            ..self
+        })
+    }
+
+    fn splits(&self) -> impl Iterator<Item = &Split> {
+        [Some(&self.train), Some(&self.validation), self.test.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(Arc::as_ref)
+    }
+}
+
+impl Split {
+    /// These examples of the split, in this order.
+    fn part(&self, examples: &[usize]) -> Self {
+        Self {
+            rows: pick(&self.rows, examples),
+            ids: self.ids.select(examples),
+            labels: self.labels.select(examples),
+            clean_labels: self.clean_labels.as_ref().map(|labels| pick(labels, examples)),
+            weights: self.weights.as_ref().map(|weights| mean_one(pick(weights, examples))),
+            ..self.clone()
+        }
+    }
+}
+
+fn too_many(split: &Split, bad: &[SetAside]) -> DataError {
+    let (count, all) = (bad.len(), split.len());
+    let share = 100.0 * count as f64 / all as f64;
+    let mut message = format!(
+        "{count} of {all} images ({share:.1} %) cannot be decoded; up to {MOST_PERCENT} % are left \
+         out, more is refused. Replace or remove them, or take them out of the manifest:"
+    );
+    for SetAside { id, reason, .. } in bad.iter().take(LISTED) {
+        message += &format!("\n  {id}: {reason}");
+    }
+    if count > LISTED {
+        message += &format!("\n  and {} more", count - LISTED);
+    }
+    DataError::invalid(format!("data.{}", split.name), message)
+}

@@ -1,0 +1,223 @@
+//! A look at data before anything is trained on it: what it is, and what is odd about it.
+
+mod duplicates;
+mod features;
+mod images;
+mod print;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aleator_run::recipe::{
+    Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source as Place,
+};
+use serde::Serialize;
+
+use crate::dataset::source::{self, OpenSource, Source};
+use crate::error::DataError;
+use crate::inputs::InputShape;
+use crate::inputs::recognise::{Family, Recognised, recognise};
+use crate::labels::{Labels, Role};
+pub use duplicates::{Copied, Duplicates, Group};
+pub use features::FeatureReport;
+pub use images::{Corrupt, ImageReport};
+
+/// What [`examine`] found. Printed, it is a page for people.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Diagnosis {
+    /// What was recognised, in one or two sentences.
+    pub recognised: String,
+    /// The sources that were found, `train` first.
+    pub splits: Vec<SplitCount>,
+    /// In the order of the classes' numbers.
+    pub classes: Vec<ClassCount>,
+    /// How unequal the classes of the training source are.
+    pub balance: Option<Balance>,
+    /// Classes with a single training example: it cannot be both learned from and measured on.
+    pub occur_once: Vec<String>,
+    /// The sizes and colours, if the inputs are images.
+    pub images: Option<ImageReport>,
+    /// Each source of embeddings.
+    pub features: Vec<FeatureReport>,
+    /// Images or rows with equal content.
+    pub duplicates: Duplicates,
+    /// Images that cannot be decoded, by split and id.
+    pub corrupt: Vec<Corrupt>,
+}
+
+/// One source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SplitCount {
+    /// `"train"`, `"validation"` or `"test"`.
+    pub name: &'static str,
+    /// Its examples.
+    pub examples: usize,
+}
+
+/// One class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClassCount {
+    /// Its name, or its number if it has none.
+    pub name: String,
+    /// Training examples that have it; with several annotators, annotations.
+    pub train: usize,
+    /// Examples of the other sources that have it.
+    pub held_out: usize,
+}
+
+/// The smallest and the largest class of the training source.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Balance {
+    /// Examples of the smallest class that has any.
+    pub smallest: usize,
+    /// Examples of the largest class.
+    pub largest: usize,
+    /// Their ratio, at least 1.
+    pub ratio: f64,
+}
+
+/// Looks at all that a path holds: labels, and every image or number. `progress` hears how many
+/// examples of how many are done.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let folder = folder.path();
+/// for class in ["cat", "dog"] {
+///     std::fs::create_dir(folder.join(class))?;
+///     std::fs::write(folder.join(class).join("1.ppm"), b"P6 1 1 255\nabc")?;
+/// }
+/// let diagnosis = aleator_data::examine(folder, &|_, _| {})?;
+/// assert_eq!(diagnosis.splits[0].examples, 2);
+/// // The same picture is a cat and a dog.
+/// assert!(diagnosis.duplicates.groups[0].different_labels);
+/// println!("{diagnosis}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// When it is not clear what the path holds, or its labels cannot be read.
+pub fn examine(
+    path: &Path,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Diagnosis, DataError> {
+    let recognised = recognise(path)?;
+    let (data, link) = recipe(&recognised);
+    let opened = OpenSource::open(&data.train, &data, link, Role::Training)?;
+    let classes = opened.classes(&data, link)?;
+    let train = opened.read(&classes, link)?;
+    let shape = train.inputs.shape();
+    let mut sources = vec![("train", train)];
+    for (name, held_out) in [("validation", Some(&data.validation)), ("test", data.test.as_ref())] {
+        if let Some(HeldOut::Source(other)) = held_out {
+            sources.push((name, source::held_out(other, &data, link, &classes, shape)?));
+        }
+    }
+
+    let total = sources.iter().map(|(_, source)| source.ids.len()).sum();
+    let done = AtomicUsize::new(0);
+    let count = |more: usize| progress(done.fetch_add(more, Ordering::Relaxed) + more, total);
+    let mut hashes = vec![];
+    let (mut measured, mut corrupt, mut features) = (vec![], vec![], vec![]);
+    for (at, (name, source)) in sources.iter().enumerate() {
+        match shape {
+            InputShape::Image { .. } => {
+                let found = images::look(name, source, &count);
+                hashes.extend(found.hashes.into_iter().map(|(hash, row)| (hash, at, row)));
+                measured.extend(found.sizes);
+                corrupt.extend(found.corrupt);
+            }
+            InputShape::Features(_) => {
+                let (report, found) = features::look(name, source, &count)?;
+                hashes.extend(found.into_iter().map(|(hash, row)| (hash, at, row)));
+                features.push(report);
+            }
+        }
+    }
+    corrupt.sort();
+    let classes = class_counts(&classes.names, &sources);
+    Ok(Diagnosis {
+        recognised: recognised.explanation,
+        splits: sources
+            .iter()
+            .map(|(name, source)| SplitCount { name, examples: source.ids.len() })
+            .collect(),
+        balance: balance(&classes),
+        occur_once: classes
+            .iter()
+            .filter(|class| class.train == 1)
+            .map(|class| class.name.clone())
+            .collect(),
+        classes,
+        images: ImageReport::of(measured),
+        features,
+        duplicates: Duplicates::find(hashes, &sources),
+        corrupt,
+    })
+}
+
+/// What a recipe with these settings says of data.
+fn recipe(recognised: &Recognised) -> (Data, Link) {
+    let setting = |key: String| {
+        let found = recognised.settings.iter().find(|(found, _)| *found == key);
+        found.map(|(_, value)| value.clone())
+    };
+    let place = |split: &str| {
+        let key = |name: &str| setting(format!("data.{split}.{name}"));
+        let images = key("images").map(InputSource::images);
+        let inputs = images.or_else(|| key("features").map(InputSource::Features))?;
+        let (labels, clean_labels) = (key("labels"), key("clean_labels"));
+        Some(Place { inputs, labels, clean_labels, ids: None })
+    };
+    let size = setting("data.image_size".into()).and_then(|size| size.parse().ok());
+    let label_kind = match setting("data.label_kind".into()).as_deref() {
+        Some("annotators") => LabelKind::Annotators,
+        Some("soft") => LabelKind::Soft,
+        _ => LabelKind::Auto,
+    };
+    let link = match recognised.preset_family {
+        Family::Multilabel => Link::Sigmoid,
+        Family::Features | Family::Images => Link::Softmax,
+    };
+    let none = || HeldOut::Fraction { fraction: 0.5, seed: 0 };
+    let data = Data {
+        label_kind,
+        annotations: Annotations::Majority,
+        classes: None,
+        class_names: setting("data.class_names".into()).map(Into::into),
+        framing: Framing { size, ..Framing::PLAIN },
+        augment: None,
+        train: place("train").expect("what is recognised has something to train on"),
+        validation: place("validation").map_or_else(none, HeldOut::Source),
+        test: place("test").map(HeldOut::Source),
+        noise: None,
+    };
+    (data, link)
+}
+
+fn class_counts(names: &[String], sources: &[(&'static str, Source)]) -> Vec<ClassCount> {
+    let mut classes: Vec<ClassCount> =
+        names.iter().map(|name| ClassCount { name: name.clone(), train: 0, held_out: 0 }).collect();
+    for (at, (_, source)) in sources.iter().enumerate() {
+        let mut add = |class: u32| {
+            let class = &mut classes[class as usize];
+            let count = if at == 0 { &mut class.train } else { &mut class.held_out };
+            *count += 1;
+        };
+        match &source.labels {
+            Labels::Single(labels) => labels.iter().for_each(|class| add(*class)),
+            Labels::MultiHot(rows) => rows.classes.iter().for_each(|class| add(*class)),
+            Labels::Annotations(votes) => votes.labels.iter().for_each(|class| add(*class)),
+            Labels::Soft(_) => {
+                let hard = source.labels.hard(0, &source.ids).unwrap_or_default();
+                hard.into_iter().for_each(add);
+            }
+        }
+    }
+    classes
+}
+
+fn balance(classes: &[ClassCount]) -> Option<Balance> {
+    let counts = || classes.iter().map(|class| class.train).filter(|count| *count > 0);
+    let (smallest, largest) = (counts().min()?, counts().max()?);
+    Some(Balance { smallest, largest, ratio: largest as f64 / smallest as f64 })
+}

@@ -1,0 +1,192 @@
+//! A diagnosis for people.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::{Diagnosis, FeatureReport, Group, ImageReport};
+
+/// Rows of a list that are shown.
+const SHOWN: usize = 10;
+/// Letters of a name that are shown.
+const LETTERS: usize = 40;
+
+impl Display for Diagnosis {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.recognised)?;
+        writeln!(f)?;
+        for split in &self.splits {
+            writeln!(f, "{:<11} {}", split.name, plural(split.examples, "example"))?;
+        }
+        self.print_classes(f)?;
+        if let Some(images) = &self.images {
+            print_images(f, images)?;
+        }
+        for features in &self.features {
+            print_features(f, features)?;
+        }
+        self.print_duplicates(f)?;
+        self.print_corrupt(f)
+    }
+}
+
+impl Diagnosis {
+    fn print_classes(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f)?;
+        write!(f, "{}", plural(self.classes.len(), "class"))?;
+        if let Some(balance) = &self.balance {
+            let (smallest, largest, ratio) = (balance.smallest, balance.largest, balance.ratio);
+            let times = if ratio < 10.0 { format!("{ratio:.1}") } else { format!("{ratio:.0}") };
+            write!(
+                f,
+                "; the smallest has {}, the largest {largest} ({times} times as many)",
+                plural(smallest, "training example")
+            )?;
+        }
+        writeln!(f)?;
+        let mut sorted: Vec<usize> = (0..self.classes.len()).collect();
+        sorted.sort_by_key(|at| std::cmp::Reverse(self.classes[*at].train));
+        // The largest and the smallest say most.
+        let cut = sorted.len() > 2 * SHOWN;
+        let head = if cut { SHOWN } else { sorted.len() };
+        let held_out = self.splits.len() > 1;
+        let line = |f: &mut Formatter<'_>, at: usize| {
+            let class = &self.classes[at];
+            write!(f, "  {:<LETTERS$} {:>9}", short(&class.name), class.train)?;
+            match held_out {
+                true => writeln!(f, " {:>9} held out", class.held_out),
+                false => writeln!(f),
+            }
+        };
+        sorted[..head].iter().try_for_each(|at| line(f, *at))?;
+        if cut {
+            writeln!(f, "  … {} more …", sorted.len() - 2 * SHOWN)?;
+            sorted[sorted.len() - SHOWN..].iter().try_for_each(|at| line(f, *at))?;
+        }
+        if !self.occur_once.is_empty() {
+            let names = self.occur_once.iter().map(|name| short(name));
+            writeln!(f, "{} once only: {}", verb(self.occur_once.len()), listed(names))?;
+        }
+        Ok(())
+    }
+
+    fn print_duplicates(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f)?;
+        let found = &self.duplicates;
+        if found.count == 0 {
+            return writeln!(f, "no two examples are equal");
+        }
+        let copies = plural(found.count, "content");
+        let occur = if found.count == 1 { "occurs" } else { "occur" };
+        writeln!(
+            f,
+            "{copies} {occur} more than once; {} in different splits, {} with different labels",
+            found.across_splits, found.different_labels
+        )?;
+        found.groups.iter().take(SHOWN).try_for_each(|group| print_group(f, group))?;
+        match found.count.saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => writeln!(f, "  and {more} more"),
+        }
+    }
+
+    fn print_corrupt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.images.is_none() && self.corrupt.is_empty() {
+            return Ok(());
+        }
+        writeln!(f)?;
+        if self.corrupt.is_empty() {
+            return writeln!(f, "all images can be decoded");
+        }
+        writeln!(f, "{} cannot be decoded", plural(self.corrupt.len(), "image"))?;
+        for corrupt in self.corrupt.iter().take(SHOWN) {
+            writeln!(f, "  {} {}: {}", corrupt.split, corrupt.id, corrupt.reason)?;
+        }
+        match self.corrupt.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => writeln!(f, "  and {more} more"),
+        }
+    }
+}
+
+fn print_images(f: &mut Formatter<'_>, images: &ImageReport) -> fmt::Result {
+    let size = |(width, height): (usize, usize)| format!("{width} × {height}");
+    writeln!(f)?;
+    match images.distinct_sizes {
+        1 => writeln!(f, "all images are {} pixels", size(images.median))?,
+        sizes => writeln!(
+            f,
+            "{sizes} sizes of images: from {} over {} in the middle to {} pixels",
+            size(images.smallest),
+            size(images.median),
+            size(images.largest)
+        )?,
+    }
+    writeln!(f, "{} in colour, {} grey", images.colour, images.grey)
+}
+
+fn print_features(f: &mut Formatter<'_>, report: &FeatureReport) -> fmt::Result {
+    writeln!(f)?;
+    writeln!(
+        f,
+        "{}: {} of {} ({})",
+        report.split,
+        plural(report.rows, "row"),
+        plural(report.width, "number"),
+        report.stored
+    )?;
+    let list = |places: &[usize]| listed(places.iter().map(usize::to_string));
+    match report.non_finite_rows {
+        0 => writeln!(f, "  all numbers are finite")?,
+        count => {
+            let (rows, places) = (plural(count, "row"), list(&report.non_finite));
+            let have = if count == 1 { "has" } else { "have" };
+            writeln!(f, "  {rows} {have} numbers that are not finite: {places}")?;
+        }
+    }
+    match report.constant_columns {
+        0 => Ok(()),
+        count => {
+            let (columns, places) = (plural(count, "column"), list(&report.constant));
+            let are = if count == 1 { "is" } else { "are" };
+            writeln!(f, "  {columns} {are} the same in all rows: {places}")
+        }
+    }
+}
+
+fn print_group(f: &mut Formatter<'_>, group: &Group) -> fmt::Result {
+    let names = group.copies.iter().map(|copy| format!("{} {}", copy.split, copy.id));
+    let flag = match (group.across_splits, group.different_labels) {
+        (true, true) => " [different splits and labels]",
+        (true, false) => " [different splits]",
+        (false, true) => " [different labels]",
+        (false, false) => "",
+    };
+    writeln!(f, "  {}{flag}", listed(names))
+}
+
+/// The first few, and how many more.
+fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
+    const FEW: usize = 5;
+    let more = names.len().saturating_sub(FEW);
+    let list = names.take(FEW).collect::<Vec<_>>().join(", ");
+    if more == 0 { list } else { format!("{list} and {more} more") }
+}
+
+fn verb(count: usize) -> String {
+    let occur = if count == 1 { "occurs" } else { "occur" };
+    format!("{} {occur}", plural(count, "class"))
+}
+
+fn plural(count: usize, word: &str) -> String {
+    match (count, word) {
+        (1, _) => format!("1 {word}"),
+        (_, "class") => format!("{count} classes"),
+        _ => format!("{count} {word}s"),
+    }
+}
+
+fn short(name: &str) -> String {
+    match name.chars().count() > LETTERS {
+        false => name.to_string(),
+        true => name.chars().take(LETTERS - 1).chain(['…']).collect(),
+    }
+}

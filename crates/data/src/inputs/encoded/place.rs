@@ -1,0 +1,183 @@
+//! Where the bytes of each image are.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::super::mapped::open_file;
+use super::super::names::Names;
+use super::LARGEST_IMAGE;
+use crate::error::DataError;
+
+/// The bytes of example i. Files are opened when they are read, so that neither their number nor
+/// their length is bounded by what a process may hold.
+#[derive(Debug)]
+pub(crate) enum Places {
+    /// A file each: `root` and the name, or the name alone if it is absolute.
+    Files { root: PathBuf, names: Names },
+    /// A range each of a container.
+    Pieces {
+        containers: Vec<Container>,
+        /// What was unpacked or copied from containers, in a file without a name.
+        spool: Option<File>,
+        /// Of every example, in order.
+        pieces: Vec<Piece>,
+        /// What the container calls each; rows that have no names are numbered.
+        names: Option<Names>,
+    },
+}
+
+/// A file that holds many images.
+#[derive(Debug)]
+pub(crate) struct Container {
+    pub path: PathBuf,
+    /// Its images lie in the spool.
+    pub spooled: bool,
+    /// The first example that is from here.
+    pub first_row: usize,
+}
+
+/// Some bytes of a container. They are [`LARGEST_IMAGE`] at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub start: u64,
+    pub len: u32,
+}
+
+impl Places {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Files { names, .. } => names.len(),
+            Self::Pieces { pieces, .. } => pieces.len(),
+        }
+    }
+
+    /// What an image is called: the same wherever the data lies.
+    pub(crate) fn name(&self, row: usize) -> Cow<'_, str> {
+        match self {
+            Self::Files { names, .. } | Self::Pieces { names: Some(names), .. } => {
+                names.get(row).into()
+            }
+            Self::Pieces { names: None, .. } => row.to_string().into(),
+        }
+    }
+
+    /// What messages call an image: its file, or its container and its place there.
+    pub(crate) fn path(&self, row: usize) -> PathBuf {
+        match self {
+            Self::Files { root, names } => root.join(names.get(row)),
+            Self::Pieces { containers, names, .. } => {
+                let container = container(containers, row);
+                match names {
+                    Some(names) => container.path.join(names.get(row)),
+                    None => container.path.join(format!("row {}", row - container.first_row)),
+                }
+            }
+        }
+    }
+
+    /// Bytes of an image.
+    pub(crate) fn size(&self, row: usize) -> Result<u64, DataError> {
+        match self {
+            Self::Files { .. } => {
+                let path = self.path(row);
+                let found =
+                    std::fs::metadata(&path).map_err(|error| DataError::io(&path, error))?;
+                Ok(found.len())
+            }
+            Self::Pieces { pieces, .. } => Ok(pieces[row].len.into()),
+        }
+    }
+
+    /// The whole of an image.
+    pub(crate) fn bytes(&self, row: usize) -> Result<Vec<u8>, DataError> {
+        match self {
+            Self::Files { .. } => read_file(&self.path(row)),
+            Self::Pieces { pieces, .. } => self.range(row, pieces[row].len as usize),
+        }
+    }
+
+    /// The first bytes of an image, `most` at most.
+    pub(crate) fn head(&self, row: usize, most: usize) -> Result<Vec<u8>, DataError> {
+        match self {
+            Self::Files { .. } => {
+                let path = self.path(row);
+                let mut head = vec![];
+                let read = open_file(&path)?.take(most as u64).read_to_end(&mut head);
+                read.map_err(|error| DataError::io(&path, error))?;
+                Ok(head)
+            }
+            Self::Pieces { pieces, .. } => self.range(row, most.min(pieces[row].len as usize)),
+        }
+    }
+
+    /// The first `len` bytes of a piece.
+    fn range(&self, row: usize, len: usize) -> Result<Vec<u8>, DataError> {
+        let Self::Pieces { containers, spool, pieces, .. } = self else {
+            unreachable!("files have no pieces")
+        };
+        let container = container(containers, row);
+        let mut bytes = vec![0; len];
+        let start = pieces[row].start;
+        let read = match spool.as_ref().filter(|_| container.spooled) {
+            Some(spool) => read_exact_at(spool, &mut bytes, start),
+            None => read_exact_at(&open_file(&container.path)?, &mut bytes, start),
+        };
+        match read {
+            Ok(()) => Ok(bytes),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                let message = "is shorter than when it was opened; a data set must not change \
+                               while it is in use";
+                Err(DataError::invalid(&container.path, message))
+            }
+            Err(error) => Err(DataError::io(&container.path, error)),
+        }
+    }
+}
+
+fn container(containers: &[Container], row: usize) -> &Container {
+    &containers[containers.partition_point(|container| container.first_row <= row) - 1]
+}
+
+/// Fills `bytes` from this position, without moving the file's own: threads share it.
+#[cfg(unix)]
+fn read_exact_at(file: &File, bytes: &mut [u8], at: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, bytes, at)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                bytes = &mut bytes[read..];
+                at += read as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A file with one image.
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
+    let failed = |error| DataError::io(path, error);
+    let file = open_file(path)?;
+    let len = file.metadata().map_err(failed)?.len();
+    if len > LARGEST_IMAGE {
+        return Err(DataError::invalid(path, too_large(len)));
+    }
+    let mut bytes = Vec::with_capacity(len as usize);
+    // It may have grown meanwhile.
+    file.take(LARGEST_IMAGE).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// What is said of an image of more bytes than one may have.
+pub(crate) fn too_large(len: u64) -> String {
+    format!(
+        "has {len} bytes; an encoded image has at most {LARGEST_IMAGE} (256 MiB): shrink or \
+         remove it"
+    )
+}

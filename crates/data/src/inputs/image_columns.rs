@@ -1,0 +1,325 @@
+//! Parquet files with encoded images in a column, as on the Hugging Face hub.
+
+use std::path::{Path, PathBuf};
+
+use aleator_run::recipe::Framing;
+use parquet::data_type::ByteArrayType;
+use serde_json::Value;
+
+use super::encoded::{self, Container, LARGEST_IMAGE, Piece, Places, too_large};
+use super::spool::Spool;
+use super::unpack::LARGEST_RATIO;
+use super::{CarriedLabels, Opened};
+use crate::array::columns::{Column, ParquetTable};
+use crate::array::{Values, records};
+use crate::error::DataError;
+use crate::labels::{Vocabulary, WrittenLabels};
+
+/// Images that are decoded from pages at once.
+const ROWS_AT_ONCE: usize = 16;
+
+const IMAGE: [&str; 2] = ["image", "img"];
+const LABEL: [&str; 3] = ["label", "labels", "fine_label"];
+
+/// The columns that hold images and labels.
+#[derive(Clone)]
+struct Chosen {
+    image: Column,
+    label: Option<Column>,
+}
+
+/// Whether a file has a column of images by its usual name or form.
+pub(crate) fn has_images(path: &Path) -> bool {
+    ParquetTable::open(path).is_ok_and(|table| choose(path, &table, None).is_ok())
+}
+
+/// Opens the rows of all files in their order; `columns` is `image` or `image,label`.
+pub(crate) fn open(
+    source: &Path,
+    files: &[PathBuf],
+    columns: Option<&str>,
+    framing: &Framing,
+) -> Result<Opened, DataError> {
+    let mut all = All {
+        containers: vec![],
+        pieces: vec![],
+        spool: Spool::new(source)?,
+        labels: None,
+        class_names: None,
+    };
+    for path in files {
+        all.add(path, columns)?;
+    }
+    if all.pieces.is_empty() {
+        return Err(DataError::invalid(source, "has no rows"));
+    }
+    all.finish(source, framing)
+}
+
+/// The first images of a file, at most `count`, with their names for messages.
+pub(crate) fn first_images(
+    path: &Path,
+    count: usize,
+) -> Result<Vec<(PathBuf, Vec<u8>)>, DataError> {
+    /// Ends the reading.
+    const ENOUGH: &str = "enough";
+    let table = ParquetTable::open(path)?;
+    let chosen = choose(path, &table, None)?;
+    let mut images = vec![];
+    let read = each_image(path, &table, &chosen.image, |row, bytes| {
+        images.push((path.join(format!("row {row}")), bytes.to_vec()));
+        match images.len() < count {
+            true => Ok(()),
+            false => Err(DataError::invalid(path, ENOUGH)),
+        }
+    });
+    match read {
+        Err(error) if images.len() < count => Err(error),
+        _ => Ok(images),
+    }
+}
+
+/// What was read so far.
+struct All {
+    containers: Vec<Container>,
+    pieces: Vec<Piece>,
+    spool: Spool,
+    /// Of all rows, if the files have labels.
+    labels: Option<Labels>,
+    class_names: Option<Vec<String>>,
+}
+
+enum Labels {
+    Numbers(Vec<u32>),
+    Words { words: Vocabulary, said: Vec<u32> },
+}
+
+impl All {
+    fn add(&mut self, path: &Path, columns: Option<&str>) -> Result<(), DataError> {
+        let table = ParquetTable::open(path)?;
+        let Chosen { image, label } = choose(path, &table, columns)?;
+        let first_row = self.pieces.len();
+        self.containers.push(Container { path: path.to_path_buf(), spooled: true, first_row });
+        table.check_expansion(&image, LARGEST_RATIO)?;
+        let rows = each_image(path, &table, &image, |_, bytes| {
+            let start = self.spool.len();
+            self.spool.write(bytes)?;
+            self.pieces.push(Piece { start, len: bytes.len() as u32 });
+            Ok(())
+        })?;
+        let names = label.as_ref().and_then(|label| class_names(&table, label));
+        let other = |what: &str| {
+            let message = format!("has other {what} than the files before it");
+            Err(DataError::invalid(path, message))
+        };
+        if first_row > 0 && names != self.class_names {
+            return other("names of classes");
+        }
+        self.class_names = names;
+        let labels = label.map(|label| labels(path, &table, &label, rows)).transpose()?;
+        if first_row == 0 {
+            self.labels =
+                labels.map(|labels| Labels::like(&labels).with(path, labels)).transpose()?;
+            return Ok(());
+        }
+        match (self.labels.take(), labels) {
+            (None, None) => Ok(()),
+            (Some(before), Some(labels)) => {
+                self.labels = Some(before.with(path, labels)?);
+                Ok(())
+            }
+            _ => other("columns (labels)"),
+        }
+    }
+
+    fn finish(self, source: &Path, framing: &Framing) -> Result<Opened, DataError> {
+        let places = Places::Pieces {
+            containers: self.containers,
+            spool: Some(self.spool.into_file()?),
+            pieces: self.pieces,
+            names: None,
+        };
+        let labels = self.labels.map(|labels| match labels {
+            Labels::Numbers(labels) => CarriedLabels::Classes(labels),
+            Labels::Words { words, said } => {
+                CarriedLabels::Written(WrittenLabels::new(source, words, said, None))
+            }
+        });
+        let inputs = encoded::open(source, places, framing)?;
+        Ok(Opened { labels, class_names: self.class_names, ..Opened::new(inputs) })
+    }
+}
+
+impl Labels {
+    /// None yet, of the type of these.
+    fn like(values: &Values) -> Self {
+        match values {
+            Values::Text(_) => Self::Words { words: Vocabulary::default(), said: vec![] },
+            Values::Int(_) | Values::Float(_) => Self::Numbers(vec![]),
+        }
+    }
+
+    /// These, and those of one more file.
+    fn with(mut self, path: &Path, more: Values) -> Result<Self, DataError> {
+        let refuse = |row: usize, what: &str| {
+            Err(DataError::invalid(path, format!("row {row} (counted from 0): {what}")))
+        };
+        match (&mut self, more) {
+            (Self::Numbers(labels), Values::Int(values)) => {
+                for (row, value) in values.into_iter().enumerate() {
+                    match u32::try_from(value) {
+                        Ok(label) => labels.push(label),
+                        Err(_) => {
+                            let what = format!(
+                                "the label is {value}; classes are numbered from 0, and \
+                                 examples without a label cannot be used"
+                            );
+                            return refuse(row, &what);
+                        }
+                    }
+                }
+            }
+            (Self::Words { words, said }, Values::Text(values)) => {
+                for (row, value) in values.iter().enumerate() {
+                    if value.trim().is_empty() {
+                        return refuse(row, "has no label");
+                    }
+                    said.push(words.position(value.trim()));
+                }
+            }
+            (_, Values::Float(values)) => {
+                let row = values.iter().position(|value| value.is_nan()).unwrap_or(0);
+                return refuse(row, "has no label that is a whole number or a name");
+            }
+            _ => return Err(DataError::invalid(path, "has labels of another type than before")),
+        }
+        Ok(self)
+    }
+}
+
+/// Calls `each` with every row's image, in order; gives the number of rows.
+fn each_image(
+    path: &Path,
+    table: &ParquetTable,
+    column: &Column,
+    mut each: impl FnMut(usize, &[u8]) -> Result<(), DataError>,
+) -> Result<usize, DataError> {
+    table.read_at_most::<ByteArrayType>(column, ROWS_AT_ONCE, |batch| {
+        let mut values = batch.values.iter();
+        for at in 0..batch.rows {
+            let row = batch.first_row + at;
+            let place = || path.join(format!("row {row}"));
+            // Where nothing can be null, there are no levels.
+            let there = batch.definition.get(at).is_none_or(|level| *level == column.defined());
+            let Some(value) = values.next().filter(|_| there) else {
+                let message = format!(
+                    "has no bytes in column {:?}; images must lie in the file, not beside it",
+                    column.name
+                );
+                return Err(DataError::invalid(place(), message));
+            };
+            let bytes = value.data();
+            if bytes.len() as u64 > LARGEST_IMAGE {
+                return Err(DataError::invalid(place(), too_large(bytes.len() as u64)));
+            }
+            each(row, bytes)?;
+        }
+        Ok(())
+    })
+}
+
+fn choose(path: &Path, table: &ParquetTable, names: Option<&str>) -> Result<Chosen, DataError> {
+    let columns = table.columns();
+    let seen = columns.iter().map(Column::label).collect::<Vec<_>>().join("; ");
+    let invalid = |message: String| DataError::invalid(path, message);
+    let (wanted, label) = match names {
+        Some(names) => {
+            let (image, label) = names.split_once(',').unwrap_or((names, ""));
+            (Some(image.trim()), Some(label.trim()).filter(|label| !label.is_empty()))
+        }
+        None => (None, None),
+    };
+    let image = match wanted {
+        Some(name) => columns.iter().find(|column| is_images(column, name)),
+        None => IMAGE
+            .iter()
+            .find_map(|name| columns.iter().find(|column| is_images(column, name)))
+            .or_else(|| only_struct(&columns)),
+    };
+    let Some(image) = image else {
+        let which = match wanted {
+            Some(name) => format!("column {name:?} of images"),
+            None => "image column".to_string(),
+        };
+        return Err(invalid(format!(
+            "has no {which}: a column called image or img with encoded images as bytes, or as a \
+             struct of bytes and path; it has {seen}. Name it: file.parquet#image,label"
+        )));
+    };
+    let label = match label {
+        Some(name) => match columns.iter().find(|column| column.is_called(name)) {
+            Some(column) => Some(column),
+            None => return Err(invalid(format!("has no column {name:?}; it has {seen}"))),
+        },
+        None => LABEL.iter().find_map(|name| columns.iter().find(|column| column.is_called(name))),
+    };
+    Ok(Chosen { image: image.clone(), label: label.cloned() })
+}
+
+/// A column of bytes with this name, or a struct with this name that has bytes.
+fn is_images(column: &Column, name: &str) -> bool {
+    let parts: Vec<&str> = column.parts().iter().map(String::as_str).collect();
+    let named = |found: &str| found.eq_ignore_ascii_case(name);
+    column.is_binary()
+        && match parts[..] {
+            [only] => named(only),
+            [group, "bytes"] => named(group),
+            _ => false,
+        }
+}
+
+/// The only struct of bytes and path, whatever its name.
+fn only_struct(columns: &[Column]) -> Option<&Column> {
+    let is_bytes = |column: &&Column| {
+        column.is_binary() && column.parts().len() == 2 && column.parts()[1] == "bytes"
+    };
+    let mut found = columns.iter().filter(is_bytes);
+    found.next().filter(|_| found.next().is_none())
+}
+
+/// One label a row.
+fn labels(
+    path: &Path,
+    table: &ParquetTable,
+    column: &Column,
+    rows: usize,
+) -> Result<Values, DataError> {
+    let invalid = |message: String| Err(DataError::invalid(path, message));
+    if !column.is_flat() || column.element().is_none() {
+        let label = column.label();
+        return invalid(format!(
+            "column {label} is not one label a row; name another (file.parquet#image,label), or a \
+             label file: labels = \"labels.csv\""
+        ));
+    }
+    let array = records::column(path, table, column)?;
+    match array.values.len() == rows {
+        true => Ok(array.values),
+        false => invalid(format!("has {rows} images but {} labels", array.values.len())),
+    }
+}
+
+/// The names of the classes, which the hub's tools keep in the file's metadata.
+fn class_names(table: &ParquetTable, label: &Column) -> Option<Vec<String>> {
+    let note: Value = serde_json::from_str(table.note("huggingface")?).ok()?;
+    let names = note.get("info")?.get("features")?.get(&label.name)?.get("names")?;
+    let word = |name: &Value| name.as_str().map(str::to_string);
+    match names {
+        Value::Array(names) => names.iter().map(word).collect(),
+        // Older files number them: {"0": "cat", "1": "dog"}.
+        Value::Object(names) => {
+            (0..names.len()).map(|class| word(names.get(&class.to_string())?)).collect()
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,147 @@
+//! Which reader a recipe's `images` needs.
+
+use std::path::{Path, PathBuf};
+
+use aleator_run::recipe::Framing;
+
+use super::folder::{self, Entry};
+use super::patterns::{Expanded, expand};
+use super::{Opened, cifar, idx_images, image_columns, manifest, mapped, shards};
+use crate::array::idx;
+use crate::error::DataError;
+
+/// Opens images at all of these paths and patterns.
+pub(super) fn open(specs: &[PathBuf], framing: &Framing) -> Result<Opened, DataError> {
+    let source = specs.first().map_or(Path::new("data.train.images"), PathBuf::as_path);
+    let Expanded { paths, fragment } = expand_all(source, specs)?;
+    let fragment = fragment.as_deref();
+    let files = files(&paths)?;
+    let all = |is: &dyn Fn(&Path) -> bool| !files.is_empty() && files.iter().all(|file| is(file));
+    if all(&|file| shards::packing(file).is_some()) {
+        refuse_fragment(source, fragment)?;
+        return shards::open(source, &files, framing);
+    }
+    if all(&is_parquet) {
+        return image_columns::open(source, &files, fragment, framing);
+    }
+    if let [path] = &paths[..] {
+        return open_one(path, fragment, framing);
+    }
+    refuse_fragment(source, fragment)?;
+    if all(&is_bin) {
+        return cifar::open(source, &files, framing.values);
+    }
+    let message = "is one of several paths that are not of one kind; a list may hold tar shards, \
+                   Parquet files or the .bin files of CIFAR, one kind at a time";
+    Err(DataError::invalid(source, message))
+}
+
+/// All paths of a list, which share what follows their `#`.
+fn expand_all(source: &Path, specs: &[PathBuf]) -> Result<Expanded, DataError> {
+    let mut all: Option<Expanded> = None;
+    for spec in specs {
+        let Expanded { paths, fragment } = expand(spec)?;
+        match &mut all {
+            None => all = Some(Expanded { paths, fragment }),
+            Some(all) if all.fragment == fragment => all.paths.extend(paths),
+            Some(_) => {
+                let message = "names something after # that the path before it does not; write \
+                               the same after all paths of a list";
+                return Err(DataError::invalid(spec, message));
+            }
+        }
+    }
+    all.ok_or_else(|| DataError::invalid(source, "names no path"))
+}
+
+/// The files that are meant, with those of folders that hold nothing but shards or tables.
+fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, DataError> {
+    let mut files = vec![];
+    for path in paths {
+        match path.is_dir() {
+            true => files.extend(packed_files(path)?.unwrap_or_else(|| vec![path.clone()])),
+            false => files.push(path.clone()),
+        }
+    }
+    Ok(files)
+}
+
+/// The tar or Parquet files of a folder without folders.
+fn packed_files(folder: &Path) -> Result<Option<Vec<PathBuf>>, DataError> {
+    let entries = folder::entries(folder)?;
+    if entries.iter().any(|entry| entry.is_folder) {
+        return Ok(None);
+    }
+    let select = |is: fn(&Path) -> bool| -> Vec<PathBuf> {
+        let paths = entries.iter().map(|Entry { name, .. }| folder.join(name));
+        paths.filter(|path| is(path)).collect()
+    };
+    let mut found = select(|path| shards::packing(path).is_some());
+    if found.is_empty() {
+        found = select(is_parquet);
+    }
+    let named = |words: &[&str]| {
+        let starts = |path: &&PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+            words.iter().any(|word| name.starts_with(word))
+        };
+        found.iter().find(starts)
+    };
+    if let (Some(train), Some(_)) = (named(&["train"]), named(&["test", "val", "dev"])) {
+        let ending = train.extension().unwrap_or_default().to_string_lossy();
+        let pattern = folder.join(format!("train*.{ending}"));
+        let message = format!("holds splits; name one of them: {}", pattern.display());
+        return Err(DataError::invalid(folder, message));
+    }
+    Ok((!found.is_empty()).then_some(found))
+}
+
+pub(super) fn is_parquet(path: &Path) -> bool {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    matches!(ending.as_deref(), Some("parquet" | "pq"))
+}
+
+fn is_bin(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("bin"))
+}
+
+fn refuse_fragment(path: &Path, fragment: Option<&str>) -> Result<(), DataError> {
+    let Some(fragment) = fragment else { return Ok(()) };
+    let message = format!(
+        "#{fragment} names nothing here: after # stand the split of a manifest or the columns of \
+         Parquet files"
+    );
+    Err(DataError::invalid(path, message))
+}
+
+fn open_one(path: &Path, fragment: Option<&str>, framing: &Framing) -> Result<Opened, DataError> {
+    if path.is_file() && manifest::is_manifest_name(path) {
+        return manifest::open(path, fragment, framing);
+    }
+    if path.exists() {
+        refuse_fragment(path, fragment)?;
+    }
+    if path.is_dir() {
+        let cifar_files = cifar::training_files(path);
+        if !cifar_files.is_empty() {
+            return cifar::open(path, &cifar_files, framing.values);
+        }
+        return folder::open(path, framing);
+    }
+    match idx::magic(path) {
+        _ if is_bin(path) => cifar::open(path, &[path.to_path_buf()], framing.values),
+        Some(idx::IMAGES) => idx_images::open(path, framing.values),
+        Some(idx::LABELS) => {
+            Err(DataError::invalid(path, "holds IDX labels; name the file with the images"))
+        }
+        _ => {
+            mapped::open_file(path)?;
+            Err(DataError::invalid(
+                path,
+                "holds no images; known are a folder for each class, a manifest (.csv, .jsonl), \
+                 tar shards, Parquet files with an image column, the .bin files of CIFAR and IDX \
+                 files (magic number 0x00000803), plain or gzipped",
+            ))
+        }
+    }
+}

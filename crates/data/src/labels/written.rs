@@ -1,0 +1,157 @@
+//! Labels that stand beside each image: a name or a number each, of which few are distinct.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::Votes;
+use super::classes::Classes;
+use super::table::Cell;
+use crate::error::DataError;
+use crate::ids::Ids;
+
+/// Names or numbers of classes as files have them, before it is known which classes there are.
+///
+/// Every distinct one is held once: a label takes 4 bytes, and 4 more for its line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenLabels {
+    path: PathBuf,
+    words: Vec<String>,
+    /// The position in `words` of each.
+    said: Vec<u32>,
+    /// The line of each in the file; what has no lines is called by its id.
+    lines: Option<Vec<u32>>,
+}
+
+/// What annotators said of each image: the annotations of example i are at
+/// `offsets[i]..offsets[i + 1]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenAnnotations {
+    offsets: Vec<usize>,
+    labels: WrittenLabels,
+    annotators: WrittenLabels,
+}
+
+/// Words that become numbers in the order of their first use.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Vocabulary {
+    words: Vec<String>,
+    positions: BTreeMap<String, u32>,
+}
+
+impl Vocabulary {
+    /// The number of a word.
+    pub(crate) fn position(&mut self, word: &str) -> u32 {
+        if let Some(position) = self.positions.get(word) {
+            return *position;
+        }
+        let position = self.words.len() as u32;
+        self.words.push(word.to_string());
+        self.positions.insert(word.to_string(), position);
+        position
+    }
+}
+
+impl WrittenLabels {
+    /// One label for each of `said`, a position in the vocabulary.
+    pub(crate) fn new(
+        path: &Path,
+        vocabulary: Vocabulary,
+        said: Vec<u32>,
+        lines: Option<Vec<u32>>,
+    ) -> Self {
+        Self { path: path.to_path_buf(), words: vocabulary.words, said, lines }
+    }
+
+    /// The file, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The number of labels.
+    pub fn len(&self) -> usize {
+        self.said.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.said.is_empty()
+    }
+
+    /// A label as it stands in the file.
+    pub fn get(&self, index: usize) -> &str {
+        &self.words[self.said[index] as usize]
+    }
+
+    /// Every distinct label: numbers where all of them are, as in label files.
+    pub(super) fn cells(&self) -> Vec<Cell<'_>> {
+        let numbers: Option<Vec<Cell>> =
+            self.words.iter().map(|word| word.parse().ok().map(Cell::Whole)).collect();
+        numbers.unwrap_or_else(|| self.words.iter().map(|word| Cell::Word(word)).collect())
+    }
+
+    /// The class of each.
+    pub(super) fn read(&self, classes: &Classes, ids: &Ids) -> Result<Vec<u32>, DataError> {
+        let class = |(word, cell): (usize, Cell)| {
+            let first = self.said.iter().position(|said| *said as usize == word);
+            classes.class(cell, &|message| {
+                let place = first.map_or(String::new(), |first| self.place(first, ids) + ": ");
+                DataError::invalid(&self.path, format!("{place}{message}"))
+            })
+        };
+        let class_of: Result<Vec<u32>, DataError> =
+            self.cells().into_iter().enumerate().map(class).collect();
+        let class_of = class_of?;
+        Ok(self.said.iter().map(|word| class_of[*word as usize]).collect())
+    }
+
+    fn place(&self, index: usize, ids: &Ids) -> String {
+        match &self.lines {
+            Some(lines) => format!("line {}", lines[index]),
+            None => format!("example {}", ids.name(index)),
+        }
+    }
+}
+
+impl WrittenAnnotations {
+    /// `labels` and `annotators` are of the same annotations; every example has at least one.
+    pub(crate) fn new(
+        offsets: Vec<usize>,
+        labels: WrittenLabels,
+        annotators: WrittenLabels,
+    ) -> Self {
+        Self { offsets, labels, annotators }
+    }
+
+    pub(super) fn labels(&self) -> &WrittenLabels {
+        &self.labels
+    }
+
+    /// The annotators in the order of their names; numbers sort as numbers.
+    pub(super) fn read(&self, classes: &Classes, ids: &Ids) -> Result<Votes, DataError> {
+        let labels = self.labels.read(classes, ids)?;
+        let words = &self.annotators.words;
+        let mut sorted: Vec<usize> = (0..words.len()).collect();
+        sorted.sort_by_key(|at| {
+            let number = words[*at].parse::<i64>();
+            (number.is_err(), number.unwrap_or(0), &words[*at])
+        });
+        let mut number_of = vec![0; words.len()];
+        sorted.iter().zip(0..).for_each(|(at, number)| number_of[*at] = number);
+        let mut votes = Votes {
+            offsets: vec![0],
+            annotators: vec![],
+            labels: vec![],
+            annotator_names: sorted.iter().map(|at| words[*at].clone()).collect(),
+        };
+        for pair in self.offsets.windows(2) {
+            let mut said: Vec<(u32, u32)> = (pair[0]..pair[1])
+                .map(|at| (number_of[self.annotators.said[at] as usize], labels[at]))
+                .collect();
+            said.sort_unstable();
+            votes.annotators.extend(said.iter().map(|(annotator, _)| *annotator));
+            votes.labels.extend(said.iter().map(|(_, label)| *label));
+            votes.offsets.push(votes.labels.len());
+        }
+        Ok(votes)
+    }
+}

@@ -1,0 +1,182 @@
+//! What recognition says of manifests, shards and Parquet files with images.
+
+mod format_support;
+
+use aleator_data::inputs::Inputs;
+use aleator_data::inputs::recognise::{Family, Recognised, recognise};
+use aleator_run::recipe::{Framing, InputSource};
+use format_support::*;
+
+/// The settings with paths below the folder.
+fn settings(folder: &Folder, found: &Recognised) -> Vec<(String, String)> {
+    let root = format!("{}/", folder.path().display());
+    let short = |(key, value): &(String, String)| (key.clone(), value.replace(&root, ""));
+    found.settings.iter().map(short).collect()
+}
+
+#[track_caller]
+fn assert_found(folder: &Folder, path: &str, expected: &[(&str, &str)], seen: &str) {
+    let found = recognise(&folder.path().join(path)).unwrap();
+    assert_eq!(found.preset_family, Family::Images);
+    let expected: Vec<(String, String)> =
+        expected.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    assert_eq!(settings(folder, &found), expected);
+    assert!(found.explanation.contains(seen), "{}", found.explanation);
+    // What is recognised can be opened.
+    for (key, value) in &found.settings {
+        if key.ends_with(".images") {
+            Inputs::open(&InputSource::images(value), &Framing::sized(4)).unwrap();
+        }
+    }
+}
+
+fn picture() -> Vec<u8> {
+    plain_png(6, 3, [5; 3])
+}
+
+const MANIFEST: &str = "path,label\nimages/1.png,a\nimages/2.png,b\n";
+
+fn with_images() -> Folder {
+    let folder = Folder::new();
+    folder.write("images/1.png", picture());
+    folder.write("images/2.png", plain_png(3, 9, [6; 3]));
+    folder
+}
+
+#[test]
+fn a_manifest_is_recognised_by_itself_and_in_its_folder() {
+    for name in ["manifest.csv", "train.csv", "metadata.jsonl", "anything.tsv"] {
+        let folder = with_images();
+        let text = match name.rsplit('.').next() {
+            Some("tsv") => MANIFEST.replace(',', "\t"),
+            Some("jsonl") => "{\"file_name\":\"images/1.png\",\"label\":0}\n\
+                              {\"file_name\":\"images/2.png\",\"label\":1}\n"
+                .to_string(),
+            _ => MANIFEST.to_string(),
+        };
+        folder.write(name, text);
+        folder.write("README.md", "something");
+        let expected = [("data.train.images", name), ("data.image_size", "9")];
+        assert_found(&folder, "", &expected, "a manifest of images");
+        assert_found(&folder, name, &expected, "a manifest of images");
+    }
+}
+
+#[test]
+fn the_splits_of_a_manifest_are_used() {
+    let folder = with_images();
+    folder.write(
+        "m.csv",
+        "path,label,split\nimages/1.png,a,train\nimages/2.png,b,val\nimages/1.png,b,test\n",
+    );
+    let expected = [
+        ("data.train.images", "m.csv#train"),
+        ("data.validation", ""),
+        ("data.validation.images", "m.csv#val"),
+        ("data.test", ""),
+        ("data.test.images", "m.csv#test"),
+        ("data.image_size", "9"),
+    ];
+    assert_found(&folder, "", &expected, "test data is m.csv#test");
+    folder.write("m.csv", "path,label,split\nimages/1.png,a,one\nimages/2.png,b,two\n");
+    let message = recognise(folder.path()).unwrap_err().to_string();
+    assert!(message.contains("the splits one, two and none to train on"), "{message}");
+}
+
+#[test]
+fn manifests_for_each_split_are_used_and_others_refused() {
+    let folder = with_images();
+    folder.write("train.csv", MANIFEST);
+    folder.write("test.csv", MANIFEST);
+    let expected = [
+        ("data.train.images", "train.csv"),
+        ("data.test", ""),
+        ("data.test.images", "test.csv"),
+        ("data.image_size", "9"),
+    ];
+    assert_found(&folder, "", &expected, "test data is test.csv");
+    folder.write("more.csv", MANIFEST);
+    let message = recognise(folder.path()).unwrap_err().to_string();
+    assert!(message.contains("several manifests: more.csv, test.csv, train.csv"), "{message}");
+}
+
+#[test]
+fn a_table_of_labels_beside_class_folders_or_embeddings_is_no_manifest() {
+    let folder = Folder::new();
+    folder.write("cat/1.png", picture());
+    folder.write("dog/1.png", picture());
+    folder.write("labels.csv", "path,label\nelsewhere/1.png,cat\n");
+    let expected = [("data.train.images", ""), ("data.image_size", "6")];
+    let found = recognise(folder.path()).unwrap();
+    assert_eq!(found.settings[0].1, folder.path().to_str().unwrap());
+    assert_eq!(found.settings[1].1, expected[1].1);
+
+    let folder = Folder::new();
+    folder.write("x.npy", npy_f32("(2, 2)", &[1.0, 2.0, 3.0, 4.0]));
+    folder.write("labels.csv", "image,label\na.png,cat\nb.png,dog\n");
+    let found = recognise(folder.path()).unwrap();
+    assert_eq!(found.preset_family, Family::Features);
+    folder.write("a.png", picture());
+    let message = recognise(folder.path()).unwrap_err().to_string();
+    assert!(message.contains("both a manifest of images and embeddings"), "{message}");
+}
+
+#[test]
+fn shards_are_recognised_with_their_splits() {
+    let folder = Folder::new();
+    let shard =
+        |key: &str| tar_file(&[(&format!("{key}.png"), &picture()), (&format!("{key}.cls"), b"0")]);
+    folder.write("plain/a-0.tar", shard("a"));
+    folder.write("plain/a-1.tar", shard("b"));
+    let expected = [("data.train.images", "plain/a-*.tar"), ("data.image_size", "6")];
+    assert_found(&folder, "plain", &expected, "shards of images");
+    let expected = [("data.train.images", "plain/a-0.tar"), ("data.image_size", "6")];
+    assert_found(&folder, "plain/a-0.tar", &expected, "shards of images");
+
+    folder.write("split/train-0000.tar", shard("a"));
+    folder.write("split/train-0001.tar", shard("b"));
+    folder.write("split/val-0000.tar", shard("c"));
+    folder.write("split/test-0000.tar.gz", gzip(&shard("d")));
+    let expected = [
+        ("data.train.images", "split/train-*.tar"),
+        ("data.validation", ""),
+        ("data.validation.images", "split/val-0000.tar"),
+        ("data.test", ""),
+        ("data.test.images", "split/test-0000.tar.gz"),
+        ("data.image_size", "6"),
+    ];
+    assert_found(&folder, "split", &expected, "test data is test-0000.tar.gz");
+}
+
+#[test]
+fn parquet_files_with_images_are_recognised_with_their_splits() {
+    let folder = Folder::new();
+    let file = |label: i64| parquet_images(&[picture()], &LabelColumn::Numbers(&[label]), None);
+    for (name, label) in [
+        ("hub/data/train-00000-of-00002.parquet", 0),
+        ("hub/data/train-00001-of-00002.parquet", 1),
+        ("hub/data/test-00000-of-00001.parquet", 1),
+    ] {
+        folder.write(name, file(label));
+    }
+    folder.write("hub/README.md", "");
+    let expected = [
+        ("data.train.images", "hub/data/train-*-of-00002.parquet"),
+        ("data.test", ""),
+        ("data.test.images", "hub/data/test-00000-of-00001.parquet"),
+        ("data.image_size", "6"),
+    ];
+    assert_found(&folder, "hub", &expected, "images in a column of Parquet files");
+    assert_found(&folder, "hub/data", &expected, "images in a column of Parquet files");
+    let one = "hub/data/test-00000-of-00001.parquet";
+    assert_found(&folder, one, &[("data.train.images", one), ("data.image_size", "6")], "column");
+}
+
+#[test]
+fn a_first_image_that_is_damaged_does_not_hide_what_a_folder_is() {
+    let folder = Folder::new();
+    folder.write("set/cat/1.png", "text");
+    folder.write("set/dog/1.png", picture());
+    let found = recognise(&folder.path().join("set")).unwrap();
+    assert_eq!(found.settings[1], ("data.image_size".into(), "6".into()));
+}
