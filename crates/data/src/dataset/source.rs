@@ -147,6 +147,7 @@ impl Source {
             annotations: data.annotations,
             link,
             classes,
+            augment: None,
         }
     }
 }

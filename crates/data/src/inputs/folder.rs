@@ -83,20 +83,36 @@ impl ImageFolder {
 
     /// One image as it is stored.
     pub(crate) fn picture(&self, row: usize) -> Result<Picture, DataError> {
-        decoded(&self.root.join(&self.files[row]))
+        self.decoded_as(row, |bytes| picture::decode(bytes, Limits::DEFAULT))
     }
 
     /// One image as evaluation sees it.
     pub(crate) fn read(&self, row: usize, out: &mut [f32]) -> Result<(), DataError> {
+        if self.resize {
+            let cut = |bytes: &[u8]| self.frame.cut_encoded(bytes, Limits::DEFAULT);
+            self.frame.numbers(&self.decoded_as(row, cut)?, out);
+            return Ok(());
+        }
         let picture = self.picture(row)?;
         let (found, expected) =
             ((picture.width, picture.height), (self.frame.width, self.frame.height));
-        if found != expected && !self.resize {
+        if found != expected {
             let path = self.root.join(&self.files[row]);
             return Err(other_size(&path, found, expected, "the others"));
         }
         self.frame.numbers(&self.frame.cut(&picture), out);
         Ok(())
+    }
+
+    /// What `decode` makes of the content of one file.
+    pub(crate) fn decoded_as(
+        &self,
+        row: usize,
+        decode: impl FnOnce(&[u8]) -> Result<Picture, String>,
+    ) -> Result<Picture, DataError> {
+        let path = self.root.join(&self.files[row]);
+        let bytes = content(&path)?;
+        guarded(&path, || decode(&bytes).map_err(|what| DataError::invalid(&path, what)))
     }
 
     /// Names and contents of all files.
@@ -244,13 +260,6 @@ pub(crate) fn size_of(path: &Path) -> Result<(usize, usize), DataError> {
     let bytes = content(path)?;
     guarded(path, || {
         picture::size_of(&bytes, Limits::DEFAULT).map_err(|what| DataError::invalid(path, what))
-    })
-}
-
-fn decoded(path: &Path) -> Result<Picture, DataError> {
-    let bytes = content(path)?;
-    guarded(path, || {
-        picture::decode(&bytes, Limits::DEFAULT).map_err(|what| DataError::invalid(path, what))
     })
 }
 
