@@ -1,5 +1,6 @@
 //! Batches: some examples of a split, their inputs and what the loss compares with.
 
+mod mixup;
 mod order;
 mod prefetch;
 mod targets;
@@ -118,19 +119,29 @@ impl Job {
                 (0, (from..split.len().min(from + batch)).collect())
             }
         };
+        let keys: Vec<u64> = examples.iter().map(|example| split.ids.key(*example)).collect();
         let width = split.inputs.shape().len();
         let mut inputs = vec![0.0; examples.len() * width];
-        for (input, example) in inputs.chunks_exact_mut(width).zip(&examples) {
+        for ((input, example), key) in inputs.chunks_exact_mut(width).zip(&examples).zip(&keys) {
             if stop.load(Ordering::Relaxed) {
                 return None;
             }
-            if let Err(error) = split.inputs.read(split.rows[*example], input) {
+            let row = split.rows[*example];
+            let read = match (self.plan, &split.augment) {
+                (Plan::Training(order), Some(augmenter)) => {
+                    split.inputs.read_augmented(row, augmenter, order.seed, epoch, *key, input)
+                }
+                _ => split.inputs.read(row, input),
+            };
+            if let Err(error) = read {
                 return Some(Err(error));
             }
         }
-        let keys = examples.iter().map(|example| split.ids.key(*example)).collect();
         let targets = match self.plan {
-            Plan::Training(order) => targets::training(split, &examples, order.seed, epoch),
+            Plan::Training(order) => {
+                let targets = targets::training(split, &examples, order.seed, epoch);
+                mixup::mix(split, &keys, order.seed, epoch, &mut inputs, targets)
+            }
             Plan::Evaluation { .. } => targets::evaluation(split, &examples),
         };
         Some(Ok(Batch { step, epoch, examples, keys, inputs, targets }))

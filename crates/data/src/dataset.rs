@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use aleator_run::recipe::{Annotations, Data, HeldOut, LabelNoise, Link};
 
+use crate::augment::Augmenter;
 use crate::error::DataError;
 use crate::ids::Ids;
 use crate::inputs::{InputShape, Inputs};
@@ -85,6 +86,9 @@ pub struct Split {
     pub link: Link,
     /// K.
     pub classes: usize,
+    /// What training does to the images; evaluation never does. `None` but for the training
+    /// split of a recipe with `[data.augment]`.
+    pub augment: Option<Arc<Augmenter>>,
 }
 
 /// All labels of the training source before and after the corruption that the recipe asks for.
@@ -155,7 +159,8 @@ impl DataSet {
                 None => from.split(name, rows, data, link, classes.len()),
             })
         };
-        let train = split("train", None, trained, parts.train);
+        let mut train = split("train", None, trained, parts.train);
+        Arc::make_mut(&mut train).augment = augmenter(&source, data, link)?;
         let validation = split("validation", validation_source.as_ref(), trained, parts.validation);
         let test =
             data.test.is_some().then(|| split("test", test_source.as_ref(), &source, parts.test));
@@ -220,6 +225,26 @@ fn single_labels(source: &Source) -> Result<&[u32], DataError> {
             ),
         )),
     }
+}
+
+fn augmenter(
+    source: &Source,
+    data: &Data,
+    link: Link,
+) -> Result<Option<Arc<Augmenter>>, DataError> {
+    let Some(augment) = &data.augment else { return Ok(None) };
+    if augment.mixup.is_some() && link == Link::Sigmoid {
+        return Err(DataError::invalid(
+            "data.augment.mixup",
+            "mixes the classes of two examples, which needs head.link = \"softmax\"; with \
+             \"sigmoid\" take the key away",
+        ));
+    }
+    let Some(frame) = source.inputs.frame(&data.framing) else {
+        let message = "varies images, but the training inputs are none; take the section away";
+        return Err(DataError::invalid("data.augment", message));
+    };
+    Ok(Some(Arc::new(Augmenter::new(augment, frame))))
 }
 
 fn check_annotations(source: &Source, data: &Data, link: Link) -> Result<(), DataError> {

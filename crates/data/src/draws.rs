@@ -15,6 +15,10 @@ pub(crate) enum Purpose {
     Annotation = 5,
     /// The order of an epoch.
     Order = 6,
+    /// How an image is varied in an epoch.
+    Augment = 7,
+    /// How much of another example is mixed in.
+    Mix = 8,
 }
 
 /// The 64-bit word of this name.

@@ -21,9 +21,10 @@ use std::path::Path;
 
 use aleator_run::recipe::{Framing, InputSource};
 
+use crate::augment::Augmenter;
 use crate::error::DataError;
 use crate::labels::{WrittenAnnotations, WrittenLabels};
-use crate::picture::Picture;
+use crate::picture::{Frame, Limits, Picture};
 use encoded::Encoded;
 use matrix::Matrix;
 use pixels::Pixels;
@@ -289,6 +290,46 @@ impl Inputs {
             }
         }
         Ok(())
+    }
+
+    /// Writes example `row` to `out` as training sees it in this epoch; `key` names the example.
+    ///
+    /// # Errors
+    /// When its image cannot be decoded, or the inputs are no images.
+    ///
+    /// # Panics
+    /// If there is no such row, or `out` is not as long as the augmenter's frame says.
+    pub fn read_augmented(
+        &self,
+        row: usize,
+        augmenter: &Augmenter,
+        seed: u64,
+        epoch: usize,
+        key: u64,
+        out: &mut [f32],
+    ) -> Result<(), DataError> {
+        assert!(row < self.len(), "row {row} of {}", self.len());
+        let picture = match &self.storage {
+            Storage::Encoded(encoded) => encoded.decoded_as(row, |bytes| {
+                augmenter.apply_encoded(bytes, Limits::DEFAULT, seed, epoch, key)
+            })?,
+            _ => augmenter.apply(&self.picture(row)?, seed, epoch, key),
+        };
+        augmenter.frame().numbers(&picture, out);
+        Ok(())
+    }
+
+    /// How these inputs are framed in evaluation; `None` where they are no images.
+    pub fn frame(&self, framing: &Framing) -> Option<Frame> {
+        let InputShape::Image { height, width, .. } = self.shape() else { return None };
+        match self.storage {
+            Storage::Encoded(_) => Some(Frame::new(framing, width, height)),
+            // Raw pixels are seen whole.
+            Storage::Pixels(_) => {
+                Some(Frame { centre_crop: None, ..Frame::new(framing, width, height) })
+            }
+            Storage::Matrix(_) | Storage::Memory { .. } => None,
+        }
     }
 
     /// Feeds shape and content to `hasher`, and checks in the same pass that all numbers are

@@ -13,6 +13,7 @@
 mod draws;
 
 pub mod array;
+pub mod augment;
 pub mod batch;
 pub mod dataset;
 pub mod digits;

@@ -2,10 +2,14 @@
 
 mod decode;
 mod frame;
+mod jpeg;
+mod resize;
 
+pub(crate) use decode::decode_region;
 pub use decode::{Limits, decode, size_of};
 pub use frame::Frame;
 pub(crate) use frame::affine;
+pub use resize::Region;
 
 /// An image as it is seen, one byte a pixel and channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,4 +22,20 @@ pub struct Picture {
     pub channels: usize,
     /// Row by row, the channels of a pixel together: `[height, width, channels]`.
     pub bytes: Vec<u8>,
+}
+
+impl Picture {
+    fn view(&self) -> View<'_> {
+        let Self { width, height, channels, ref bytes } = *self;
+        View { width, height, channels, bytes }
+    }
+}
+
+/// A picture in somebody else's memory.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    width: usize,
+    height: usize,
+    channels: usize,
+    bytes: &'a [u8],
 }

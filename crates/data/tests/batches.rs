@@ -174,6 +174,7 @@ fn annotated(annotations: Annotations, link: Link) -> Arc<Split> {
         annotations,
         link,
         classes: 3,
+        augment: None,
     })
 }
 

@@ -161,6 +161,7 @@ impl Source {
             annotations: data.annotations,
             link,
             classes,
+            augment: None,
         }
     }
 }

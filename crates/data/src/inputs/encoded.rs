@@ -75,12 +75,27 @@ impl Encoded {
         Ok((blake3::hash(&bytes), decoded(&self.path(row), &bytes)?))
     }
 
+    /// What `decode` makes of the content of one image.
+    pub(crate) fn decoded_as(
+        &self,
+        row: usize,
+        decode: impl FnOnce(&[u8]) -> Result<Picture, String>,
+    ) -> Result<Picture, DataError> {
+        let (path, bytes) = (self.path(row), self.places.bytes(row)?);
+        guarded(&path, || decode(&bytes).map_err(|what| DataError::invalid(&path, what)))
+    }
+
     /// One image as evaluation sees it.
     pub(crate) fn read(&self, row: usize, out: &mut [f32]) -> Result<(), DataError> {
+        if self.resize {
+            let cut = |bytes: &[u8]| self.frame.cut_encoded(bytes, Limits::DEFAULT);
+            self.frame.numbers(&self.decoded_as(row, cut)?, out);
+            return Ok(());
+        }
         let picture = self.picture(row)?;
         let (found, expected) =
             ((picture.width, picture.height), (self.frame.width, self.frame.height));
-        if found != expected && !self.resize {
+        if found != expected {
             return Err(other_size(&self.path(row), found, expected, "the others"));
         }
         self.frame.numbers(&self.frame.cut(&picture), out);

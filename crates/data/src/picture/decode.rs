@@ -1,11 +1,14 @@
 //! Bytes of a file → an image.
 
+use std::cell::RefCell;
 use std::io::Cursor;
 
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageError, ImageReader};
+use image::{DynamicImage, ImageDecoder, ImageError, ImageReader, RgbImage};
 
-use super::Picture;
+use super::frame::Frame;
+use super::resize::{Region, resize};
+use super::{Picture, View, jpeg};
 
 /// What one image may take at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,19 +20,46 @@ pub struct Limits {
 impl Limits {
     /// 256 MiB decoded: 89 million pixels in colour.
     pub const DEFAULT: Self = Self { decoded_bytes: 256 << 20 };
+
+    /// Whether an image of this size may be decoded; asked before any memory is taken.
+    fn check(self, width: u64, height: u64, bytes: u64) -> Result<(), String> {
+        if (1..=self.decoded_bytes).contains(&bytes) {
+            return Ok(());
+        }
+        Err(format!(
+            "is {width} × {height} pixels; an image has at least one and decodes to at most {} \
+             MiB: shrink or remove it",
+            self.decoded_bytes >> 20
+        ))
+    }
 }
 
 /// Decodes an image to colour, turned as cameras note that they were held.
 ///
+/// Reads JPEG, PNG, WebP, GIF (its first frame), BMP, TIFF and PNM; the content decides, not a
+/// name. Transparency is dropped, as PIL's `convert("RGB")` does: what lies below transparent
+/// pixels shows. Of 16 bits the upper 8 are kept. CMYK is taken as Adobe writes it, inverted.
+///
+/// ```
+/// use aleator_data::picture::{Limits, decode};
+///
+/// let image = decode(b"P6 2 1 255\nrgbRGB", Limits::DEFAULT)?;
+/// assert_eq!((image.width, image.height), (2, 1));
+/// assert_eq!(image.bytes, b"rgbRGB");
+/// # Ok::<(), String>(())
+/// ```
+///
 /// # Errors
-/// A phrase that says what is wrong, to follow the file's name.
+/// A phrase that says what is wrong, to follow the file's name: it is no image, damaged, cut off,
+/// or larger than `limits`.
 pub fn decode(bytes: &[u8], limits: Limits) -> Result<Picture, String> {
-    let (decoder, orientation) = decoder(bytes, limits)?;
-    let mut image = DynamicImage::from_decoder(decoder).map_err(|error| damaged(&error))?;
-    image.apply_orientation(orientation);
-    let image = image.into_rgb8();
-    let (width, height) = (image.width() as usize, image.height() as usize);
-    Ok(Picture { width, height, channels: 3, bytes: image.into_raw() })
+    if !jpeg::is_jpeg(bytes) {
+        return decode_other(bytes, limits);
+    }
+    let header = jpeg_header(bytes, limits)?;
+    let mut pixels = vec![];
+    header.decode(bytes, header.height, &mut pixels)?;
+    Ok(turned(header.width, header.height, pixels, header.orientation))
 }
 
 /// Width and height of an image as it is seen, by its header.
@@ -37,16 +67,114 @@ pub fn decode(bytes: &[u8], limits: Limits) -> Result<Picture, String> {
 /// # Errors
 /// As [`decode`].
 pub fn size_of(bytes: &[u8], limits: Limits) -> Result<(usize, usize), String> {
+    if jpeg::is_jpeg(bytes) {
+        let header = jpeg_header(bytes, limits)?;
+        return Ok(seen(header.width, header.height, header.orientation));
+    }
     let (decoder, orientation) = decoder(bytes, limits)?;
     let (width, height) = decoder.dimensions();
-    let (width, height) = (width as usize, height as usize);
-    Ok(match orientation {
+    Ok(seen(width as usize, height as usize, orientation))
+}
+
+/// Decodes an image and brings the region that `choose` says to the frame's size; `choose` is
+/// told width and height. What the region does not need is not decoded where that is possible.
+pub(crate) fn decode_region(
+    bytes: &[u8],
+    limits: Limits,
+    frame: &Frame,
+    choose: impl FnOnce(usize, usize) -> Region,
+) -> Result<Picture, String> {
+    let size = (frame.width, frame.height);
+    if jpeg::is_jpeg(bytes) {
+        let header = jpeg_header(bytes, limits)?;
+        if header.orientation == Orientation::NoTransforms {
+            let region = choose(header.width, header.height);
+            let rows = region.last_row(frame.height, frame.filter, header.height);
+            return with_memory(|pixels| {
+                let height = header.decode(bytes, rows, pixels)?;
+                let view = View { width: header.width, height, channels: 3, bytes: pixels };
+                Ok(resize(view, region, size, frame.filter))
+            });
+        }
+    }
+    let picture = decode(bytes, limits)?;
+    let region = choose(picture.width, picture.height);
+    Ok(resize(picture.view(), region, size, frame.filter))
+}
+
+/// Memory that a thread keeps between images, unless an unusual one made it large.
+fn with_memory<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    const KEPT: usize = 32 << 20;
+    thread_local!(static MEMORY: RefCell<Vec<u8>> = const { RefCell::new(vec![]) });
+    MEMORY.with_borrow_mut(|memory| {
+        let result = work(memory);
+        if memory.capacity() > KEPT {
+            *memory = vec![];
+        }
+        result
+    })
+}
+
+fn jpeg_header(bytes: &[u8], limits: Limits) -> Result<jpeg::Header, String> {
+    let header = jpeg::Header::read(bytes)?;
+    let (width, height) = (header.width as u64, header.height as u64);
+    limits.check(width, height, width * height * 3)?;
+    Ok(header)
+}
+
+fn decode_other(bytes: &[u8], limits: Limits) -> Result<Picture, String> {
+    let (decoder, orientation) = decoder(bytes, limits)?;
+    let image = DynamicImage::from_decoder(decoder).map_err(|error| damaged(&error))?;
+    let (width, height) = (image.width() as usize, image.height() as usize);
+    Ok(turned(width, height, colour_bytes(image), orientation))
+}
+
+/// Red, green and blue of every pixel.
+fn colour_bytes(image: DynamicImage) -> Vec<u8> {
+    let upper = |value: u16| (value >> 8) as u8;
+    match image {
+        DynamicImage::ImageLuma16(image) => {
+            image.as_raw().iter().flat_map(|grey| [upper(*grey); 3]).collect()
+        }
+        DynamicImage::ImageLumaA16(image) => image
+            .as_raw()
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .flat_map(|[grey, _]| [upper(*grey); 3])
+            .collect(),
+        DynamicImage::ImageRgb16(image) => {
+            image.as_raw().iter().map(|value| upper(*value)).collect()
+        }
+        DynamicImage::ImageRgba16(image) => {
+            let pixels = image.as_raw().as_chunks::<4>().0.iter();
+            pixels.flat_map(|[red, green, blue, _]| [*red, *green, *blue].map(upper)).collect()
+        }
+        image => image.into_rgb8().into_raw(),
+    }
+}
+
+/// Width and height after turning.
+fn seen(width: usize, height: usize, orientation: Orientation) -> (usize, usize) {
+    match orientation {
         Orientation::Rotate90
         | Orientation::Rotate270
         | Orientation::Rotate90FlipH
         | Orientation::Rotate270FlipH => (height, width),
         _ => (width, height),
-    })
+    }
+}
+
+fn turned(width: usize, height: usize, bytes: Vec<u8>, orientation: Orientation) -> Picture {
+    if orientation == Orientation::NoTransforms {
+        return Picture { width, height, channels: 3, bytes };
+    }
+    let image = RgbImage::from_raw(width as u32, height as u32, bytes)
+        .expect("a colour image has three bytes a pixel");
+    let mut image = DynamicImage::ImageRgb8(image);
+    image.apply_orientation(orientation);
+    let (width, height) = (image.width() as usize, image.height() as usize);
+    Picture { width, height, channels: 3, bytes: image.into_rgb8().into_raw() }
 }
 
 /// A decoder that has read the header, and would stay within the limits.
@@ -58,13 +186,7 @@ fn decoder(bytes: &[u8], limits: Limits) -> Result<(impl ImageDecoder, Orientati
     reader.limits(most);
     let mut decoder = reader.into_decoder().map_err(|error| damaged(&error))?;
     let (width, height) = decoder.dimensions();
-    if decoder.total_bytes() > limits.decoded_bytes || width == 0 || height == 0 {
-        return Err(format!(
-            "is {width} × {height} pixels; an image has at least one and decodes to at most \
-             {} MiB: shrink or remove it",
-            limits.decoded_bytes >> 20
-        ));
-    }
+    limits.check(width.into(), height.into(), decoder.total_bytes())?;
     let orientation = decoder.orientation().map_err(|error| damaged(&error))?;
     Ok((decoder, orientation))
 }

@@ -1,10 +1,10 @@
 //! An image of any size → the input of a network.
 
 use aleator_run::recipe::{Filter, Framing, PixelValues};
-use image::imageops::{self, FilterType};
-use image::{ImageBuffer, RgbImage};
 
 use super::Picture;
+use super::decode::{Limits, decode_region};
+use super::resize::{Region, resize};
 
 /// How an image becomes an input: a recipe's framing, with the size known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,35 +28,44 @@ impl Frame {
         Self { width, height, centre_crop, filter, values }
     }
 
-    /// What evaluation sees of an image, `[height, width, channels]`.
-    pub fn cut(&self, picture: &Picture) -> Picture {
-        let (width, height) = (self.width as u32, self.height as u32);
-        if (picture.width, picture.height) == (self.width, self.height)
-            && self.centre_crop.is_none()
-        {
-            return picture.clone();
+    /// The part of an image of this size that evaluation sees.
+    pub fn region(&self, width: usize, height: usize) -> Region {
+        match self.centre_crop {
+            None => Region::whole(width, height),
+            Some(share) => Region::centre(width, height, share),
         }
-        let image: RgbImage = ImageBuffer::from_raw(
-            picture.width as u32,
-            picture.height as u32,
-            picture.bytes.clone(),
-        )
-        .expect("a picture has the bytes that its size says");
-        let filter = match self.filter {
-            Filter::Bilinear => FilterType::Triangle,
-            Filter::Bicubic => FilterType::CatmullRom,
-        };
-        let image = match self.centre_crop {
-            None => imageops::resize(&image, width, height, filter),
-            Some(share) => {
-                let side =
-                    (share * image.width().min(image.height()) as f64).round().max(1.0) as u32;
-                let (x, y) = ((image.width() - side) / 2, (image.height() - side) / 2);
-                let square = imageops::crop_imm(&image, x, y, side, side).to_image();
-                imageops::resize(&square, width, height, filter)
-            }
-        };
-        Picture { width: self.width, height: self.height, channels: 3, bytes: image.into_raw() }
+    }
+
+    /// What evaluation sees of an image, `[height, width, channels]`.
+    ///
+    /// ```
+    /// use aleator_data::picture::{Frame, Picture};
+    /// use aleator_run::recipe::Framing;
+    ///
+    /// let frame = Frame::new(&Framing::PLAIN, 2, 2);
+    /// let white = Picture { width: 9, height: 5, channels: 1, bytes: vec![255; 45] };
+    /// assert_eq!(frame.cut(&white).bytes, [255; 4]);
+    /// ```
+    pub fn cut(&self, picture: &Picture) -> Picture {
+        self.cut_region(picture, self.region(picture.width, picture.height))
+    }
+
+    /// A region of an image, brought to the frame's size. At its edges the filter also sees what
+    /// lies just beside the region, as `resize(box=…)` of PIL does.
+    ///
+    /// # Panics
+    /// When the region is not within the image.
+    pub fn cut_region(&self, picture: &Picture, region: Region) -> Picture {
+        resize(picture.view(), region, (self.width, self.height), self.filter)
+    }
+
+    /// What evaluation sees of an encoded image: [`decode`](super::decode) and [`Frame::cut`] at
+    /// once, which is faster, and gives the same bytes.
+    ///
+    /// # Errors
+    /// As [`decode`](super::decode).
+    pub fn cut_encoded(&self, bytes: &[u8], limits: Limits) -> Result<Picture, String> {
+        decode_region(bytes, limits, self, |width, height| self.region(width, height))
     }
 
     /// The numbers of an image of the frame's size, channel first.
@@ -66,15 +75,32 @@ impl Frame {
     pub fn numbers(&self, picture: &Picture, out: &mut [f32]) {
         assert_eq!((picture.width, picture.height), (self.width, self.height), "the frame's size");
         assert_eq!(out.len(), picture.bytes.len(), "one number for each byte");
+        let tables: [[f32; 256]; 3] = std::array::from_fn(|channel| table(self.values, channel));
         let plane = picture.width * picture.height;
-        for channel in 0..picture.channels {
-            let (scale, shift) = affine(self.values, channel);
-            let bytes = picture.bytes[channel..].iter().step_by(picture.channels);
-            for (out, byte) in out[channel * plane..][..plane].iter_mut().zip(bytes) {
-                *out = f32::from(*byte) * scale + shift;
+        match picture.channels {
+            1 => {
+                for (out, byte) in out.iter_mut().zip(&picture.bytes) {
+                    *out = tables[0][usize::from(*byte)];
+                }
+            }
+            _ => {
+                let (red, rest) = out.split_at_mut(plane);
+                let (green, blue) = rest.split_at_mut(plane);
+                let planes = red.iter_mut().zip(green).zip(blue);
+                for (((red, green), blue), pixel) in planes.zip(picture.bytes.as_chunks::<3>().0) {
+                    *red = tables[0][usize::from(pixel[0])];
+                    *green = tables[1][usize::from(pixel[1])];
+                    *blue = tables[2][usize::from(pixel[2])];
+                }
             }
         }
     }
+}
+
+/// What each byte of a channel becomes.
+fn table(values: PixelValues, channel: usize) -> [f32; 256] {
+    let (scale, shift) = affine(values, channel);
+    std::array::from_fn(|byte| byte as f32 * scale + shift)
 }
 
 /// A byte of this channel becomes byte · scale + shift.

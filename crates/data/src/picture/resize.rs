@@ -1,0 +1,81 @@
+//! A part of an image, brought to a size.
+
+use std::cell::RefCell;
+
+use aleator_run::recipe::Filter;
+use fast_image_resize::images::{Image, ImageRef};
+use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+
+use super::{Picture, View};
+
+/// A rectangle of an image, in pixels; its edges may lie within pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Region {
+    /// Distance from the left edge of the image.
+    pub left: f64,
+    /// Distance from the upper edge of the image.
+    pub top: f64,
+    /// From left to right.
+    pub width: f64,
+    /// From top to bottom.
+    pub height: f64,
+}
+
+impl Region {
+    /// All of an image.
+    pub fn whole(width: usize, height: usize) -> Self {
+        Self { left: 0.0, top: 0.0, width: width as f64, height: height as f64 }
+    }
+
+    /// The square in the middle whose side is this share of the shorter side.
+    ///
+    /// ```
+    /// use aleator_data::picture::Region;
+    ///
+    /// let square = Region::centre(100, 40, 0.5);
+    /// assert_eq!(square, Region { left: 40.0, top: 10.0, width: 20.0, height: 20.0 });
+    /// ```
+    pub fn centre(width: usize, height: usize, share: f64) -> Self {
+        let side = share * width.min(height) as f64;
+        let (left, top) = ((width as f64 - side) / 2.0, (height as f64 - side) / 2.0);
+        Self { left, top, width: side, height: side }
+    }
+
+    /// How many rows of an image are looked at when the region is brought to `height` rows.
+    pub(super) fn last_row(&self, height: usize, filter: Filter, rows: usize) -> usize {
+        let reach = match filter {
+            Filter::Bilinear => 1.0,
+            Filter::Bicubic => 2.0,
+        };
+        let last = self.top + self.height + reach * (self.height / height as f64).max(1.0);
+        (last.ceil() as usize + 1).min(rows)
+    }
+}
+
+/// Brings a region to this width and height by convolution. Where it shrinks, the filter is as
+/// much wider, so that nothing aliases; at its edges it also sees what lies just beside the
+/// region, as `resize(box=…)` of PIL does.
+pub(super) fn resize(
+    view: View<'_>,
+    region: Region,
+    (width, height): (usize, usize),
+    filter: Filter,
+) -> Picture {
+    thread_local!(static RESIZER: RefCell<Resizer> = RefCell::new(Resizer::new()));
+    let pixel = if view.channels == 1 { PixelType::U8 } else { PixelType::U8x3 };
+    let from = ImageRef::new(view.width as u32, view.height as u32, view.bytes, pixel)
+        .expect("a picture has the bytes that its size says");
+    let mut to = Image::new(width as u32, height as u32, pixel);
+    let filter = match filter {
+        Filter::Bilinear => FilterType::Bilinear,
+        Filter::Bicubic => FilterType::CatmullRom,
+    };
+    let options = ResizeOptions::new()
+        .resize_alg(ResizeAlg::Convolution(filter))
+        .use_alpha(false)
+        .crop(region.left, region.top, region.width, region.height);
+    RESIZER
+        .with_borrow_mut(|resizer| resizer.resize(&from, &mut to, &options))
+        .unwrap_or_else(|error| panic!("{region:?} of {} × {}: {error}", view.width, view.height));
+    Picture { width, height, channels: view.channels, bytes: to.into_vec() }
+}
