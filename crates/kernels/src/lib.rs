@@ -19,6 +19,7 @@
     reason = "vector code counts its registers; closures and slice copies hide them from it"
 )]
 
+pub mod convolution;
 pub mod dense;
 mod draws;
 pub mod fused;
