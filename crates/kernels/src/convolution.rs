@@ -34,14 +34,13 @@ mod blocks;
 mod depthwise;
 mod product;
 pub mod reference;
-mod shared;
 mod weight;
 mod window;
 
+use crate::shared::SharedSlice;
 use depthwise::{DepthwiseProduct, DepthwiseWeight};
 use product::{Left, Product, Target};
 use pulp::Arch;
-use shared::SharedSlice;
 use weight::WeightGradient;
 use window::{Phase, Window};
 
@@ -145,9 +144,11 @@ pub fn forward(x: &[f32], weight: &[f32], out: &mut [f32], shape: &ConvolutionSh
         return Arch::new().dispatch(op);
     }
     let (rows, depth) = (shape.outputs / shape.groups, shape.depth());
-    let left = Left::pack(shape.groups, rows, depth, |group, row, packed| {
-        let row = &weight[(group * rows + row) * depth..][..depth];
-        packed.zip(row).for_each(|(packed, value)| *packed = *value);
+    let left = Left::pack(shape.groups, rows, depth, |group, chosen, steps| {
+        for (lane, row) in chosen.enumerate() {
+            let row = &weight[(group * rows + row) * depth..][..depth];
+            steps.iter_mut().zip(row).for_each(|(step, value)| step[lane] = *value);
+        }
     });
     Arch::new().dispatch(Product {
         window,
@@ -231,12 +232,14 @@ fn input_gradient_of(
     }
     let (inputs, outputs) = (shape.inputs / groups, shape.outputs / groups);
     let taps: Vec<usize> = phase.taps(shape).collect();
-    let left = Left::pack(groups, inputs, outputs * taps.len(), |group, input, packed| {
-        let kernels = (0..outputs).flat_map(|output| {
-            let kernel = ((group * outputs + output) * inputs + input) * size;
-            taps.iter().map(move |tap| kernel + tap)
-        });
-        packed.zip(kernels).for_each(|(packed, at)| *packed = weight[at]);
+    let left = Left::pack(groups, inputs, outputs * taps.len(), |group, chosen, steps| {
+        for (output, steps) in steps.chunks_exact_mut(taps.len()).enumerate() {
+            for (lane, input) in chosen.clone().enumerate() {
+                let kernel =
+                    &weight[((group * outputs + output) * inputs + input) * size..][..size];
+                steps.iter_mut().zip(&taps).for_each(|(step, tap)| step[lane] = kernel[*tap]);
+            }
+        }
     });
     Arch::new().dispatch(Product {
         window: phase.window,

@@ -19,6 +19,7 @@
     reason = "vector code counts its registers; closures and slice copies hide them from it"
 )]
 
+pub mod batch_norm;
 pub mod convolution;
 pub mod dense;
 mod draws;
@@ -31,6 +32,7 @@ mod normal;
 pub mod probit;
 pub mod quantile;
 pub mod reference;
+mod shared;
 mod simd;
 pub mod sobol;
 pub mod taylor;

@@ -3,9 +3,11 @@
 #![recursion_limit = "256"]
 
 mod backbone;
+mod batch_norm;
 #[doc(hidden)]
 pub mod bench;
 mod classifier;
+mod convolution;
 mod custom_grad;
 mod dense;
 mod head;

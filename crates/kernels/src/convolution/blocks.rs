@@ -45,12 +45,21 @@ impl Cut {
 }
 
 impl Block {
-    /// Every pixel of the block as (image within the block, row, column).
-    pub fn pixels(&self, width: usize) -> impl Iterator<Item = (usize, usize, usize)> {
-        let rows = self.rows.clone();
-        (0..self.images.len()).flat_map(move |image| {
-            rows.clone().flat_map(move |row| (0..width).map(move |column| (image, row, column)))
-        })
+    /// `place(image within the block, row) + column · step` of every pixel of the block.
+    pub fn places(
+        &self,
+        width: usize,
+        step: usize,
+        place: impl Fn(usize, usize) -> usize,
+    ) -> Vec<usize> {
+        let mut places = Vec::with_capacity(self.images.len() * self.rows.len() * width);
+        for image in 0..self.images.len() {
+            for row in self.rows.clone() {
+                let first = place(image, row);
+                places.extend((0..width).map(|column| first + column * step));
+            }
+        }
+        places
     }
 }
 
@@ -64,12 +73,11 @@ mod tests {
             let cut = Cut::new(grid, positions);
             let mut seen = vec![0; batch * grid[0] * grid[1]];
             for block in cut.blocks(0..batch) {
-                let pixels: Vec<_> = block.pixels(grid[1]).collect();
+                let place = |image, row| ((block.images.start + image) * grid[0] + row) * grid[1];
+                let pixels = block.places(grid[1], 1, place);
                 assert!(pixels.len() <= cut.positions());
                 assert!(pixels.len() <= positions.max(grid[1]));
-                for (image, row, column) in pixels {
-                    seen[((block.images.start + image) * grid[0] + row) * grid[1] + column] += 1;
-                }
+                pixels.into_iter().for_each(|pixel| seen[pixel] += 1);
             }
             assert!(seen.iter().all(|count| *count == 1));
         }

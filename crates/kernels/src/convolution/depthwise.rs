@@ -2,8 +2,8 @@
 
 use super::blocks::{Block, Cut};
 use super::product::Target;
-use super::shared::{SharedSlice, load};
 use super::window::{Layout, Window};
+use crate::shared::{SharedSlice, load};
 use pulp::{Simd, WithSimd, bytemuck};
 use rayon::prelude::*;
 use std::cell::Cell;
@@ -45,39 +45,43 @@ impl WithSimd for DepthwiseProduct<'_> {
             let (plane, band) = (task / bands.len(), &bands[task % bands.len()]);
             let (image, channel) = (plane / self.channels, plane % self.channels);
             let block = Block { images: image..image + 1, rows: band.rows.clone() };
-            simd.vectorize(
-                #[inline(always)]
-                || self.run(simd, &layout, offsets, &block, channel),
-            );
+            simd.vectorize(Plane { product: &self, layout: &layout, offsets, block, channel });
         });
     }
 }
 
-impl DepthwiseProduct<'_> {
+/// One plane, or a band of it.
+struct Plane<'a> {
+    product: &'a DepthwiseProduct<'a>,
+    layout: &'a Layout,
+    offsets: &'a [usize],
+    block: Block,
+    channel: usize,
+}
+
+impl WithSimd for Plane<'_> {
+    type Output = ();
+
     #[inline(always)]
-    fn run<S: Simd>(
-        &self,
-        simd: S,
-        layout: &Layout,
-        offsets: &[usize],
-        block: &Block,
-        channel: usize,
-    ) {
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { product, layout, offsets, ref block, channel } = self;
         let mut scratch = SCRATCH.take();
         let (slack, seen) = (VECTORS * S::F32_LANES, channel..channel + 1);
-        let source = layout.prepare(self.source, self.channels, block, seen, slack, &mut scratch);
-        let weight = &self.weight[channel * offsets.len()..][..offsets.len()];
-        let (width, step) = (self.window.grid[1], self.target.step[1]);
+        let source =
+            layout.prepare(product.source, product.channels, block, seen, slack, &mut scratch);
+        let weight = &product.weight[channel * offsets.len()..][..offsets.len()];
+        let (width, step) = (product.window.grid[1], product.target.step[1]);
         for row in block.rows.clone() {
             let start = layout.row(block, row);
-            let place = self.target.place(block.images.start, row, 0) + channel * self.target.plane;
+            let place =
+                product.target.place(block.images.start, row) + channel * product.target.plane;
             for column in (0..width).step_by(slack) {
                 let count = slack.min(width - column);
                 let sums = weigh(simd, source, offsets, weight, start + column);
                 let sums: &[f32] = bytemuck::cast_slice(&sums);
                 let (place, len) = (place + column * step, (count - 1) * step + 1);
                 // SAFETY: a row of pixels of one phase belongs to one task.
-                let out = unsafe { self.out.slice_mut(place, len) };
+                let out = unsafe { product.out.slice_mut(place, len) };
                 if step == 1 {
                     out.copy_from_slice(&sums[..count]);
                 } else {
@@ -135,35 +139,44 @@ impl WithSimd for DepthwiseWeight<'_> {
         let offsets = &layout.offsets(1);
         let bands = cut.blocks(0..1);
         (0..self.channels).into_par_iter().for_each(|channel| {
-            simd.vectorize(
-                #[inline(always)]
-                || self.run(simd, &layout, offsets, &bands, channel),
-            );
+            let (gradient, layout, bands) = (&self, &layout, &bands[..]);
+            simd.vectorize(Channel { gradient, layout, offsets, bands, channel });
         });
     }
 }
 
-impl DepthwiseWeight<'_> {
+/// One channel of all images.
+struct Channel<'a> {
+    gradient: &'a DepthwiseWeight<'a>,
+    layout: &'a Layout,
+    offsets: &'a [usize],
+    bands: &'a [Block],
+    channel: usize,
+}
+
+impl WithSimd for Channel<'_> {
+    type Output = ();
+
     /// Images and bands in their order; each is summed by itself in f32.
     #[inline(always)]
-    fn run<S: Simd>(
-        &self,
-        simd: S,
-        layout: &Layout,
-        offsets: &[usize],
-        bands: &[Block],
-        channel: usize,
-    ) {
-        let [height, width] = self.window.grid;
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { gradient, layout, offsets, bands, channel } = self;
+        let [height, width] = gradient.window.grid;
         let mut totals = vec![0.0f64; offsets.len()];
         let mut scratch = SCRATCH.take();
-        for image in 0..self.batch {
-            let grad = &self.grad_out[(image * self.channels + channel) * height * width..];
+        for image in 0..gradient.batch {
+            let grad = &gradient.grad_out[(image * gradient.channels + channel) * height * width..];
             for band in bands {
                 let block = Block { images: image..image + 1, rows: band.rows.clone() };
                 let (seen, slack) = (channel..channel + 1, S::F32_LANES);
-                let source =
-                    layout.prepare(self.source, self.channels, &block, seen, slack, &mut scratch);
+                let source = layout.prepare(
+                    gradient.source,
+                    gradient.channels,
+                    &block,
+                    seen,
+                    slack,
+                    &mut scratch,
+                );
                 for (totals, offsets) in totals.chunks_mut(TAPS).zip(offsets.chunks(TAPS)) {
                     let mut sums = [simd.splat_f32s(0.0); TAPS];
                     for row in block.rows.clone() {
@@ -185,7 +198,7 @@ impl DepthwiseWeight<'_> {
         }
         SCRATCH.set(scratch);
         // SAFETY: a channel belongs to one task.
-        let out = unsafe { self.out.slice_mut(channel * offsets.len(), offsets.len()) };
+        let out = unsafe { gradient.out.slice_mut(channel * offsets.len(), offsets.len()) };
         out.iter_mut().zip(totals).for_each(|(out, total)| *out = total as f32);
     }
 }

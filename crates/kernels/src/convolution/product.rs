@@ -1,9 +1,9 @@
 //! A weight times what a window sees of images, pixel by pixel.
 
 use super::blocks::{Block, Cut};
-use super::shared::{SharedSlice, load};
 use super::window::{Layout, Window};
 use crate::dense::tile::{Groups, ROWS, Row, Tile, VECTORS, multiply, width, zeros};
+use crate::shared::{SharedSlice, load};
 use pulp::{Simd, WithSimd, bytemuck};
 use rayon::prelude::*;
 use std::cell::Cell;
@@ -17,8 +17,10 @@ const POSITIONS: usize = 256;
 const UNPACKED_ROWS: usize = 64;
 /// Numbers of a block that is read without packing, at most: it stays in L2.
 const UNPACKED_NUMBERS: usize = 48 * 1024;
-/// Tasks that suffice to keep many threads busy: beyond, rows of the weight are not cut.
-const TASKS: usize = 32;
+/// Pixels below which a block is not cut for the sake of more tasks.
+const FEWEST_POSITIONS: usize = 96;
+/// Tasks that suffice to keep threads busy: beyond, nothing is cut for their sake.
+const TASKS: usize = 16;
 /// Groups of rows of a task, at most: with more its sums leave the cache.
 const ROW_GROUPS: usize = 86;
 
@@ -30,40 +32,23 @@ pub(super) struct Left {
 }
 
 impl Left {
-    /// `fill(group, row, places)` writes one row of the matrix of one group.
+    /// `fill(group, rows, steps)` writes up to six rows of the matrix of one group.
     pub fn pack(
         groups: usize,
         rows: usize,
         depth: usize,
-        fill: impl Fn(usize, usize, Column<'_>) + Sync,
+        fill: impl Fn(usize, Range<usize>, &mut [[f32; ROWS]]) + Sync,
     ) -> Self {
         let rows = Groups::of(rows);
         let mut packed = vec![[0.0; ROWS]; groups * rows.count * depth];
         packed.par_chunks_mut(depth.max(1)).enumerate().for_each(|(index, steps)| {
-            for (lane, row) in rows.range(index % rows.count).enumerate() {
-                fill(index / rows.count, row, Column { steps: steps.iter_mut(), lane });
-            }
+            fill(index / rows.count, rows.range(index % rows.count), steps);
         });
         Self { rows, depth, packed }
     }
 
     fn steps(&self, group: usize, row_group: usize) -> &[[f32; ROWS]] {
         &self.packed[(group * self.rows.count + row_group) * self.depth..][..self.depth]
-    }
-}
-
-/// The places of one row of a packed matrix.
-pub(super) struct Column<'a> {
-    steps: std::slice::IterMut<'a, [f32; ROWS]>,
-    lane: usize,
-}
-
-impl<'a> Iterator for Column<'a> {
-    type Item = &'a mut f32;
-
-    fn next(&mut self) -> Option<&'a mut f32> {
-        let lane = self.lane;
-        self.steps.next().map(|step| &mut step[lane])
     }
 }
 
@@ -82,9 +67,9 @@ impl Target {
         Self { channels, plane: height * width, start: 0, step: [width, 1] }
     }
 
-    pub fn place(&self, image: usize, row: usize, column: usize) -> usize {
-        let [down, right] = self.step;
-        image * self.channels * self.plane + self.start + row * down + column * right
+    /// Where a row of the first channel begins.
+    pub fn place(&self, image: usize, row: usize) -> usize {
+        image * self.channels * self.plane + self.start + row * self.step[0]
     }
 }
 
@@ -124,11 +109,25 @@ impl WithSimd for Product<'_> {
         let plan = &self.plan(S::F32_LANES);
         let tasks = self.groups * plan.blocks.len() * plan.row_chunks;
         (0..tasks).into_par_iter().for_each(|task| {
-            simd.vectorize(
-                #[inline(always)]
-                || self.run_task(simd, plan, task),
-            );
+            simd.vectorize(RunTask { product: &self, plan, task });
         });
+    }
+}
+
+/// A struct, not a closure: one that borrows only is called through a shim that is not inlined,
+/// and compiled without vector instructions.
+struct RunTask<'a> {
+    product: &'a Product<'a>,
+    plan: &'a Plan,
+    task: usize,
+}
+
+impl WithSimd for RunTask<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        self.product.run_task(simd, self.plan, self.task);
     }
 }
 
@@ -145,9 +144,10 @@ impl Product<'_> {
             (chunk, UNPACKED_NUMBERS / chunk)
         };
         let chunk = balanced(self.channels, chunk);
-        let cut = Cut::new(grid, positions);
+        let share = self.batch * grid[0] * grid[1] / TASKS.div_ceil(self.groups);
+        let cut = Cut::new(grid, positions.min(share.max(FEWEST_POSITIONS)));
         let blocks = cut.blocks(0..self.batch);
-        let needed = TASKS.div_ceil(self.groups * blocks.len());
+        let needed = (TASKS / 2).div_ceil(self.groups * blocks.len());
         let row_chunks =
             needed.max(self.left.rows.count.div_ceil(ROW_GROUPS)).min(self.left.rows.count);
         let layout = Layout::new(self.window, cut.rows, chunk, self.groups * self.channels);
@@ -208,10 +208,9 @@ impl Product<'_> {
     /// Where each pixel of the block goes in the first channel of the group.
     fn places(&self, block: &Block, group: usize) -> Vec<usize> {
         let first = group * self.target.channels / self.groups * self.target.plane;
-        let place = |(image, row, column)| {
-            first + self.target.place(block.images.start + image, row, column)
-        };
-        block.pixels(self.window.grid[1]).map(place).collect()
+        block.places(self.window.grid[1], self.target.step[1], |image, row| {
+            first + self.target.place(block.images.start + image, row)
+        })
     }
 }
 

@@ -5,9 +5,9 @@
 
 use super::ConvolutionShape;
 use super::blocks::{Block, Cut};
-use super::shared::SharedSlice;
 use super::window::{Layout, Window};
-use crate::dense::tile::{Groups, ROWS, Row, Tile, multiply, width, zeros};
+use crate::dense::tile::{Groups, ROWS, Row, Tile, VECTORS, width, zeros};
+use crate::shared::SharedSlice;
 use pulp::{Simd, WithSimd, bytemuck};
 use rayon::prelude::*;
 use std::cell::Cell;
@@ -15,10 +15,12 @@ use std::ops::Range;
 
 /// Pixels of a block: 256 × 64 bytes of the right operand are half of a 32 KiB L1 cache.
 const POSITIONS: usize = 256;
+/// Pixels below which a block is not cut for the sake of more tasks.
+const FEWEST_POSITIONS: usize = 64;
 /// Tasks that suffice to keep many threads busy.
 const TASKS: usize = 16;
 /// Numbers of all partial sums, at most, unless one alone has more.
-const PARTIAL_NUMBERS: usize = 1 << 19;
+const PARTIAL_NUMBERS: usize = 1 << 20;
 
 pub(super) struct WeightGradient<'a> {
     pub window: Window,
@@ -31,13 +33,16 @@ pub(super) struct WeightGradient<'a> {
     pub shape: ConvolutionShape,
 }
 
-/// How the work is cut, by sizes alone: parts of the batch, whose sums are added in their order, and
-/// parts of the channels.
+/// How the work is cut, by sizes alone: parts of the pixels, whose sums are added in their order, and
+/// parts of the outputs of each group.
 struct Plan {
     cut: Cut,
+    blocks: Vec<Block>,
     layout: Layout,
-    image_parts: usize,
-    channel_parts: usize,
+    offsets: Vec<usize>,
+    taps: Groups,
+    pixel_parts: usize,
+    output_parts: usize,
 }
 
 impl WithSimd for WeightGradient<'_> {
@@ -45,22 +50,18 @@ impl WithSimd for WeightGradient<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let plan = &self.plan();
-        let columns = self.shape.groups * plan.channel_parts;
-        let tasks = columns * plan.image_parts;
+        let plan = &self.plan(width::<S>());
+        let tasks = self.shape.groups * plan.output_parts * plan.pixel_parts;
         let mut partial: Vec<Vec<f32>> = (0..tasks)
             .into_par_iter()
             .map(|task| {
-                let (column, part) = (task / plan.image_parts, task % plan.image_parts);
-                let images = part * self.shape.batch / plan.image_parts
-                    ..(part + 1) * self.shape.batch / plan.image_parts;
-                simd.vectorize(
-                    #[inline(always)]
-                    || self.sum_part(simd, plan, column, images),
-                )
+                let (column, part) = (task / plan.pixel_parts, task % plan.pixel_parts);
+                let blocks = share(plan.blocks.len(), part, plan.pixel_parts);
+                let blocks = &plan.blocks[blocks];
+                simd.vectorize(SumPart { gradient: &self, plan, column, blocks })
             })
             .collect();
-        partial.par_chunks_mut(plan.image_parts).enumerate().for_each(|(column, parts)| {
+        partial.par_chunks_mut(plan.pixel_parts).enumerate().for_each(|(column, parts)| {
             let (first, others) = parts.split_first_mut().expect("at least one part");
             for part in others {
                 first.iter_mut().zip(&*part).for_each(|(sum, value)| *sum += value);
@@ -70,60 +71,67 @@ impl WithSimd for WeightGradient<'_> {
     }
 }
 
-impl WeightGradient<'_> {
-    fn plan(&self) -> Plan {
-        let ConvolutionShape { batch, inputs, outputs, groups, .. } = self.shape;
-        let numbers = (outputs * self.shape.depth()).max(1);
-        let image_parts = (PARTIAL_NUMBERS / numbers).min(TASKS).min(batch).max(1);
-        let channel_parts = TASKS.div_ceil(image_parts * groups).min(inputs / groups).max(1);
-        let cut = Cut::new(self.window.grid, POSITIONS);
-        let most = (inputs / groups).div_ceil(channel_parts);
-        let layout = Layout::new(self.window, cut.rows, most, inputs);
-        Plan { cut, layout, image_parts, channel_parts }
-    }
+/// A struct, not a closure, for the reason that `RunTask` in `product.rs` gives.
+struct SumPart<'a> {
+    gradient: &'a WeightGradient<'a>,
+    plan: &'a Plan,
+    column: usize,
+    blocks: &'a [Block],
+}
 
-    /// The group and the channels within it of one part of the channels.
-    fn channels(&self, plan: &Plan, column: usize) -> (usize, Range<usize>) {
-        let (group, part) = (column / plan.channel_parts, column % plan.channel_parts);
-        let channels = self.shape.inputs / self.shape.groups;
-        (group, part * channels / plan.channel_parts..(part + 1) * channels / plan.channel_parts)
-    }
+impl WithSimd for SumPart<'_> {
+    type Output = Vec<f32>;
 
-    /// The sums over some images as tiles `[panel of outputs, group of taps]`.
     #[inline(always)]
-    fn sum_part<S: Simd>(
-        &self,
-        simd: S,
-        plan: &Plan,
-        column: usize,
-        images: Range<usize>,
-    ) -> Vec<f32> {
-        let ConvolutionShape { inputs, outputs, groups, kernel, .. } = self.shape;
-        let (group, channels) = self.channels(plan, column);
-        let taps = Groups::of(channels.len() * kernel[0] * kernel[1]);
-        let panels = (outputs / groups).div_ceil(width::<S>());
-        let mut sums = vec![0.0; panels * taps.count * ROWS * width::<S>()];
+    fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
+        self.gradient.sum_part(simd, self.plan, self.column, self.blocks)
+    }
+}
+
+impl WeightGradient<'_> {
+    fn plan(&self, width: usize) -> Plan {
+        let ConvolutionShape { batch, inputs, outputs, groups, .. } = self.shape;
+        let [height, across] = self.window.grid;
+        let share = batch * height * across / TASKS;
+        let cut = Cut::new(self.window.grid, share.clamp(FEWEST_POSITIONS, POSITIONS));
+        let blocks = cut.blocks(0..batch);
+        let numbers = (outputs * self.shape.depth()).max(1);
+        let pixel_parts = (PARTIAL_NUMBERS / numbers).min(TASKS).min(blocks.len()).max(1);
+        let panels = (outputs / groups).div_ceil(width);
+        let output_parts = TASKS.div_ceil(pixel_parts * groups).min(panels).max(1);
+        let layout = Layout::new(self.window, cut.rows, inputs / groups, inputs);
+        let offsets = layout.offsets(inputs / groups);
+        let taps = Groups::of(offsets.len());
+        Plan { cut, blocks, layout, offsets, taps, pixel_parts, output_parts }
+    }
+
+    /// The group and the panels of its outputs of one part of the outputs.
+    fn panels<S: Simd>(&self, plan: &Plan, column: usize) -> (usize, Range<usize>) {
+        let panels = (self.shape.outputs / self.shape.groups).div_ceil(width::<S>());
+        let part = column % plan.output_parts;
+        (column / plan.output_parts, share(panels, part, plan.output_parts))
+    }
+
+    /// The sums over some blocks as tiles `[panel of outputs, group of taps]`.
+    #[inline(always)]
+    fn sum_part<S: Simd>(&self, simd: S, plan: &Plan, column: usize, blocks: &[Block]) -> Vec<f32> {
+        let ConvolutionShape { inputs, groups, .. } = self.shape;
+        let (group, panels) = self.panels::<S>(plan, column);
+        let taps = plan.taps;
+        let mut sums = vec![0.0; panels.len() * taps.count * ROWS * width::<S>()];
         let tiles: &mut [Tile<S>] = bytemuck::cast_slice_mut(&mut sums);
-        let first = group * inputs / groups;
-        let seen = first + channels.start..first + channels.end;
-        let offsets = plan.layout.offsets(channels.len());
+        let channels = share(inputs, group, groups);
         let mut scratch = SCRATCH.take();
         scratch.turned.resize(plan.cut.positions() * width::<S>(), 0.0);
-        for block in plan.cut.blocks(images) {
-            let source = plan.layout.prepare(
-                self.source,
-                inputs,
-                &block,
-                seen.clone(),
-                0,
-                &mut scratch.prepared,
-            );
-            let positions = plan.layout.positions(&block);
-            let left = Seen::new(source, &offsets, &positions);
-            for (panel, tiles) in tiles.chunks_exact_mut(taps.count).enumerate() {
+        for block in blocks {
+            let (seen, prepared) = (channels.clone(), &mut scratch.prepared);
+            let source = plan.layout.prepare(self.source, inputs, block, seen, 0, prepared);
+            let positions = plan.layout.positions(block);
+            let left = Seen::new(source, &plan.offsets, &positions);
+            for (panel, tiles) in panels.clone().zip(tiles.chunks_exact_mut(taps.count)) {
                 let turned: &mut [Row<S>] =
                     bytemuck::cast_slice_mut(&mut scratch.turned[..positions.len() * width::<S>()]);
-                self.turn::<S>(&block, group, panel, turned);
+                self.turn::<S>(block, group, panel, turned);
                 for (index, sums) in tiles.iter_mut().enumerate() {
                     let tile = left.multiply(simd, taps.range(index), turned);
                     // Blocks are summed by themselves first: the error grows with their number only.
@@ -172,24 +180,26 @@ impl WeightGradient<'_> {
         }
     }
 
-    /// Writes the tiles of one part of the channels into the weight's gradient.
+    /// Writes the tiles of one part of the outputs into the weight's gradient.
     fn write<S: Simd>(&self, plan: &Plan, column: usize, sums: &[f32]) {
-        let ConvolutionShape { outputs, groups, kernel, .. } = self.shape;
-        let (group, channels) = self.channels(plan, column);
-        let size = kernel[0] * kernel[1];
-        let taps = Groups::of(channels.len() * size);
-        let count = outputs / groups;
-        for output in 0..count {
-            let start = (group * count + output) * self.shape.depth() + channels.start * size;
-            // SAFETY: a row of one output and one part of the channels belongs to one task.
-            let out = unsafe { self.out.slice_mut(start, channels.len() * size) };
-            let (panel, lane) = (output / width::<S>(), output % width::<S>());
-            for (index, place, tap) in taps.places() {
-                let tile = (panel * taps.count + index) * ROWS + place;
+        let (group, panels) = self.panels::<S>(plan, column);
+        let (count, depth) = (self.shape.outputs / self.shape.groups, self.shape.depth());
+        let first = panels.start * width::<S>();
+        for output in first..count.min(panels.end * width::<S>()) {
+            // SAFETY: an output belongs to one task.
+            let out = unsafe { self.out.slice_mut((group * count + output) * depth, depth) };
+            let (panel, lane) = ((output - first) / width::<S>(), output % width::<S>());
+            for (index, place, tap) in plan.taps.places() {
+                let tile = (panel * plan.taps.count + index) * ROWS + place;
                 out[tap] = sums[tile * width::<S>() + lane];
             }
         }
     }
+}
+
+/// Part `part` of `parts` of `total` things.
+fn share(total: usize, part: usize, parts: usize) -> Range<usize> {
+    part * total / parts..(part + 1) * total / parts
 }
 
 #[derive(Default)]
@@ -250,16 +260,41 @@ impl<'a> Seen<'a> {
     /// `Σ seen[tap, pixel] ⊗ right[pixel]` for a group of taps.
     #[inline(always)]
     fn multiply<S: Simd>(&self, simd: S, taps: Range<usize>, right: &[Row<S>]) -> Tile<S> {
-        let offsets: [usize; ROWS] =
-            std::array::from_fn(|at| self.offsets[taps.start + at.min(taps.len() - 1)]);
-        let source = self.source;
-        let left = self.positions.iter().map(
-            #[inline(always)]
-            |position| {
+        match taps.len() {
+            1 => self.multiply_taps::<S, 1>(simd, taps.start, right),
+            2 => self.multiply_taps::<S, 2>(simd, taps.start, right),
+            3 => self.multiply_taps::<S, 3>(simd, taps.start, right),
+            4 => self.multiply_taps::<S, 4>(simd, taps.start, right),
+            5 => self.multiply_taps::<S, 5>(simd, taps.start, right),
+            _ => self.multiply_taps::<S, ROWS>(simd, taps.start, right),
+        }
+    }
+
+    /// As `multiply` of the dense layer, but every factor is loaded where it is used: six at a time
+    /// would need more registers than there are.
+    #[inline(always)]
+    fn multiply_taps<S: Simd, const R: usize>(
+        &self,
+        simd: S,
+        first: usize,
+        right: &[Row<S>],
+    ) -> Tile<S> {
+        let mut offsets = [0; R];
+        offsets.copy_from_slice(&self.offsets[first..first + R]);
+        let mut tile = zeros(simd);
+        let mut sums = [tile[0]; R];
+        for (position, right) in self.positions.iter().zip(right) {
+            for tap in 0..R {
                 // SAFETY: the sum of the largest offset and position lies in the source, see `new`.
-                offsets.map(|offset| unsafe { *source.get_unchecked(offset + position) })
-            },
-        );
-        multiply(simd, taps.len(), left.zip(right.iter().copied()), zeros(simd))
+                let factor = unsafe { *self.source.as_ptr().add(*position).add(offsets[tap]) };
+                let factor = simd.splat_f32s(factor);
+                for vector in 0..VECTORS {
+                    sums[tap][vector] =
+                        simd.mul_add_e_f32s(factor, right[vector], sums[tap][vector]);
+                }
+            }
+        }
+        tile[..R].copy_from_slice(&sums);
+        tile
     }
 }

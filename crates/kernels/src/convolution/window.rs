@@ -118,8 +118,7 @@ impl Layout {
 
     /// Where the first tap of the first channel sees each pixel of the block.
     pub fn positions(&self, block: &Block) -> Vec<usize> {
-        let at = |(image, row, column)| image * self.image + self.row(block, row) + column;
-        block.pixels(self.window.grid[1]).map(at).collect()
+        block.places(self.window.grid[1], 1, |image, row| image * self.image + self.row(block, row))
     }
 
     /// Where the first tap of the first channel sees the first pixel of a row in the first image.

@@ -1,11 +1,12 @@
 //! One slice written by many tasks, each in its own places, and unchecked vectors of it.
+#![allow(unsafe_code, reason = "tables of offsets are checked once, not at every load")]
 
 use pulp::Simd;
 use std::marker::PhantomData;
 
 /// A slice that tasks write to at once; no two may write the same place.
 #[derive(Clone, Copy)]
-pub(super) struct SharedSlice<'a> {
+pub(crate) struct SharedSlice<'a> {
     start: *mut f32,
     len: usize,
     lifetime: PhantomData<&'a mut [f32]>,
@@ -37,7 +38,7 @@ impl<'a> SharedSlice<'a> {
 /// # Safety
 /// `at + S::F32_LANES <= source.len()`.
 #[inline(always)]
-pub(super) unsafe fn load<S: Simd>(source: &[f32], at: usize) -> S::f32s {
+pub(crate) unsafe fn load<S: Simd>(source: &[f32], at: usize) -> S::f32s {
     debug_assert!(at + S::F32_LANES <= source.len());
     // SAFETY: within the slice by the caller's promise, and any bits are floats.
     unsafe { source.as_ptr().add(at).cast::<S::f32s>().read_unaligned() }
