@@ -1,10 +1,12 @@
-"""Times the convolutions of ResNet-20 and ResNet-50 in Aleator and in PyTorch, interleaved.
+"""Times the convolutions of ResNet-20 and ResNet-50, and training steps of a whole ResNet-20, in
+Aleator and in PyTorch, interleaved.
 
-    cargo build --release -p aleator-kernels --example convolution && pip install torch
+    cargo build --release --example convolution --example resnet20 && pip install torch
     python benchmarks/convolution.py [--rounds 3] [--only text] [--out benchmarks/convolution.md]
 
-Forward, input gradient and weight gradient of each shape, the shortest time of the rounds. The two
-take turns, shape by shape, so that a slow phase of the machine hits both.
+Forward, input gradient and weight gradient of each shape, the shortest time of the rounds; then
+steps with batch normalisation, loss and SGD. The two take turns, shape by shape, so that a slow
+phase of the machine hits both.
 """
 import argparse
 import os
@@ -14,9 +16,11 @@ import time
 
 import torch
 
+from peers.resnet20_torch import Trainer
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "..", "target"))
-OURS = os.path.join(TARGET, "release", "examples", "convolution")
+EXAMPLES = os.path.join(TARGET, "release", "examples")
 
 # name, batch, inputs, outputs, height and width, kernel, stride, padding, groups
 SHAPES = [
@@ -74,12 +78,36 @@ def theirs(shape):
                 shortest(lambda: backward(False, True))]
 
 
-def ours(process, shape):
-    _, batch, inputs, outputs, size, kernel, stride, padding, groups = shape
-    line = [batch, inputs, outputs, size, size, kernel, kernel, stride, padding, groups]
-    process.stdin.write(" ".join(map(str, line)) + "\n")
+def start(name):
+    return subprocess.Popen([os.path.join(EXAMPLES, name)], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True,
+                            env=dict(os.environ, RAYON_NUM_THREADS="2"))
+
+
+def ask(process, *words):
+    process.stdin.write(" ".join(map(str, words)) + "\n")
     process.stdin.flush()
     return [float(word) for word in process.stdout.readline().split()]
+
+
+def ours(process, shape):
+    _, batch, inputs, outputs, size, kernel, stride, padding, groups = shape
+    return ask(process, batch, inputs, outputs, size, size, kernel, kernel, stride, padding, groups)
+
+
+def steps(rounds):
+    """Images a second of training a ResNet-20."""
+    process, trainer, rows = start("resnet20"), Trainer(), []
+    for batch in [128, 32, 8]:
+        images, classes = torch.randn(batch, 3, 32, 32), torch.arange(batch) % 10
+        times = [(shortest(lambda: trainer.step(images, classes)), ask(process, batch)[0])
+                 for _ in range(rounds)]
+        theirs, mine = (batch / min(round[side] for round in times) for side in range(2))
+        rows.append(f"| {batch} | {mine:.0f} | {theirs:.0f} | {mine / theirs:.2f} |")
+        print(rows[-1], flush=True)
+    process.stdin.close()
+    process.wait()
+    return rows
 
 
 def gflop(shape):
@@ -118,9 +146,7 @@ def main():
         "|---|---|---|---|---|---|---|",
     ]
     print("\n".join(lines), flush=True)
-    environment = dict(os.environ, RAYON_NUM_THREADS="2")
-    process = subprocess.Popen([OURS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                               env=environment)
+    process = start("convolution")
     for shape in SHAPES:
         if arguments.only in shape[0]:
             times = [(theirs(shape), ours(process, shape)) for _ in range(arguments.rounds)]
@@ -128,6 +154,10 @@ def main():
             print(lines[-1], flush=True)
     process.stdin.close()
     process.wait()
+    head = ["", "## Training steps of a ResNet-20, 3 × 32 × 32, images a second", "",
+            "| batch | Aleator | PyTorch | times faster |", "|---|---|---|---|"]
+    print("\n".join(head), flush=True)
+    lines += head + steps(arguments.rounds)
     if arguments.out:
         open(arguments.out, "w").write("\n".join(lines) + "\n")
 

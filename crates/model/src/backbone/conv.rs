@@ -3,10 +3,9 @@
 use aleator_kernels::{NoiseKey, Stream};
 use burn::module::{Module, Param};
 use burn::tensor::activation::relu;
-use burn::tensor::module::conv2d;
-use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Tensor, TensorData};
 
+use crate::convolution::convolve;
 use crate::dense::uniform;
 
 /// 3 × 3 convolutions, a rectifier after each, then the average over the image.
@@ -56,8 +55,8 @@ impl Conv {
 
 impl Convolution {
     fn forward(&self, x: Tensor<4>) -> Tensor<4> {
-        let stride = [self.stride; 2];
-        let options = ConvOptions::new(stride, [1, 1], [1, 1], 1);
-        conv2d(x, self.weight.val(), Some(self.bias.val()), options)
+        let [channels] = self.bias.dims();
+        let bias = self.bias.val().reshape([1, channels, 1, 1]);
+        convolve(x, self.weight.val(), [self.stride; 2], [1; 4], 1) + bias
     }
 }
