@@ -8,7 +8,7 @@
 #![allow(unsafe_code, reason = "prefetching has no safe form")]
 
 mod backward;
-mod tile;
+pub(crate) mod tile;
 
 use backward::{BackwardFeatures, BackwardWeight};
 use pulp::{Arch, Simd, WithSimd};

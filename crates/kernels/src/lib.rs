@@ -19,6 +19,8 @@
     reason = "vector code counts its registers; closures and slice copies hide them from it"
 )]
 
+pub mod batch_norm;
+pub mod convolution;
 pub mod dense;
 mod draws;
 pub mod fused;
@@ -30,6 +32,7 @@ mod normal;
 pub mod probit;
 pub mod quantile;
 pub mod reference;
+mod shared;
 mod simd;
 pub mod sobol;
 pub mod taylor;

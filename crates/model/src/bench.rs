@@ -1,4 +1,6 @@
-//! One training step of a head on made-up data, for benchmarks.
+//! A training step of a head on made-up data, and layers of networks, for benchmarks and tests.
+
+mod images;
 
 use std::sync::Mutex;
 
@@ -8,6 +10,8 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use crate::het_linear::{HetLinear, HetLinearConfig, Labels};
 use crate::latent::CpuLatent;
 use crate::likelihood::Link;
+
+pub use images::{Rectifier, ResNet20, convolve, normalise_batch, normalise_fixed};
 
 /// A layer with a batch to train it on.
 pub struct HeadBench {

@@ -1,15 +1,21 @@
-//! The convolution of every network.
+//! The convolution, at the speed of the machine.
 
+use aleator_kernels::convolution::{self, ConvolutionShape};
 use burn::tensor::Tensor;
 use burn::tensor::module::conv2d;
-use burn::tensor::ops::ConvOptions;
+use burn::tensor::ops::{ConvOptions, PadMode};
 
-/// Convolution without bias, the image surrounded by `padding` (top, bottom, left, right) zeros.
+use crate::custom_grad::custom_grad;
+use crate::recycled;
+use crate::slices::{Floats, is_cpu};
+
+/// The convolution of images with a weight, with zeros around the images, without bias.
 ///
 /// # Shapes
-/// - x: [B, in, H, W]
-/// - weight: [out, in / groups, kh, kw]
-/// - returns: [B, out, (H + top + bottom − kh) / stride + 1, likewise for the width]
+/// - x: [B, C, H, W]
+/// - weight: [O, C/groups, kernel height, kernel width]
+/// - padding: top, bottom, left, right
+/// - returns: [B, O, height, width]
 pub(crate) fn convolve(
     x: Tensor<4>,
     weight: Tensor<4>,
@@ -17,11 +23,51 @@ pub(crate) fn convolve(
     padding: [usize; 4],
     groups: usize,
 ) -> Tensor<4> {
+    if is_cpu(&x.device()) {
+        return convolve_on_cpu(x, weight, stride, padding, groups);
+    }
     let [top, bottom, left, right] = padding;
-    let (x, both_sides) = if top == bottom && left == right {
+    let (x, padding) = if top == bottom && left == right {
         (x, [top, left])
     } else {
-        (x.pad((left, right, top, bottom), 0.0), [0, 0])
+        (x.pad((left, right, top, bottom), PadMode::Constant(0.0)), [0, 0])
     };
-    conv2d(x, weight, None, ConvOptions::new(stride, both_sides, [1, 1], groups))
+    conv2d(x, weight, None, ConvOptions::new(stride, padding, [1, 1], groups))
+}
+
+/// Saves input and weight, by their handles.
+fn convolve_on_cpu(
+    x: Tensor<4>,
+    weight: Tensor<4>,
+    stride: [usize; 2],
+    padding: [usize; 4],
+    groups: usize,
+) -> Tensor<4> {
+    let [batch, inputs, height, width] = x.dims();
+    let [outputs, _, down, right] = weight.dims();
+    let (size, kernel) = ([height, width], [down, right]);
+    let shape = ConvolutionShape { batch, inputs, outputs, size, kernel, stride, padding, groups };
+    let images = Floats::new(x.clone().inner());
+    let kernels = Floats::new(weight.clone().inner());
+    let [out_height, out_width] = shape.out_size();
+    let mut out = recycled::take(batch * outputs * out_height * out_width);
+    convolution::forward(images.as_slice(), kernels.as_slice(), &mut out, &shape);
+    let out = recycled::tensor(out, [batch, outputs, out_height, out_width]);
+    let dims = [x.dims(), weight.dims()];
+    let parents = vec![x.into_dispatch(), weight.into_dispatch()];
+    custom_grad(out, parents, move |upstream: Tensor<4>, wanted| {
+        let upstream = Floats::new(upstream);
+        let upstream = upstream.as_slice();
+        let grad_x = wanted[0].then(|| {
+            let mut grad = recycled::take(images.as_slice().len());
+            convolution::input_gradient(upstream, kernels.as_slice(), &mut grad, &shape);
+            recycled::tensor(grad, dims[0]).into_dispatch()
+        });
+        let grad_weight = wanted[1].then(|| {
+            let mut grad = recycled::take(kernels.as_slice().len());
+            convolution::weight_gradient(images.as_slice(), upstream, &mut grad, &shape);
+            recycled::tensor(grad, dims[1]).into_dispatch()
+        });
+        vec![grad_x, grad_weight]
+    })
 }

@@ -6,21 +6,21 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// Rows of the register tile: 6 × 2 sums leave 4 of the 16 AVX2 registers for the factors.
-pub(super) const ROWS: usize = 6;
+pub(crate) const ROWS: usize = 6;
 /// Vectors of the register tile.
-pub(super) const VECTORS: usize = 2;
+pub(crate) const VECTORS: usize = 2;
 
-pub(super) type Row<S> = [<S as Simd>::f32s; VECTORS];
-pub(super) type Tile<S> = [Row<S>; ROWS];
+pub(crate) type Row<S> = [<S as Simd>::f32s; VECTORS];
+pub(crate) type Tile<S> = [Row<S>; ROWS];
 
 /// Columns of a panel, the right operand of one tile.
-pub(super) const fn width<S: Simd>() -> usize {
+pub(crate) const fn width<S: Simd>() -> usize {
     VECTORS * S::F32_LANES
 }
 
 /// `tile + Σ left ⊗ right` over the steps, for the first `rows` rows of the tile.
 #[inline(always)]
-pub(super) fn multiply<S: Simd>(
+pub(crate) fn multiply<S: Simd>(
     simd: S,
     rows: usize,
     steps: impl Iterator<Item = ([f32; ROWS], Row<S>)>,
@@ -57,29 +57,29 @@ fn multiply_rows<S: Simd, const R: usize>(
 }
 
 #[inline(always)]
-pub(super) fn zeros<S: Simd>(simd: S) -> Tile<S> {
+pub(crate) fn zeros<S: Simd>(simd: S) -> Tile<S> {
     [[simd.splat_f32s(0.0); VECTORS]; ROWS]
 }
 
 /// Rows cut into near-equal groups of at most [`ROWS`].
 #[derive(Clone, Copy)]
-pub(super) struct Groups {
+pub(crate) struct Groups {
     rows: usize,
-    pub(super) count: usize,
+    pub(crate) count: usize,
 }
 
 impl Groups {
-    pub(super) fn of(rows: usize) -> Self {
+    pub(crate) fn of(rows: usize) -> Self {
         Self { rows, count: rows.div_ceil(ROWS) }
     }
 
     #[inline(always)]
-    pub(super) fn range(&self, group: usize) -> Range<usize> {
+    pub(crate) fn range(&self, group: usize) -> Range<usize> {
         group * self.rows / self.count..(group + 1) * self.rows / self.count
     }
 
     /// Every row, as (its group, its place there, its index).
-    pub(super) fn places(self) -> impl Iterator<Item = (usize, usize, usize)> {
+    pub(crate) fn places(self) -> impl Iterator<Item = (usize, usize, usize)> {
         (0..self.count).flat_map(move |group| {
             self.range(group).enumerate().map(move |(place, row)| (group, place, row))
         })
@@ -87,7 +87,7 @@ impl Groups {
 }
 
 /// `source` `[rows, depth]` as the left operand `[group, depth, ROWS]`.
-pub(super) fn pack_rows(source: &[f32], depth: usize, groups: Groups) -> Vec<[f32; ROWS]> {
+pub(crate) fn pack_rows(source: &[f32], depth: usize, groups: Groups) -> Vec<[f32; ROWS]> {
     let mut packed = vec![[0.0; ROWS]; groups.count * depth];
     for (group, steps) in packed.chunks_exact_mut(depth.max(1)).enumerate() {
         for (lane, row) in groups.range(group).enumerate() {
@@ -100,7 +100,7 @@ pub(super) fn pack_rows(source: &[f32], depth: usize, groups: Groups) -> Vec<[f3
 }
 
 /// Columns of `source` `[depth, stride]` as the left operand `[group, depth, ROWS]`.
-pub(super) fn pack_columns(
+pub(crate) fn pack_columns(
     source: &[f32],
     stride: usize,
     depth: usize,
@@ -118,7 +118,7 @@ pub(super) fn pack_columns(
 
 /// `source` `[depth, columns]` as the right operand `[panel, depth, width]`, padded with zeros.
 #[inline(always)]
-pub(super) fn pack_panels<S: Simd>(
+pub(crate) fn pack_panels<S: Simd>(
     simd: S,
     source: &[f32],
     depth: usize,
@@ -139,7 +139,7 @@ pub(super) fn pack_panels<S: Simd>(
 
 /// `grad_out` `[B, N]` as the right operand `[panel of B, N, width]`, padded with zeros.
 #[inline(always)]
-pub(super) fn pack_transposed<S: Simd>(
+pub(crate) fn pack_transposed<S: Simd>(
     simd: S,
     grad_out: &[f32],
     shape: DenseShape,
@@ -161,7 +161,7 @@ pub(super) fn pack_transposed<S: Simd>(
 
 /// The first `size` columns of `source`, whose rows are `stride` apart, padded with zeros to a panel.
 #[inline(always)]
-pub(super) fn pack_panel<S: Simd>(
+pub(crate) fn pack_panel<S: Simd>(
     simd: S,
     packed: &mut [Row<S>],
     source: &[f32],
@@ -179,14 +179,14 @@ pub(super) fn pack_panel<S: Simd>(
 }
 
 #[inline(always)]
-pub(super) fn load_row<S: Simd>(source: &[f32]) -> Row<S> {
+pub(crate) fn load_row<S: Simd>(source: &[f32]) -> Row<S> {
     let (vectors, _) = S::as_simd_f32s(&source[..width::<S>()]);
     std::array::from_fn(|vector| vectors[vector])
 }
 
 /// Stores as much of `values` as `out` is long, at most a panel.
 #[inline(always)]
-pub(super) fn store<S: Simd>(simd: S, out: &mut [f32], values: Row<S>) {
+pub(crate) fn store<S: Simd>(simd: S, out: &mut [f32], values: Row<S>) {
     let (vectors, tail) = S::as_mut_simd_f32s(out);
     // The common case as one constant-size copy: a loop here costs a tenth of `backward_weight`.
     if let Ok(vectors) = <&mut Row<S>>::try_from(&mut *vectors) {
@@ -201,7 +201,7 @@ pub(super) fn store<S: Simd>(simd: S, out: &mut [f32], values: Row<S>) {
 }
 
 /// Chunks of columns of `matrix`, each with its piece of every row.
-pub(super) fn column_chunks(
+pub(crate) fn column_chunks(
     matrix: &mut [f32],
     columns: usize,
     size: usize,

@@ -1,0 +1,165 @@
+"""Times the convolutions of ResNet-20 and ResNet-50, and training steps of a whole ResNet-20, in
+Aleator and in PyTorch, interleaved.
+
+    cargo build --release --example convolution --example resnet20 && pip install torch
+    python benchmarks/convolution.py [--rounds 3] [--only text] [--out benchmarks/convolution.md]
+
+Forward, input gradient and weight gradient of each shape, the shortest time of the rounds; then
+steps with batch normalisation, loss and SGD. The two take turns, shape by shape, so that a slow
+phase of the machine hits both.
+"""
+import argparse
+import os
+import platform
+import subprocess
+import time
+
+import torch
+
+from peers.resnet20_torch import Trainer
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "..", "target"))
+EXAMPLES = os.path.join(TARGET, "release", "examples")
+
+# name, batch, inputs, outputs, height and width, kernel, stride, padding, groups
+SHAPES = [
+    ("ResNet-20 first 3×3", 128, 3, 16, 32, 3, 1, 1, 1),
+    ("ResNet-20 3×3, 16", 128, 16, 16, 32, 3, 1, 1, 1),
+    ("ResNet-20 3×3/2, 16→32", 128, 16, 32, 32, 3, 2, 1, 1),
+    ("ResNet-20 1×1/2, 16→32", 128, 16, 32, 32, 1, 2, 0, 1),
+    ("ResNet-20 3×3, 32", 128, 32, 32, 16, 3, 1, 1, 1),
+    ("ResNet-20 3×3/2, 32→64", 128, 32, 64, 16, 3, 2, 1, 1),
+    ("ResNet-20 3×3, 64", 128, 64, 64, 8, 3, 1, 1, 1),
+    ("ResNet-20 3×3, 64, one image", 1, 64, 64, 8, 3, 1, 1, 1),
+    ("ResNet-50 first 7×7/2", 16, 3, 64, 224, 7, 2, 3, 1),
+    ("ResNet-50 1×1, 64→256", 16, 64, 256, 56, 1, 1, 0, 1),
+    ("ResNet-50 1×1, 256→64", 16, 256, 64, 56, 1, 1, 0, 1),
+    ("ResNet-50 3×3, 64", 16, 64, 64, 56, 3, 1, 1, 1),
+    ("ResNet-50 3×3/2, 128", 16, 128, 128, 56, 3, 2, 1, 1),
+    ("ResNet-50 1×1/2, 256→512", 16, 256, 512, 56, 1, 2, 0, 1),
+    ("ResNet-50 3×3, 128", 16, 128, 128, 28, 3, 1, 1, 1),
+    ("ResNet-50 1×1, 128→512", 16, 128, 512, 28, 1, 1, 0, 1),
+    ("ResNet-50 3×3, 256", 16, 256, 256, 14, 3, 1, 1, 1),
+    ("ResNet-50 1×1, 1024→256", 16, 1024, 256, 14, 1, 1, 0, 1),
+    ("ResNet-50 3×3, 512", 16, 512, 512, 7, 3, 1, 1, 1),
+    ("ResNet-50 1×1, 512→2048", 16, 512, 2048, 7, 1, 1, 0, 1),
+    ("ResNet-50 3×3, 512, one image", 1, 512, 512, 7, 3, 1, 1, 1),
+    ("ResNet-50 1×1, 64→256, one image", 1, 64, 256, 56, 1, 1, 0, 1),
+    ("depthwise 3×3, 96", 16, 96, 96, 56, 3, 1, 1, 96),
+    ("depthwise 3×3/2, 96", 16, 96, 96, 112, 3, 2, 1, 96),
+]
+
+
+def shortest(run):
+    run()
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def theirs(shape):
+    _, batch, inputs, outputs, size, kernel, stride, padding, groups = shape
+    x = torch.randn(batch, inputs, size, size)
+    weight = torch.randn(outputs, inputs // groups, kernel, kernel)
+    convolve = lambda: torch.conv2d(x, weight, None, stride, padding, 1, groups)
+    grad = torch.randn_like(convolve())
+
+    def backward(*wanted):
+        return torch.ops.aten.convolution_backward(
+            grad, x, weight, None, [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], groups,
+            [*wanted, False])
+
+    with torch.no_grad():
+        return [shortest(convolve), shortest(lambda: backward(True, False)),
+                shortest(lambda: backward(False, True))]
+
+
+def start(name):
+    return subprocess.Popen([os.path.join(EXAMPLES, name)], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True,
+                            env=dict(os.environ, RAYON_NUM_THREADS="2"))
+
+
+def ask(process, *words):
+    process.stdin.write(" ".join(map(str, words)) + "\n")
+    process.stdin.flush()
+    return [float(word) for word in process.stdout.readline().split()]
+
+
+def ours(process, shape):
+    _, batch, inputs, outputs, size, kernel, stride, padding, groups = shape
+    return ask(process, batch, inputs, outputs, size, size, kernel, kernel, stride, padding, groups)
+
+
+def steps(rounds):
+    """Images a second of training a ResNet-20."""
+    process, trainer, rows = start("resnet20"), Trainer(), []
+    for batch in [128, 32, 8]:
+        images, classes = torch.randn(batch, 3, 32, 32), torch.arange(batch) % 10
+        times = [(shortest(lambda: trainer.step(images, classes)), ask(process, batch)[0])
+                 for _ in range(rounds)]
+        theirs, mine = (batch / min(round[side] for round in times) for side in range(2))
+        rows.append(f"| {batch} | {mine:.0f} | {theirs:.0f} | {mine / theirs:.2f} |")
+        print(rows[-1], flush=True)
+    process.stdin.close()
+    process.wait()
+    return rows
+
+
+def gflop(shape):
+    _, batch, inputs, outputs, size, kernel, stride, padding, groups = shape
+    out = (size + 2 * padding - kernel) // stride + 1
+    return 2e-9 * batch * outputs * out * out * (inputs // groups) * kernel * kernel
+
+
+def row(shape, times):
+    cells, total = [shape[0], str(shape[1])], [0, 0]
+    for step in range(3):
+        best = [min(round[side][step] for round in times) for side in range(2)]
+        total = [total[0] + best[0], total[1] + best[1]]
+        cells.append(f"{gflop(shape) / best[1]:.0f} / {gflop(shape) / best[0]:.0f}")
+    cells += [f"{total[1] * 1e3:.2f} / {total[0] * 1e3:.2f}", f"{total[0] / total[1]:.2f}"]
+    return "| " + " | ".join(cells) + " |"
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--only", default="")
+    arguments.add_argument("--out")
+    arguments = arguments.parse_args()
+    torch.set_num_threads(2)
+    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo")
+                  if line.startswith("model name")), platform.processor())
+    lines = [
+        "# Convolutions: forward, input gradient, weight gradient",
+        "",
+        f"{model}, 2 cores, PyTorch {torch.__version__}, 2 threads, f32; the best of "
+        f"{arguments.rounds} rounds. GFLOP/s and milliseconds as Aleator / PyTorch.",
+        "Made by `python benchmarks/convolution.py`.",
+        "",
+        "| layer | batch | forward | input gradient | weight gradient | all three, ms | times faster |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    print("\n".join(lines), flush=True)
+    process = start("convolution")
+    for shape in SHAPES:
+        if arguments.only in shape[0]:
+            times = [(theirs(shape), ours(process, shape)) for _ in range(arguments.rounds)]
+            lines.append(row(shape, times))
+            print(lines[-1], flush=True)
+    process.stdin.close()
+    process.wait()
+    head = ["", "## Training steps of a ResNet-20, 3 × 32 × 32, images a second", "",
+            "| batch | Aleator | PyTorch | times faster |", "|---|---|---|---|"]
+    print("\n".join(head), flush=True)
+    lines += head + steps(arguments.rounds)
+    if arguments.out:
+        open(arguments.out, "w").write("\n".join(lines) + "\n")
+
+
+main()

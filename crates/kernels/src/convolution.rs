@@ -1,0 +1,294 @@
+//! The convolution and its gradients, over plain slices of images `[B, C, H, W]`.
+//!
+//! All three are products of matrices of which one is never written down: a column of it is what
+//! the kernel's taps see at one pixel. A block of pixels is copied once into a padded form in which
+//! every tap reads whole vectors (`window.rs`), and multiplied on the register tile of the dense
+//! layer (`product.rs`, `weight.rs`). The input's gradient is a convolution of the upstream gradient
+//! for each remainder of the pixels modulo the stride. Depthwise convolutions have loops of their own.
+//!
+//! Work is cut by position in the output and by image, never by thread: each number is summed by one
+//! task in one fixed order, so that results are bit-identical in any rayon pool.
+//!
+//! ```
+//! use aleator_kernels::convolution::{ConvolutionShape, forward};
+//!
+//! // A horizontal difference over one image of one channel, without padding.
+//! let shape = ConvolutionShape {
+//!     batch: 1,
+//!     inputs: 1,
+//!     outputs: 1,
+//!     size: [2, 3],
+//!     kernel: [1, 2],
+//!     stride: [1, 1],
+//!     padding: [0; 4],
+//!     groups: 1,
+//! };
+//! assert_eq!(shape.out_size(), [2, 2]);
+//! let mut out = [0.0; 4];
+//! forward(&[1.0, 3.0, 6.0, 0.0, 5.0, 7.0], &[-1.0, 1.0], &mut out, &shape);
+//! assert_eq!(out, [2.0, 3.0, 5.0, 2.0]);
+//! ```
+#![allow(unsafe_code, reason = "tables of offsets are checked once, not at every load")]
+
+mod blocks;
+mod depthwise;
+mod product;
+pub mod reference;
+mod weight;
+mod window;
+
+use crate::shared::SharedSlice;
+use depthwise::{DepthwiseProduct, DepthwiseWeight};
+use product::{Left, Product, Target};
+use pulp::Arch;
+use weight::WeightGradient;
+use window::{Phase, Window};
+
+/// The sizes of a convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvolutionShape {
+    /// Images, `B`.
+    pub batch: usize,
+    /// Channels of the input, `C`.
+    pub inputs: usize,
+    /// Channels of the output, `O`.
+    pub outputs: usize,
+    /// Height and width of the input, `H`, `W`.
+    pub size: [usize; 2],
+    /// Height and width of the kernel.
+    pub kernel: [usize; 2],
+    /// Pixels from one output to the next, down and right.
+    pub stride: [usize; 2],
+    /// Zeros around the input: top, bottom, left, right.
+    pub padding: [usize; 4],
+    /// Groups: output channels of a group see the input channels of that group only.
+    pub groups: usize,
+}
+
+impl ConvolutionShape {
+    /// Height and width of the output.
+    ///
+    /// # Panics
+    /// When the kernel, a stride or the groups do not fit the sizes.
+    pub fn out_size(&self) -> [usize; 2] {
+        let Self { size, kernel, stride, padding, .. } = self;
+        let [top, bottom, left, right] = padding;
+        let padded = [size[0] + top + bottom, size[1] + left + right];
+        let fits = |axis: usize| kernel[axis] >= 1 && kernel[axis] <= padded[axis];
+        assert!(fits(0) && fits(1), "a kernel of {kernel:?} does not fit an image of {padded:?}");
+        assert!(stride[0] > 0 && stride[1] > 0, "a stride must be at least 1, found {stride:?}");
+        [0, 1].map(|axis| (padded[axis] - kernel[axis]) / stride[axis] + 1)
+    }
+
+    /// Multiplications of one call of any of the three functions.
+    pub fn multiplications(&self) -> usize {
+        let [height, width] = self.out_size();
+        self.batch * self.outputs * height * width * self.depth()
+    }
+
+    /// Numbers of the weight that one output sees.
+    fn depth(&self) -> usize {
+        self.inputs / self.groups * self.kernel[0] * self.kernel[1]
+    }
+
+    fn is_depthwise(&self) -> bool {
+        self.groups == self.inputs && self.groups == self.outputs && self.groups > 1
+    }
+
+    fn check(&self, x: &[f32], weight: &[f32], out: &[f32]) {
+        let Self { batch, inputs, outputs, size, groups, .. } = self;
+        let [height, width] = self.out_size();
+        let divides = *groups > 0 && inputs % groups == 0 && outputs % groups == 0;
+        assert!(divides, "{groups} groups must divide {inputs} inputs and {outputs} outputs");
+        let check = |slice: &[f32], len: usize, what: &str| {
+            assert_eq!(slice.len(), len, "{what}, here {self:?}");
+        };
+        check(x, batch * inputs * size[0] * size[1], "the input must be [B, C, H, W]");
+        check(weight, outputs * self.depth(), "the weight must be [O, C/groups, kernel]");
+        check(out, batch * outputs * height * width, "the output must be [B, O, height, width]");
+    }
+
+    /// What the outputs see of the input.
+    fn window(&self) -> Window {
+        Window {
+            source: self.size,
+            grid: self.out_size(),
+            stride: self.stride,
+            taps: self.kernel,
+            origin: [-(self.padding[0] as isize), -(self.padding[2] as isize)],
+        }
+    }
+}
+
+/// `out[b, o, y, x] = Σ weight[o, c, i, j] · input[b, c, y·stride + i − top, x·stride + j − left]`.
+///
+/// # Shapes
+/// `x` `[B, C, H, W]`, `weight` `[O, C/groups, kernel]`, `out` `[B, O, out_size]` (overwritten).
+pub fn forward(x: &[f32], weight: &[f32], out: &mut [f32], shape: &ConvolutionShape) {
+    shape.check(x, weight, out);
+    let window = shape.window();
+    let target = Target::whole(shape.outputs, window.grid);
+    let out = SharedSlice::new(out);
+    if shape.is_depthwise() {
+        let taps = weight.to_vec();
+        let (source, channels) = (x, shape.inputs);
+        let op = DepthwiseProduct {
+            window,
+            source,
+            batch: shape.batch,
+            channels,
+            weight: taps,
+            target,
+            out,
+        };
+        return Arch::new().dispatch(op);
+    }
+    let (rows, depth) = (shape.outputs / shape.groups, shape.depth());
+    let left = Left::pack(shape.groups, rows, depth, |group, chosen, steps| {
+        for (lane, row) in chosen.enumerate() {
+            let row = &weight[(group * rows + row) * depth..][..depth];
+            steps.iter_mut().zip(row).for_each(|(step, value)| step[lane] = *value);
+        }
+    });
+    Arch::new().dispatch(Product {
+        window,
+        source: x,
+        batch: shape.batch,
+        groups: shape.groups,
+        channels: shape.inputs / shape.groups,
+        left: &left,
+        target,
+        out,
+    });
+}
+
+/// The gradient of `Σ forward(x) · grad_out` in `x`.
+///
+/// # Shapes
+/// `grad_out` `[B, O, out_size]`, `weight` `[O, C/groups, kernel]`, `grad_x` `[B, C, H, W]`
+/// (overwritten).
+///
+/// ```
+/// use aleator_kernels::convolution::{ConvolutionShape, input_gradient};
+///
+/// let shape = ConvolutionShape {
+///     batch: 1,
+///     inputs: 1,
+///     outputs: 1,
+///     size: [1, 3],
+///     kernel: [1, 2],
+///     stride: [1, 1],
+///     padding: [0; 4],
+///     groups: 1,
+/// };
+/// let mut grad_x = [0.0; 3];
+/// input_gradient(&[1.0, 10.0], &[2.0, 3.0], &mut grad_x, &shape);
+/// assert_eq!(grad_x, [2.0, 23.0, 30.0]);
+/// ```
+pub fn input_gradient(
+    grad_out: &[f32],
+    weight: &[f32],
+    grad_x: &mut [f32],
+    shape: &ConvolutionShape,
+) {
+    shape.check(grad_x, weight, grad_out);
+    let [height, width] = shape.size;
+    let phases = Phase::all(shape);
+    // Every pixel belongs to one phase; those that no tap reaches are zero.
+    if phases.iter().any(|phase| phase.window.taps.contains(&0)) {
+        grad_x.fill(0.0);
+    }
+    let out = SharedSlice::new(grad_x);
+    for phase in phases.iter().filter(|phase| !phase.window.taps.contains(&0)) {
+        let [first_row, first_column] = phase.first;
+        let target = Target {
+            channels: shape.inputs,
+            plane: height * width,
+            start: first_row * width + first_column,
+            step: [shape.stride[0] * width, shape.stride[1]],
+        };
+        input_gradient_of(phase, grad_out, weight, target, out, shape);
+    }
+}
+
+/// The part of the gradient that lies in the pixels of one phase.
+fn input_gradient_of(
+    phase: &Phase,
+    grad_out: &[f32],
+    weight: &[f32],
+    target: Target,
+    out: SharedSlice<'_>,
+    shape: &ConvolutionShape,
+) {
+    let (groups, batch) = (shape.groups, shape.batch);
+    let size = shape.kernel[0] * shape.kernel[1];
+    if shape.is_depthwise() {
+        let taps = (0..groups).flat_map(|c| phase.taps(shape).map(move |tap| (c, tap)));
+        let weight = taps.map(|(c, tap)| weight[c * size + tap]).collect();
+        let (window, source) = (phase.window, grad_out);
+        let channels = groups;
+        let op = DepthwiseProduct { window, source, batch, channels, weight, target, out };
+        return Arch::new().dispatch(op);
+    }
+    let (inputs, outputs) = (shape.inputs / groups, shape.outputs / groups);
+    let taps: Vec<usize> = phase.taps(shape).collect();
+    let left = Left::pack(groups, inputs, outputs * taps.len(), |group, chosen, steps| {
+        for (output, steps) in steps.chunks_exact_mut(taps.len()).enumerate() {
+            for (lane, input) in chosen.clone().enumerate() {
+                let kernel =
+                    &weight[((group * outputs + output) * inputs + input) * size..][..size];
+                steps.iter_mut().zip(&taps).for_each(|(step, tap)| step[lane] = kernel[*tap]);
+            }
+        }
+    });
+    Arch::new().dispatch(Product {
+        window: phase.window,
+        source: grad_out,
+        batch,
+        groups,
+        channels: outputs,
+        left: &left,
+        target,
+        out,
+    });
+}
+
+/// The gradient of `Σ forward(x) · grad_out` in the weight.
+///
+/// # Shapes
+/// `x` `[B, C, H, W]`, `grad_out` `[B, O, out_size]`, `grad_weight` `[O, C/groups, kernel]`
+/// (overwritten).
+///
+/// ```
+/// use aleator_kernels::convolution::{ConvolutionShape, weight_gradient};
+///
+/// let shape = ConvolutionShape {
+///     batch: 1,
+///     inputs: 1,
+///     outputs: 1,
+///     size: [1, 3],
+///     kernel: [1, 2],
+///     stride: [1, 1],
+///     padding: [0; 4],
+///     groups: 1,
+/// };
+/// let mut grad_weight = [0.0; 2];
+/// weight_gradient(&[1.0, 2.0, 3.0], &[1.0, 10.0], &mut grad_weight, &shape);
+/// assert_eq!(grad_weight, [21.0, 32.0]);
+/// ```
+pub fn weight_gradient(
+    x: &[f32],
+    grad_out: &[f32],
+    grad_weight: &mut [f32],
+    shape: &ConvolutionShape,
+) {
+    shape.check(x, grad_weight, grad_out);
+    let out = SharedSlice::new(grad_weight);
+    let window = shape.window();
+    if shape.is_depthwise() {
+        let (batch, channels) = (shape.batch, shape.inputs);
+        let op = DepthwiseWeight { window, source: x, grad_out, batch, channels, out };
+        return Arch::new().dispatch(op);
+    }
+    Arch::new().dispatch(WeightGradient { window, source: x, grad_out, out, shape: *shape });
+}
