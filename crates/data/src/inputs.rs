@@ -1,6 +1,7 @@
 //! The inputs of a split: a matrix of embeddings, or images.
 
 mod cifar;
+mod embedded;
 mod folder;
 mod idx_images;
 pub(crate) mod mapped;
@@ -118,9 +119,10 @@ impl Inputs {
     pub fn open(source: &InputSource, framing: &Framing) -> Result<Opened, DataError> {
         match source {
             InputSource::Features(spec) => {
-                let storage = Storage::Matrix(Matrix::open(spec)?);
-                let inputs = Self { name: spec.clone(), storage };
-                Ok(Opened { inputs, labels: None, class_names: None, ids: None })
+                let matrix = Matrix::open(spec)?;
+                let embedded::Embedded { ids, class_names } = embedded::beside(spec, matrix.rows)?;
+                let inputs = Self { name: spec.clone(), storage: Storage::Matrix(matrix) };
+                Ok(Opened { inputs, labels: None, class_names, ids })
             }
             InputSource::Images(paths) => open_images(one(paths)?, framing),
             InputSource::Digits => crate::digits::open(),
