@@ -310,9 +310,10 @@ impl<'a> Work<'a> {
     fn file(&mut self, width: usize) -> Result<&mut PartialFile, EmbedError> {
         if self.file.is_none() {
             let plan = self.plan(width)?;
-            // A record of other rows must not outlive them.
-            Record::remove(self.job.out)?;
             self.file = Some(PartialFile::create(self.job.out, plan)?);
+            // A record of other rows must not outlive them; it may be another process's until the
+            // file is ours.
+            Record::remove(self.job.out)?;
             (self.record.width, self.record.room) = (plan.width, plan.room);
         }
         let expected = self.record.width;

@@ -90,7 +90,7 @@ pub fn open_sources(paths: &[PathBuf], framing: &Framing) -> Result<Vec<Source>,
 fn labelled_or_not(source: &InputSource, framing: &Framing) -> Result<Opened, EmbedError> {
     let opened = match Inputs::open(source, framing) {
         Ok(opened) if opened.class_names.as_ref().is_none_or(|names| names.len() > 1) => opened,
-        Ok(_) | Err(_) => Inputs::open_unlabelled(source, framing)?,
+        Ok(_) | Err(_) => Inputs::open_unlabelled(source, framing).map_err(in_words)?,
     };
     match opened.inputs.shape() {
         InputShape::Image { .. } => Ok(opened),
@@ -98,6 +98,17 @@ fn labelled_or_not(source: &InputSource, framing: &Framing) -> Result<Opened, Em
             let InputSource::Images(paths) = source else { unreachable!("images were asked for") };
             Err(DataError::invalid(&paths[0], "holds no images").into())
         }
+    }
+}
+
+/// A folder without images is no wish for folders of classes.
+fn in_words(error: DataError) -> DataError {
+    match error {
+        DataError::Invalid { path, message } if path.is_dir() => {
+            let known = "a folder of images, one for each class, CIFAR or IDX files";
+            DataError::invalid(path, format!("holds no images; give {known} ({message})"))
+        }
+        other => other,
     }
 }
 
