@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+mod embedding;
 mod evaluation;
 mod interrupt;
 mod memory;
@@ -46,6 +47,8 @@ Examples:
   aleator train features-full --set data.train.features=x.npy --set data.train.labels=y.npy
   aleator resume run                             go on after Ctrl-C, a kill or a power cut
   aleator predict run new.npy                    classes, probabilities, likely confusions
+  aleator embed photos --model net.onnx --out photos.safetensors
+                                                 images → embeddings, to train on with --data
   aleator recipes                                the presets";
 
 #[derive(Subcommand)]
@@ -60,6 +63,8 @@ enum Command {
     Eval(evaluation::EvalArgs),
     /// Predict new examples with a trained run
     Predict(prediction::PredictArgs),
+    /// Turn images into embeddings with a pretrained network, to train on
+    Embed(embedding::EmbedArgs),
     /// Choose temperature and rank on the validation split
     Tune(tune::TuneArgs),
     /// Run a recipe over all combinations of some keys
@@ -105,6 +110,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Resume(args) => training::resume(args),
         Command::Eval(args) => evaluation::eval(args),
         Command::Predict(args) => prediction::predict(args),
+        Command::Embed(args) => embedding::embed(args),
         Command::Tune(args) => tune::tune(args),
         Command::Sweep(args) => training::sweep(args),
         Command::Ensemble(args) => evaluation::ensemble(args),

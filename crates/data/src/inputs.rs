@@ -1,6 +1,7 @@
 //! The inputs of a split: a matrix of embeddings, or images.
 
 mod cifar;
+mod embedded;
 mod encoded;
 mod folder;
 mod idx_images;
@@ -170,8 +171,10 @@ impl Inputs {
     pub fn open(source: &InputSource, framing: &Framing) -> Result<Opened, DataError> {
         match source {
             InputSource::Features(spec) => {
-                let storage = Storage::Matrix(Matrix::open(spec)?);
-                Ok(Opened::new(Self { name: spec.clone(), storage }))
+                let matrix = Matrix::open(spec)?;
+                let embedded::Embedded { ids, class_names } = embedded::beside(spec, matrix.rows)?;
+                let inputs = Self { name: spec.clone(), storage: Storage::Matrix(matrix) };
+                Ok(Opened { ids, class_names, ..Opened::new(inputs) })
             }
             InputSource::Images(paths) => images::open(paths, framing),
             InputSource::Digits => crate::digits::open(),

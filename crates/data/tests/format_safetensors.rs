@@ -95,3 +95,41 @@ fn an_unknown_type_or_broken_json_is_refused() {
     refused(safetensors(header, &[0; 8]), &["JSON"]);
     refused(safetensors("{", &[0; 8]), &["JSON"]);
 }
+
+/// A file as `aleator embed` makes it: two rows with these ids and class names.
+fn embedded(offsets: [i64; 3], ids: &[u8; 4], names: &str) -> Vec<u8> {
+    let header = format!(
+        r#"{{"__metadata__":{{"format":"aleator-embeddings 1","class_names":{names:?}}},
+        "features":{{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}},
+        "id_offsets":{{"dtype":"I64","shape":[3],"data_offsets":[8,32]}},
+        "ids":{{"dtype":"U8","shape":[4],"data_offsets":[32,36]}}}}"#
+    );
+    let offsets = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+    safetensors(&header, &[floats(&[1.0, 2.0]), offsets, ids.to_vec()].concat())
+}
+
+#[test]
+fn embeddings_bring_their_ids_and_class_names() {
+    let folder = Folder::new();
+    let path = folder.write("x.safetensors", embedded([0, 1, 4], b"abcd", r#"["cat","dog"]"#));
+    let opened = features(&path).unwrap();
+    assert_eq!(opened.ids.unwrap(), ["a", "bcd"]);
+    assert_eq!(opened.class_names.unwrap(), ["cat", "dog"]);
+}
+
+#[test]
+fn embeddings_whose_ids_or_names_are_damaged_are_refused() {
+    let folder = Folder::new();
+    let names = r#"["cat"]"#;
+    for (offsets, ids) in [
+        ([0, 1, 5], b"abcd"),
+        ([0, -1, 4], b"abcd"),
+        ([3, 1, 4], b"abcd"),
+        ([0, 1, 4], b"ab\xff\xff"),
+    ] {
+        let path = folder.write("x.safetensors", embedded(offsets, ids, names));
+        assert_refused(features(&path), &path, &["do not give an id for each row"]);
+    }
+    let path = folder.write("x.safetensors", embedded([0, 1, 4], b"abcd", "cat"));
+    assert_refused(features(&path), &path, &["class_names is no JSON list"]);
+}

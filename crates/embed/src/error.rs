@@ -1,0 +1,84 @@
+//! What can go wrong between images and embeddings.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use aleator_data::DataError;
+use aleator_run::RunError;
+
+/// Why there are no embeddings.
+///
+/// ```
+/// use aleator_embed::EmbedError;
+///
+/// let error = EmbedError::model("net.onnx", "has two inputs");
+/// assert_eq!(error.to_string(), "net.onnx: has two inputs");
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmbedError {
+    /// The network cannot be read, or does not make an embedding of an image.
+    #[error("{}: {message}", .path.display())]
+    Model {
+        /// The network's file.
+        path: PathBuf,
+        /// What was expected, what was found, what to do.
+        message: String,
+    },
+    /// A runtime cannot be used.
+    #[error("{0}")]
+    Runtime(String),
+    /// Something is wrong with the images or what lies beside them.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The output is there already, and holds something else.
+    #[error(
+        "{} exists and holds {holds}: choose another --out, or remove it",
+        .path.display()
+    )]
+    Exists {
+        /// The output.
+        path: PathBuf,
+        /// In a few words.
+        holds: String,
+    },
+    /// The operating system refused to write the output.
+    #[error("cannot write {}: {}", .path.display(), in_words(source))]
+    Write {
+        /// The output.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The record of how far it got could not be written.
+    #[error(transparent)]
+    Record(#[from] RunError),
+    /// Too many images cannot be decoded.
+    #[error("{0}")]
+    TooManyDamaged(String),
+}
+
+impl EmbedError {
+    /// The network at `path` is wrong; `message` says how, and what to do.
+    pub fn model(path: impl AsRef<Path>, message: impl Into<String>) -> Self {
+        Self::Model { path: path.as_ref().to_path_buf(), message: message.into() }
+    }
+
+    /// For `map_err` on an operation on the output.
+    pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Write { path, source }
+    }
+}
+
+/// What the operating system said; where it matters to the user, in plain words first.
+fn in_words(error: &io::Error) -> String {
+    let words = match error.kind() {
+        io::ErrorKind::NotFound => "there is no such folder; make it first",
+        io::ErrorKind::PermissionDenied => "no permission to write there",
+        io::ErrorKind::StorageFull => "the disk is full; make room and run the same command again",
+        io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only",
+        _ => return error.to_string(),
+    };
+    format!("{words} ({error})")
+}

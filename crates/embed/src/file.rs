@@ -1,0 +1,274 @@
+//! The file of embeddings, and how it grows.
+//!
+//! ```text
+//! header, padded │ features [N, D] │ labels [N] │ id_offsets [N + 1] │ ids, UTF-8
+//! ```
+//!
+//! The room for the header is known before the first row, so that rows go to their final places
+//! as they are made; what follows them is written at the end.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+use serde_json::{Map, Value, json};
+
+use crate::error::EmbedError;
+
+/// The value of `format` in the metadata.
+pub const FORMAT: &str = "aleator-embeddings 1";
+
+/// Readers of the format refuse larger headers.
+const LARGEST_HEADER: usize = 100_000_000;
+
+/// How the numbers are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// 32-bit floats.
+    Single,
+    /// 16-bit floats.
+    Half,
+}
+
+impl Precision {
+    /// As the format calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Single => "F32",
+            Self::Half => "F16",
+        }
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::Single => 4,
+            Self::Half => 2,
+        }
+    }
+}
+
+/// What a finished file says beside its features.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Beside {
+    /// Of the rows that are kept.
+    pub labels: Option<Vec<u32>>,
+    /// Of the rows that are kept.
+    pub ids: Option<Vec<String>>,
+    /// Of the rows that are not.
+    pub set_aside: Vec<String>,
+    /// (name, value) for the metadata.
+    pub metadata: Vec<(String, String)>,
+}
+
+/// Rows of numbers, and the places of all things in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// D.
+    pub width: usize,
+    pub precision: Precision,
+    /// Bytes before the first row: the header and its length.
+    pub room: usize,
+}
+
+impl Plan {
+    /// For at most `rows` rows with `all` beside them, of which at most `most_set_aside` are left
+    /// out.
+    pub(crate) fn new(
+        width: usize,
+        precision: Precision,
+        all: &Beside,
+        rows: usize,
+        most_set_aside: usize,
+    ) -> Result<Self, String> {
+        let ids = all.ids.as_deref().unwrap_or_default();
+        let mut escaped: Vec<usize> = ids.iter().map(|id| escaped_len(id) + 1).collect();
+        escaped.sort_unstable();
+        let set_aside: usize = escaped.iter().rev().take(most_set_aside).sum();
+        let plan = Self { width, precision, room: 0 };
+        let largest = plan.header(rows, all).len() + set_aside;
+        let room = (8 + largest).next_multiple_of(8);
+        if room > LARGEST_HEADER {
+            return Err(format!(
+                "the header would take {room} bytes, at most {LARGEST_HEADER} fit"
+            ));
+        }
+        Ok(Self { room, ..plan })
+    }
+
+    fn row_bytes(&self) -> usize {
+        self.width * self.precision.bytes()
+    }
+
+    /// The JSON of the header for so many rows.
+    fn header(&self, rows: usize, beside: &Beside) -> String {
+        let mut header = Map::new();
+        let mut metadata: Map<String, Value> =
+            beside.metadata.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        metadata.insert("format".into(), json!(FORMAT));
+        let set_aside = serde_json::to_string(&beside.set_aside).unwrap_or_default();
+        metadata.insert("set_aside".into(), json!(set_aside));
+        header.insert("__metadata__".into(), Value::Object(metadata));
+        let mut end = 0;
+        let mut add = |name: &str, kind: &str, shape: &[usize], bytes: usize| {
+            let offsets = [end, end + bytes];
+            end += bytes;
+            let tensor = json!({ "dtype": kind, "shape": shape, "data_offsets": offsets });
+            header.insert(name.into(), tensor);
+        };
+        let (kind, width) = (self.precision.name(), self.width);
+        add("features", kind, &[rows, width], rows * self.row_bytes());
+        if beside.labels.is_some() {
+            add("labels", "I64", &[rows], 8 * rows);
+        }
+        if let Some(ids) = &beside.ids {
+            let bytes = ids.iter().map(String::len).sum();
+            add("id_offsets", "I64", &[rows + 1], 8 * (rows + 1));
+            add("ids", "U8", &[bytes], bytes);
+        }
+        Value::Object(header).to_string()
+    }
+}
+
+/// The length of a text as JSON inside JSON.
+fn escaped_len(text: &str) -> usize {
+    let once = json!(text).to_string();
+    json!(once).to_string().len() - 2
+}
+
+/// Refuses a place that cannot be written to, before anything is computed.
+pub(crate) fn check_writable(out: &Path) -> Result<(), EmbedError> {
+    let path = partial_path(out);
+    let opened = File::options().create(true).append(true).open(&path);
+    let length = opened.and_then(|file| file.metadata()).map_err(EmbedError::write(out))?.len();
+    if length == 0 { fs::remove_file(&path).map_err(EmbedError::write(out)) } else { Ok(()) }
+}
+
+/// The unfinished file. Nobody else writes to it meanwhile.
+pub(crate) struct PartialFile {
+    file: File,
+    path: PathBuf,
+    plan: Plan,
+    rows: usize,
+}
+
+/// `F.safetensors.partial` for `F.safetensors`.
+pub(crate) fn partial_path(out: &Path) -> PathBuf {
+    let mut name = out.as_os_str().to_os_string();
+    name.push(".partial");
+    name.into()
+}
+
+impl PartialFile {
+    /// A new one, in place of any other.
+    pub(crate) fn create(out: &Path, plan: Plan) -> Result<Self, EmbedError> {
+        Self::open(out, plan, 0)
+    }
+
+    /// Goes on after so many rows.
+    pub(crate) fn open(out: &Path, plan: Plan, rows: usize) -> Result<Self, EmbedError> {
+        let path = partial_path(out);
+        let file = File::options().create(true).truncate(false).read(true).write(true).open(&path);
+        let mut file = file.map_err(EmbedError::write(&path))?;
+        file.try_lock().map_err(|error| {
+            EmbedError::write(&path)(match error {
+                TryLockError::WouldBlock => {
+                    io::Error::new(io::ErrorKind::ResourceBusy, "another process writes to it")
+                }
+                TryLockError::Error(error) => error,
+            })
+        })?;
+        let end = (plan.room + rows * plan.row_bytes()) as u64;
+        // What a killed process wrote after its last record is made again.
+        file.set_len(end).map_err(EmbedError::write(&path))?;
+        file.seek(SeekFrom::Start(end)).map_err(EmbedError::write(&path))?;
+        Ok(Self { file, path, plan, rows })
+    }
+
+    /// Whether the unfinished file has so many rows.
+    pub(crate) fn holds(out: &Path, plan: &Plan, rows: usize) -> bool {
+        let needed = (plan.room + rows * plan.row_bytes()) as u64;
+        fs::metadata(partial_path(out)).is_ok_and(|found| found.len() >= needed)
+    }
+
+    /// Rows that were written.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Appends whole rows.
+    pub(crate) fn append(&mut self, features: &[f32]) -> Result<(), EmbedError> {
+        assert!(features.len().is_multiple_of(self.plan.width), "rows must be whole");
+        let bytes: Vec<u8> = match self.plan.precision {
+            Precision::Single => features.iter().flat_map(|value| value.to_le_bytes()).collect(),
+            Precision::Half => {
+                let mut halves = vec![f16::ZERO; features.len()];
+                halves.convert_from_f32_slice(features);
+                halves.iter().flat_map(|value| value.to_le_bytes()).collect()
+            }
+        };
+        self.file.write_all(&bytes).map_err(EmbedError::write(&self.path))?;
+        self.rows += features.len() / self.plan.width;
+        Ok(())
+    }
+
+    /// Brings all rows to the disk.
+    pub(crate) fn sync(&self) -> Result<(), EmbedError> {
+        self.file.sync_data().map_err(EmbedError::write(&self.path))
+    }
+
+    /// Writes what stands beside the features, and gives the file its name.
+    pub(crate) fn finish(mut self, out: &Path, beside: &Beside) -> Result<(), EmbedError> {
+        let written = self.write_beside(beside).and_then(|()| self.file.sync_all());
+        written.map_err(EmbedError::write(&self.path))?;
+        fs::rename(&self.path, out).map_err(EmbedError::write(out))?;
+        sync_folder(out).map_err(EmbedError::write(out))
+    }
+
+    fn write_beside(&mut self, beside: &Beside) -> io::Result<()> {
+        let mut to = BufWriter::new(&mut self.file);
+        for label in beside.labels.iter().flatten() {
+            to.write_all(&i64::from(*label).to_le_bytes())?;
+        }
+        if let Some(ids) = &beside.ids {
+            let mut offset = 0_i64;
+            to.write_all(&offset.to_le_bytes())?;
+            for id in ids {
+                offset += id.len() as i64;
+                to.write_all(&offset.to_le_bytes())?;
+            }
+            ids.iter().try_for_each(|id| to.write_all(id.as_bytes()))?;
+        }
+        to.seek(SeekFrom::Start(0))?;
+        let room = self.plan.room - 8;
+        let header = self.plan.header(self.rows, beside);
+        assert!(header.len() <= room, "the header fits the room that was made for it");
+        to.write_all(&(room as u64).to_le_bytes())?;
+        to.write_all(header.as_bytes())?;
+        to.write_all(&vec![b' '; room - header.len()])?;
+        to.flush()
+    }
+}
+
+/// Brings a new name in a folder to the disk, where the system has a way to ask for it.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if cfg!(unix) { File::open(parent.unwrap_or(Path::new(".")))?.sync_all() } else { Ok(()) }
+}
+
+/// The metadata of a finished file; nothing where it is none of ours.
+pub(crate) fn metadata(path: &Path) -> Option<Map<String, Value>> {
+    let mut file = File::open(path).ok()?;
+    let mut length = [0; 8];
+    file.read_exact(&mut length).ok()?;
+    let length = usize::try_from(u64::from_le_bytes(length)).ok()?;
+    if length > LARGEST_HEADER || length as u64 > file.metadata().ok()?.len() {
+        return None;
+    }
+    let mut header = vec![0; length];
+    file.read_exact(&mut header).ok()?;
+    let header: Map<String, Value> = serde_json::from_slice(&header).ok()?;
+    let metadata = header.get("__metadata__")?.as_object()?;
+    (metadata.get("format")?.as_str() == Some(FORMAT)).then(|| metadata.clone())
+}

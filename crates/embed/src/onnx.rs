@@ -1,0 +1,235 @@
+//! A network from an ONNX file, run by one of two runtimes.
+
+pub mod library;
+mod microsoft;
+mod native;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use crate::error::EmbedError;
+use crate::extractor::{Extractor, Identity, Images};
+use crate::signature::{InputSpec, Layout, Port, Reading, choose_output};
+
+/// What computes a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runtime {
+    /// ONNX Runtime where its library is found, otherwise rten.
+    Auto,
+    /// ONNX Runtime, from a library that is loaded when it is needed.
+    OnnxRuntime,
+    /// rten, which is part of the program.
+    Rten,
+}
+
+/// How a network is opened.
+#[derive(Clone, Debug)]
+pub struct OnnxOptions<'a> {
+    /// What computes it.
+    pub runtime: Runtime,
+    /// The library of ONNX Runtime; without it, it is sought.
+    pub library: Option<&'a Path>,
+    /// The output to take; without it, the only one.
+    pub output: Option<&'a str>,
+    /// Threads for computing.
+    pub threads: usize,
+}
+
+/// A network in a runtime.
+pub(crate) trait Network: Send {
+    fn inputs(&self) -> &[Port];
+    fn outputs(&self) -> &[Port];
+    /// Runs images of this shape and gives one output with its shape; a phrase that says why it
+    /// cannot, otherwise.
+    fn run(&mut self, images: &[f32], shape: [usize; 4], output: usize) -> Result<Output, String>;
+}
+
+/// Numbers of any shape.
+pub(crate) struct Output {
+    pub shape: Vec<usize>,
+    pub values: Vec<f32>,
+}
+
+/// A network from an ONNX file.
+///
+/// ```no_run
+/// use aleator_embed::{Extractor, OnnxNetwork, OnnxOptions, Runtime};
+///
+/// let options =
+///     OnnxOptions { runtime: Runtime::Rten, library: None, output: None, threads: 2 };
+/// let mut network = OnnxNetwork::open("net.onnx".as_ref(), &options, &mut |said| println!("{said}"))?;
+/// println!("{:?}", network.input());
+/// # Ok::<(), aleator_embed::EmbedError>(())
+/// ```
+pub struct OnnxNetwork {
+    path: PathBuf,
+    identity: Identity,
+    network: Box<dyn Network>,
+    input: InputSpec,
+    output: usize,
+    reading: Option<Reading>,
+    /// Whole batches for networks that fix their size.
+    padded: Vec<f32>,
+}
+
+impl OnnxNetwork {
+    /// Opens a network and checks that it takes images. `say` is told which runtime is used, and
+    /// what could be better.
+    ///
+    /// # Errors
+    /// When there is no such file, no runtime can read it, or it does not make one vector of an
+    /// image.
+    pub fn open(
+        path: &Path,
+        options: &OnnxOptions,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Self, EmbedError> {
+        let hash = hash_of(path)?;
+        let (network, runtime) = start(path, options, say)?;
+        let refuse = |what: String| EmbedError::model(path, what);
+        let input = InputSpec::of(network.inputs()).map_err(refuse)?;
+        let output = choose_output(network.outputs(), options.output).map_err(refuse)?;
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let identity = Identity::from([
+            ("model", name.unwrap_or_default()),
+            ("model_blake3", hash),
+            ("output", network.outputs()[output].name.clone()),
+            ("runtime", runtime),
+        ]);
+        let (path, padded) = (path.to_path_buf(), vec![]);
+        Ok(Self { path, identity, network, input, output, reading: None, padded })
+    }
+
+    /// How the output is read; known after the first images.
+    pub fn reading(&self) -> Option<Reading> {
+        self.reading
+    }
+
+    /// Runs exactly as many images as the network takes.
+    fn run(&mut self, images: &Images) -> Result<Output, EmbedError> {
+        let Images { values, count, height, width } = *images;
+        let shape = match self.input.layout {
+            Layout::ChannelsFirst => [count, self.input.channels, height, width],
+            Layout::ChannelsLast => [count, height, width, self.input.channels],
+        };
+        assert_eq!(values.len(), shape.iter().product::<usize>(), "images must be {shape:?}");
+        let (network, output) = (&mut self.network, self.output);
+        let result = catch_unwind(AssertUnwindSafe(|| network.run(values, shape, output)));
+        let gave_up = |_| Err("its runtime gave up; try the other one with --runtime".into());
+        result.unwrap_or_else(gave_up).map_err(|what| EmbedError::model(&self.path, what))
+    }
+
+    fn read(&mut self, output: &Output, count: usize) -> Result<Vec<f32>, EmbedError> {
+        let port = self.network.outputs()[self.output].name.clone();
+        let refuse = |why: String| {
+            let others: Vec<String> = self.network.outputs().iter().map(Port::to_string).collect();
+            let shape = &output.shape;
+            EmbedError::model(
+                &self.path,
+                format!(
+                    "its output {port} of shape {shape:?} {why}; the outputs are {}",
+                    others.join(", ")
+                ),
+            )
+        };
+        let reading = Reading::of(&output.shape, self.input.layout).map_err(refuse)?;
+        if output.shape[0] != count || reading.width() == 0 {
+            return Err(refuse(format!("is not one vector for each of {count} images")));
+        }
+        let expected = *self.reading.get_or_insert(reading);
+        if expected.width() != reading.width() {
+            return Err(refuse(format!("changed its width from {}", expected.width())));
+        }
+        Ok(reading.vectors(&output.values))
+    }
+}
+
+impl Extractor for OnnxNetwork {
+    fn identity(&self) -> Identity {
+        self.identity.clone()
+    }
+
+    fn input(&self) -> InputSpec {
+        self.input
+    }
+
+    fn extract(&mut self, images: &Images) -> Result<Vec<f32>, EmbedError> {
+        let Some(batch) = self.input.batch else {
+            let output = self.run(images)?;
+            return self.read(&output, images.count);
+        };
+        let image = images.values.len() / images.count;
+        let mut features = Vec::new();
+        for part in images.values.chunks(batch * image) {
+            let given = part.len() / image;
+            let mut padded = std::mem::take(&mut self.padded);
+            padded.clear();
+            padded.extend_from_slice(part);
+            // The last image once more, so that the numbers stay ordinary.
+            (given..batch).for_each(|_| padded.extend_from_slice(&part[part.len() - image..]));
+            let output = self.run(&Images { values: &padded, count: batch, ..*images });
+            self.padded = padded;
+            let vectors = self.read(&output?, batch)?;
+            features.extend_from_slice(&vectors[..vectors.len() / batch * given]);
+        }
+        Ok(features)
+    }
+}
+
+/// BLAKE3 of the file, and of the file with its weights if they lie beside it.
+fn hash_of(path: &Path) -> Result<String, EmbedError> {
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            EmbedError::model(path, "there is no such file; give the .onnx file of a network")
+        }
+        _ => EmbedError::model(path, format!("cannot be read: {error}")),
+    };
+    if path.is_dir() {
+        return Err(EmbedError::model(path, "is a folder; give the .onnx file of a network"));
+    }
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(std::fs::File::open(path).map_err(failed)?).map_err(failed)?;
+    let name = path.as_os_str().to_string_lossy().into_owned();
+    for beside in [format!("{name}.data"), format!("{name}_data")] {
+        if let Ok(weights) = std::fs::File::open(beside) {
+            hasher.update_reader(weights).map_err(failed)?;
+        }
+    }
+    Ok(hasher.finalize().to_string())
+}
+
+/// The network in the runtime that is asked for, and what that is called.
+fn start(
+    path: &Path,
+    options: &OnnxOptions,
+    say: &mut dyn FnMut(&str),
+) -> Result<(Box<dyn Network>, String), EmbedError> {
+    let found = match options.runtime {
+        Runtime::Rten => None,
+        Runtime::OnnxRuntime => match library::load(options.library, say)? {
+            None => {
+                return Err(EmbedError::Runtime(format!(
+                    "the library of ONNX Runtime is not found; {}",
+                    library::HOW_TO_GET
+                )));
+            }
+            found => found,
+        },
+        Runtime::Auto => library::load(options.library, say)?,
+    };
+    match found {
+        Some(found) => {
+            say(&format!("runtime: {} ({})", found.version, found.path.display()));
+            let network = microsoft::open(path, &found, options.threads)?;
+            Ok((Box::new(network), found.version.clone()))
+        }
+        None => {
+            say("runtime: rten, which is part of this program");
+            if options.runtime == Runtime::Auto {
+                say(&format!("ONNX Runtime is often faster: {}", library::HOW_TO_GET));
+            }
+            let network = native::open(path, options.threads)?;
+            Ok((Box::new(network), native::VERSION.into()))
+        }
+    }
+}

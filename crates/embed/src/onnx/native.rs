@@ -1,0 +1,97 @@
+//! Networks run by rten, which is part of the program.
+
+use std::panic::catch_unwind;
+use std::path::Path;
+use std::sync::Arc;
+
+use rten::{DataType, Dimension, Model, NodeId, RunOptions, ThreadPool, ValueOrView, ValueType};
+use rten_tensor::prelude::*;
+use rten_tensor::{NdTensorView, Tensor};
+
+use super::{Network, Output};
+use crate::error::EmbedError;
+use crate::signature::{Element, Port};
+
+/// What goes into files that it made.
+pub(super) const VERSION: &str = "rten 0.27";
+
+pub(super) struct Rten {
+    model: Model,
+    pool: Arc<ThreadPool>,
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+}
+
+pub(super) fn open(path: &Path, threads: usize) -> Result<Rten, EmbedError> {
+    let refuse = |what: String| {
+        EmbedError::model(
+            path,
+            format!(
+                "cannot be read as an ONNX network ({what}); export it again, or try --runtime \
+                 onnxruntime, which knows more kinds of networks"
+            ),
+        )
+    };
+    let is_onnx = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"));
+    let loaded = catch_unwind(|| {
+        if is_onnx {
+            return Model::load_file(path).map_err(|error| error.to_string());
+        }
+        let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+        Model::load(bytes).map_err(|error| error.to_string())
+    });
+    let model = loaded.unwrap_or_else(|_| Err("its reader gave up".into())).map_err(refuse)?;
+    let ports = |ids: &[NodeId]| ids.iter().map(|id| port(&model, *id)).collect::<Vec<_>>();
+    let (inputs, outputs) = (ports(model.input_ids()), ports(model.output_ids()));
+    if inputs.is_empty() && outputs.is_empty() {
+        return Err(refuse("it has neither inputs nor outputs".into()));
+    }
+    let pool = Arc::new(ThreadPool::with_num_threads(threads));
+    Ok(Rten { model, pool, inputs, outputs })
+}
+
+fn port(model: &Model, id: NodeId) -> Port {
+    let info = model.node_info(id);
+    let info = info.as_ref();
+    let element = match info.and_then(|info| info.dtype()) {
+        Some(ValueType::Tensor(DataType::Float)) => Element::Float,
+        Some(ValueType::Tensor(DataType::Int32)) => Element::Other("whole numbers".into()),
+        Some(ValueType::Tensor(DataType::Int8)) => Element::Other("int8".into()),
+        Some(ValueType::Tensor(DataType::UInt8)) => Element::Other("uint8".into()),
+        Some(other) => Element::Other(format!("{other:?}")),
+        None => Element::Unsaid,
+    };
+    let length = |dimension: Dimension| match dimension {
+        Dimension::Fixed(length) => Some(length),
+        Dimension::Symbolic(_) => None,
+    };
+    let shape = info.and_then(|info| info.shape());
+    Port {
+        name: info.and_then(|info| info.name()).unwrap_or_default().into(),
+        shape: shape.map(|shape| shape.into_iter().map(length).collect()),
+        element,
+    }
+}
+
+impl Network for Rten {
+    fn inputs(&self) -> &[Port] {
+        &self.inputs
+    }
+
+    fn outputs(&self) -> &[Port] {
+        &self.outputs
+    }
+
+    fn run(&mut self, images: &[f32], shape: [usize; 4], output: usize) -> Result<Output, String> {
+        let images = NdTensorView::from_data(shape, images);
+        let input = (self.model.input_ids()[0], ValueOrView::from(images));
+        let options = RunOptions::default().with_thread_pool(Some(Arc::clone(&self.pool)));
+        let output = [self.model.output_ids()[output]];
+        let [value] = self.model.run_n(vec![input], output, Some(options)).map_err(|error| {
+            format!("cannot be run by rten ({error}); try --runtime onnxruntime")
+        })?;
+        let tensor: Tensor<f32> =
+            value.try_into().map_err(|_| "its output is not of float32".to_string())?;
+        Ok(Output { shape: tensor.shape().to_vec(), values: tensor.into_data() })
+    }
+}

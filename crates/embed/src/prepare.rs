@@ -1,0 +1,165 @@
+//! Images as they are stored → the numbers that a network takes.
+
+use aleator_data::picture::Frame;
+use aleator_data::{DataError, Inputs, Picture};
+use aleator_run::recipe::{Filter, Framing, PixelValues};
+
+use crate::signature::{InputSpec, Layout};
+
+/// Where nobody says a size, and the network fixes none.
+pub const USUAL_SIDE: usize = 224;
+
+/// Pixels of a side at most; beyond it a mistake is likelier than an image.
+const LARGEST_SIDE: usize = 1 << 14;
+
+/// What is done to an image before a network sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Preprocessing {
+    frame: Frame,
+    spec: InputSpec,
+}
+
+/// Who decided the size of the images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SizeFrom {
+    /// The caller.
+    Caller,
+    /// The network's input has no other.
+    Network,
+    /// Nobody: [`USUAL_SIDE`].
+    Usual,
+}
+
+impl Preprocessing {
+    /// Images in the form that a network takes. `framing.size` is the side in pixels; without it
+    /// the network's own, or else [`USUAL_SIDE`].
+    ///
+    /// ```
+    /// use aleator_embed::{InputSpec, Preprocessing, SizeFrom};
+    /// use aleator_run::recipe::Framing;
+    ///
+    /// let (preprocessing, from) = Preprocessing::new(&Framing::PLAIN, InputSpec::OPEN)?;
+    /// assert_eq!(preprocessing.size(), (224, 224));
+    /// assert_eq!(from, SizeFrom::Usual);
+    /// # Ok::<(), String>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A phrase, when the size is not the one that the network takes.
+    pub fn new(framing: &Framing, spec: InputSpec) -> Result<(Self, SizeFrom), String> {
+        let fixed = spec.height.is_some() || spec.width.is_some();
+        let (side, from) = match (framing.size, fixed) {
+            (Some(side), _) => (side, SizeFrom::Caller),
+            (None, true) => (spec.height.or(spec.width).unwrap_or(USUAL_SIDE), SizeFrom::Network),
+            (None, false) => (USUAL_SIDE, SizeFrom::Usual),
+        };
+        if !(1..=LARGEST_SIDE).contains(&side) {
+            return Err(format!("images of {side} pixels; a side has 1 to {LARGEST_SIDE}"));
+        }
+        let (height, width) = (spec.height.unwrap_or(side), spec.width.unwrap_or(side));
+        if from == SizeFrom::Caller && (height, width) != (side, side) {
+            return Err(format!(
+                "takes images of {width} × {height} pixels only, not {side} × {side}; leave out \
+                 --size"
+            ));
+        }
+        Ok((Self { frame: Frame::new(framing, width, height), spec }, from))
+    }
+
+    /// Width and height of the images that the network sees.
+    pub fn size(&self) -> (usize, usize) {
+        (self.frame.width, self.frame.height)
+    }
+
+    /// Numbers of one image.
+    pub fn numbers(&self) -> usize {
+        self.spec.channels * self.frame.width * self.frame.height
+    }
+
+    /// For people, and for files.
+    pub fn describe(&self) -> String {
+        let Frame { width, height, centre_crop, filter, values } = self.frame;
+        let values = match values {
+            PixelValues::Symmetric => "symmetric",
+            PixelValues::Unit => "unit",
+            PixelValues::ImageNet => "imagenet",
+            PixelValues::Lite => "lite",
+        };
+        let crop = match centre_crop {
+            None => "whole image".to_string(),
+            Some(share) => format!("central {share} of the shorter side"),
+        };
+        let filter = match filter {
+            Filter::Bilinear => "bilinear",
+            Filter::Bicubic => "bicubic",
+        };
+        let grey = if self.spec.channels == 1 { ", grey" } else { "" };
+        format!("{values}, {crop}, {filter} to {width} × {height} pixels{grey}")
+    }
+
+    /// The numbers of example `row`.
+    ///
+    /// # Errors
+    /// When it cannot be read or decoded.
+    pub fn read(&self, inputs: &Inputs, row: usize, out: &mut [f32]) -> Result<(), DataError> {
+        let seen = self.frame.cut(&in_colour(inputs.picture(row)?));
+        match (self.spec.layout, self.spec.channels) {
+            (Layout::ChannelsFirst, 3) => self.frame.numbers(&seen, out),
+            (_, 1) => self.frame.numbers(&in_grey(&seen), out),
+            (Layout::ChannelsLast, _) => {
+                let mut planes = vec![0.0; out.len()];
+                self.frame.numbers(&seen, &mut planes);
+                let plane = planes.len() / 3;
+                for (at, pixel) in out.chunks_exact_mut(3).enumerate() {
+                    let channels = pixel.iter_mut().enumerate();
+                    channels.for_each(|(channel, out)| *out = planes[channel * plane + at]);
+                }
+            }
+            (Layout::ChannelsFirst, channels) => unreachable!("{channels} channels are refused"),
+        }
+        Ok(())
+    }
+}
+
+/// A grey image has the same value in all three channels.
+fn in_colour(picture: Picture) -> Picture {
+    if picture.channels == 3 {
+        return picture;
+    }
+    let bytes = picture.bytes.iter().flat_map(|&byte| [byte; 3]).collect();
+    Picture { channels: 3, bytes, ..picture }
+}
+
+/// The brightness of each pixel (ITU-R BT.601, in 16 bits), as Pillow and OpenCV have it.
+fn in_grey(picture: &Picture) -> Picture {
+    let brightness = |pixel: &[u8]| {
+        let [red, green, blue] = [pixel[0], pixel[1], pixel[2]].map(u32::from);
+        ((19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16) as u8
+    };
+    let bytes = picture.bytes.chunks_exact(3).map(brightness).collect();
+    Picture { channels: 1, bytes, ..*picture }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grey_survives_the_way_to_colour_and_back() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        let grey = Picture { width: 16, height: 16, channels: 1, bytes };
+        assert_eq!(in_grey(&in_colour(grey.clone())), grey);
+    }
+
+    #[test]
+    fn the_network_decides_the_size_unless_someone_else_does() {
+        let spec = InputSpec { height: Some(96), width: Some(64), ..InputSpec::OPEN };
+        let (own, from) = Preprocessing::new(&Framing::PLAIN, spec).unwrap();
+        assert_eq!((own.size(), from), ((64, 96), SizeFrom::Network));
+        let error = Preprocessing::new(&Framing::sized(128), spec).unwrap_err();
+        assert!(error.contains("64 × 96 pixels only"), "{error}");
+        let (given, from) = Preprocessing::new(&Framing::sized(128), InputSpec::OPEN).unwrap();
+        assert_eq!((given.size(), from), ((128, 128), SizeFrom::Caller));
+        assert!(Preprocessing::new(&Framing::sized(0), InputSpec::OPEN).is_err());
+    }
+}

@@ -1,0 +1,139 @@
+//! The images at a path, split by split.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use aleator_data::inputs::recognise::{Family, recognise};
+use aleator_data::inputs::{InputShape, Opened};
+use aleator_data::{DataError, Inputs};
+use aleator_run::recipe::{Framing, InputSource};
+
+use crate::error::EmbedError;
+
+/// Images that go to one file.
+#[derive(Debug)]
+pub struct Source {
+    /// `"validation"` or `"test"`; nothing for those to train on, or all that there are.
+    pub split: Option<&'static str>,
+    /// Where they are.
+    pub path: PathBuf,
+    /// The images, with labels and ids where they are known.
+    pub opened: Opened,
+}
+
+impl Source {
+    /// The file of this split: `F-test.safetensors` beside `F.safetensors`.
+    ///
+    /// ```
+    /// # use aleator_embed::Source;
+    /// # let opened = aleator_data::digits::open()?;
+    /// let source = Source { split: Some("test"), path: "digits".into(), opened };
+    /// let file = source.file("out/digits.safetensors".as_ref());
+    /// assert_eq!(file, std::path::Path::new("out/digits-test.safetensors"));
+    /// # Ok::<(), aleator_data::DataError>(())
+    /// ```
+    pub fn file(&self, out: &Path) -> PathBuf {
+        let Some(split) = self.split else { return out.to_path_buf() };
+        let mut name: OsString = out.file_stem().unwrap_or_default().to_os_string();
+        name.push(format!("-{split}"));
+        if let Some(ending) = out.extension() {
+            name.push(".");
+            name.push(ending);
+        }
+        out.with_file_name(name)
+    }
+}
+
+/// Opens the images at `paths`: any that [`Inputs`] opens. A folder with several splits gives one
+/// source for each, that to train on first; their labels mean the same classes.
+///
+/// # Errors
+/// When there are none, or they cannot be opened.
+pub fn open_sources(paths: &[PathBuf], framing: &Framing) -> Result<Vec<Source>, EmbedError> {
+    let [path] = paths else {
+        let (source, path) = (InputSource::Images(paths.to_vec()), paths[0].clone());
+        return Ok(vec![Source { split: None, path, opened: labelled_or_not(&source, framing)? }]);
+    };
+    let sources = match path.is_dir().then(|| recognise(path)) {
+        Some(Ok(found)) if found.preset_family == Family::Images => {
+            let setting = |key: &str| {
+                let of_key = found.settings.iter().find(|(name, _)| name == key);
+                of_key.map(|(_, value)| PathBuf::from(value))
+            };
+            let splits = [
+                (None, "data.train.images"),
+                (Some("validation"), "data.validation.images"),
+                (Some("test"), "data.test.images"),
+            ];
+            let found = splits.map(|(split, key)| setting(key).map(|path| (split, path)));
+            let open = |(split, path): (_, PathBuf)| -> Result<Source, EmbedError> {
+                let opened = labelled_or_not(&InputSource::images(&path), framing)?;
+                Ok(Source { split, path, opened })
+            };
+            found.into_iter().flatten().map(open).collect::<Result<Vec<_>, _>>()?
+        }
+        Some(Ok(_)) => {
+            let message = "holds embeddings, not images: train on it with --data";
+            return Err(DataError::invalid(path, message).into());
+        }
+        // All images of all splits in one file would be nobody's wish.
+        Some(Err(error)) if path.join("train").is_dir() => return Err(error.into()),
+        Some(Err(_)) | None => {
+            let opened = labelled_or_not(&InputSource::images(path), framing)?;
+            vec![Source { split: None, path: path.clone(), opened }]
+        }
+    };
+    with_same_classes(sources)
+}
+
+/// With labels where the files have them; a folder of one class has none.
+fn labelled_or_not(source: &InputSource, framing: &Framing) -> Result<Opened, EmbedError> {
+    let opened = match Inputs::open(source, framing) {
+        Ok(opened) if opened.class_names.as_ref().is_none_or(|names| names.len() > 1) => opened,
+        Ok(_) | Err(_) => Inputs::open_unlabelled(source, framing).map_err(in_words)?,
+    };
+    match opened.inputs.shape() {
+        InputShape::Image { .. } => Ok(opened),
+        InputShape::Features(_) => {
+            let InputSource::Images(paths) = source else { unreachable!("images were asked for") };
+            Err(DataError::invalid(&paths[0], "holds no images").into())
+        }
+    }
+}
+
+/// A folder without images is no wish for folders of classes.
+fn in_words(error: DataError) -> DataError {
+    match error {
+        DataError::Invalid { path, message } if path.is_dir() => {
+            let known = "a folder of images, one for each class, CIFAR or IDX files";
+            DataError::invalid(path, format!("holds no images; give {known} ({message})"))
+        }
+        other => other,
+    }
+}
+
+/// Numbers the classes of all sources as the first one does.
+fn with_same_classes(mut sources: Vec<Source>) -> Result<Vec<Source>, EmbedError> {
+    let [first, others @ ..] = &mut sources[..] else { return Ok(sources) };
+    let Some(names) = &first.opened.class_names else { return Ok(sources) };
+    for other in others {
+        let Some(own) = &other.opened.class_names else { continue };
+        let class = |name: &String| match names.iter().position(|known| known == name) {
+            Some(class) => Ok(class as u32),
+            None => Err(DataError::invalid(
+                &other.path,
+                format!(
+                    "has the class {name:?}, which {} has not; correct the name of the folder, \
+                     or embed the two separately",
+                    first.path.display()
+                ),
+            )),
+        };
+        let classes = own.iter().map(class).collect::<Result<Vec<u32>, _>>()?;
+        for label in other.opened.labels.iter_mut().flatten() {
+            *label = classes[*label as usize];
+        }
+        other.opened.class_names = Some(names.clone());
+    }
+    Ok(sources)
+}
