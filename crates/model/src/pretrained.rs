@@ -258,3 +258,34 @@ fn is_scale(key: &str, expected: &BTreeSet<&str>) -> bool {
     key.strip_suffix("weight")
         .is_some_and(|layer| expected.contains(format!("{layer}running_mean").as_str()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Other implementations keep a scale of 1 in the norms of Inception-ResNet-v2, which have
+    /// none.
+    #[test]
+    fn scales_where_the_network_has_none_must_be_one() {
+        let wanted = |key: &str| Wanted { key: key.to_string(), shape: vec![1], transposed: false };
+        let wanted = [wanted("conv2d_1a.bn.bias"), wanted("conv2d_1a.bn.running_mean")];
+        let outcome = |scale: f32| {
+            let (one, scale) = (1f32.to_le_bytes(), scale.to_le_bytes());
+            let view = |bytes| TensorView::new(Dtype::F32, vec![1], bytes).unwrap();
+            let tensors = [
+                (wanted[0].key.as_str(), view(&one)),
+                (wanted[1].key.as_str(), view(&one)),
+                ("conv2d_1a.bn.weight", view(&scale)),
+            ];
+            let bytes = safetensors::serialize(tensors, None).unwrap();
+            let tensors = SafeTensors::deserialize(&bytes).unwrap();
+            let file = File { path: Path::new("weights.safetensors"), tensors };
+            file.check_keys(&wanted, Naming::Published)
+        };
+        outcome(1.0).unwrap();
+        let message = outcome(0.5).unwrap_err().to_string();
+        for word in ["weights.safetensors", "conv2d_1a.bn.weight", "all must be 1", "0.5"] {
+            assert!(message.contains(word), "{word:?} is not in: {message}");
+        }
+    }
+}

@@ -115,7 +115,8 @@ fn features_have_the_width_of_the_network_at_any_size_of_image() {
         backbone.check().unwrap();
         assert_eq!(backbone.feature_dim(), width);
         let batch = if size > 100 { 1 } else { 2 };
-        let features = backbone.init(1, &device).forward(matrix(batch, 3 * size * size, 1, &device));
+        let features =
+            backbone.init(1, &device).forward(matrix(batch, 3 * size * size, 1, &device));
         assert_eq!(features.dims(), [batch, width], "{network:?}");
         assert!(values(features).iter().all(|value| value.is_finite()), "{network:?}");
     }
@@ -232,11 +233,9 @@ fn training_goes_by_the_batch_and_evaluation_by_the_running_statistics() {
 
 #[test]
 fn statistics_name_the_norms_in_the_order_of_the_parameters() {
-    for network in [
-        ImageNetwork::ResNet18,
-        ImageNetwork::InceptionResNetV2,
-        ImageNetwork::EfficientNetLite0,
-    ] {
+    for network in
+        [ImageNetwork::ResNet18, ImageNetwork::InceptionResNetV2, ImageNetwork::EfficientNetLite0]
+    {
         let size = network.smallest_image();
         let backbone = image(network, size);
         let model = classifier_of(backbone, 4, Noise::None).init(&Device::flex());
@@ -290,7 +289,12 @@ fn running_statistics_converge_to_those_of_the_batch() {
     let trained = values(model.network().forward_training(x).0.inner());
     let norm = |values: &[f32]| values.iter().map(|x| x * x).sum::<f32>().sqrt();
     let difference: Vec<f32> = evaluated.iter().zip(&trained).map(|(a, b)| a - b).collect();
-    assert!(norm(&difference) < 0.2 * norm(&trained), "{} of {}", norm(&difference), norm(&trained));
+    assert!(
+        norm(&difference) < 0.2 * norm(&trained),
+        "{} of {}",
+        norm(&difference),
+        norm(&trained)
+    );
 }
 
 /// Mean and unbiased variance of each channel after the 3 × 3 stem, by their definitions.
@@ -304,8 +308,7 @@ fn stem_moments(weight: &Parameter) -> (Vec<f32>, Vec<f32>) {
     let moments = |taps: &[f32]| {
         let mut outs = vec![];
         for place in 0..BATCH * SIZE * SIZE {
-            let (example, y, x_) =
-                (place / (SIZE * SIZE), place / SIZE % SIZE, place % SIZE);
+            let (example, y, x_) = (place / (SIZE * SIZE), place / SIZE % SIZE, place % SIZE);
             let tap = |(tap, weight): (usize, &f32)| {
                 let (channel, dy, dx) = (tap / 9, tap / 3 % 3, tap % 3);
                 let (y, x_) = ((y + dy) as isize - 1, (x_ + dx) as isize - 1);
