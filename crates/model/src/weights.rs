@@ -50,6 +50,87 @@ pub enum WeightsError {
         /// The shape that was given.
         found: Vec<usize>,
     },
+    /// A file of a network could not be read.
+    #[error(
+        "{path}: the network's weights could not be read: {reason}; expected a safetensors file \
+         (docs/weights.md says how to make one from PyTorch's)"
+    )]
+    File {
+        /// The file.
+        path: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// A file of a network lacks a tensor.
+    #[error(
+        "{path}: tensor `{key}` of shape {shape:?} is missing, and {others} others; the file has \
+         `{unknown}`. Rename its tensors as docs/weights.md says, or choose the network that the \
+         file was made for"
+    )]
+    MissingKey {
+        /// The file.
+        path: String,
+        /// The key that was looked for.
+        key: String,
+        /// The shape of its tensor.
+        shape: Vec<usize>,
+        /// How many more are missing.
+        others: usize,
+        /// A key of the file that the network does not know.
+        unknown: String,
+    },
+    /// A file of a network has a tensor that the network does not.
+    #[error(
+        "{path}: tensor `{key}` is not part of the network; choose the network that the file was \
+         made for, or leave the tensor out"
+    )]
+    ExtraKey {
+        /// The file.
+        path: String,
+        /// The key.
+        key: String,
+    },
+    /// A tensor of a network's file has another shape.
+    #[error(
+        "{path}: tensor `{key}` must be {expected:?}, found {found:?}; choose the network and the \
+         number of image channels that the file was made for"
+    )]
+    KeyShape {
+        /// The file.
+        path: String,
+        /// The key.
+        key: String,
+        /// The shape that the network needs.
+        expected: Vec<usize>,
+        /// The shape in the file.
+        found: Vec<usize>,
+    },
+    /// A tensor of a network's file is of a type that weights are not kept in.
+    #[error(
+        "{path}: tensor `{key}` is {found}, expected F32, F16 or BF16; convert it, in PyTorch \
+         with `.float()`"
+    )]
+    KeyType {
+        /// The file.
+        path: String,
+        /// The key.
+        key: String,
+        /// The type in the file.
+        found: String,
+    },
+    /// A tensor of a network's file holds numbers that cannot be its weights.
+    #[error(
+        "{path}: tensor `{key}` cannot be used: {reason}; the file is damaged or of another \
+         network"
+    )]
+    KeyValue {
+        /// The file.
+        path: String,
+        /// The key.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
 }
 
 impl HetLinear {
