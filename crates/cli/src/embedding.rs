@@ -218,6 +218,7 @@ impl EmbedArgs {
 
     fn framing(&self, size: Option<usize>) -> Framing {
         Framing {
+            channels: None,
             size,
             centre_crop: self.centre_crop,
             filter: match self.filter {

@@ -4,10 +4,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use aleator_data::DataSet;
 use aleator_report::ensemble;
 use aleator_run::recipe::EvaluatedWeights;
-use aleator_train::{EvaluateSettings, Job, evaluate, load_run};
+use aleator_train::{EvaluateSettings, Job, evaluate, load_run, open_data};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
@@ -60,7 +59,7 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     let (run, resolved) = load_run(&args.dir)?;
     let recipe = &resolved.recipe;
     let _lock = run.lock()?;
-    let data = DataSet::open(&recipe.data, recipe.head.link)?;
+    let data = open_data(&run, recipe)?;
     let never = AtomicBool::new(false);
     let seed = run.info().seed;
     let job = Job { run: &run, recipe, seed, data: &data, stop: &never };

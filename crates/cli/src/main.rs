@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+mod doctor;
 mod embedding;
 mod evaluation;
 mod interrupt;
@@ -13,6 +14,7 @@ mod recipe_args;
 mod recipes;
 mod scores;
 mod training;
+mod transfer;
 mod tune;
 
 use std::process::ExitCode;
@@ -73,6 +75,10 @@ enum Command {
     Ensemble(evaluation::EnsembleArgs),
     /// List the presets, or print one
     Recipes(recipes::RecipesArgs),
+    /// Carry a trained network over to other tasks
+    Transfer(transfer::TransferArgs),
+    /// Look at data: counts, sizes, duplicates, files that cannot be read
+    Doctor(doctor::DoctorArgs),
     /// Make labels wrong on purpose, for experiments
     Noise(noise::NoiseArgs),
     /// Measure speed and memory
@@ -115,6 +121,8 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Sweep(args) => training::sweep(args),
         Command::Ensemble(args) => evaluation::ensemble(args),
         Command::Recipes(args) => recipes::run(args),
+        Command::Transfer(args) => transfer::transfer(args),
+        Command::Doctor(args) => doctor::doctor(args),
         Command::Noise(args) => noise::noise(args),
         Command::Bench(bench) => bench::run(bench, cli.threads),
     }

@@ -1,8 +1,10 @@
 //! What a person sees while the program works: a bar in a terminal, plain lines in a pipe.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use aleator_run::SetAside;
 use aleator_train::{Event, StepReport};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -70,6 +72,8 @@ impl Progress {
                 (self.steps_per_epoch, self.total_steps) = (steps_per_epoch, total_steps);
                 self.start(step, parameters);
             }
+            Event::Checking { done, total } => self.checking(done, total),
+            Event::SetAside(examples) => self.set_aside(examples),
             Event::Warning(warning) => self.warn(warning),
             Event::Damaged(error) => {
                 self.passed_over = true;
@@ -152,6 +156,38 @@ impl Progress {
         }
     }
 
+    fn checking(&mut self, done: usize, total: usize) {
+        match &mut self.style {
+            Style::Bar(bar) => {
+                bar.set_style(bar_style("{prefix}{bar:30} {percent:>3} %  {msg}  {eta} left"));
+                bar.set_length(total as u64);
+                bar.set_position(done as u64);
+                bar.set_message("decoding every image once");
+            }
+            Style::Lines { last, .. } if last.elapsed() >= PAUSE => {
+                *last = Instant::now();
+                self.say(&format!("decoding every image once: {done}/{total}"));
+            }
+            Style::Lines { .. } | Style::Silent => {}
+        }
+    }
+
+    fn set_aside(&mut self, examples: &[SetAside]) {
+        const SHOWN: usize = 5;
+        let shown =
+            examples.iter().take(SHOWN).map(|one| format!("\n  {}: {}", one.id, one.reason));
+        let more = match examples.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!("\n  and {more} more, in run.json"),
+        };
+        let (s, are) = if examples.len() == 1 { ("", "is") } else { ("s", "are") };
+        self.warn(&format!(
+            "{} image{s} that cannot be decoded {are} set aside:{}{more}",
+            examples.len(),
+            shown.collect::<String>()
+        ));
+    }
+
     fn evaluating(&mut self, split: &str, done: usize, total: usize) {
         if let Style::Bar(bar) = &self.style {
             let message = format!("evaluating {split}: {done}/{total}");
@@ -173,6 +209,60 @@ impl Progress {
             Style::Bar(bar) => bar.suspend(|| tell(&line)),
             Style::Lines { .. } => tell(&line),
             Style::Silent => {}
+        }
+    }
+}
+
+/// Counts what is done of something long, from any thread.
+pub struct Counter {
+    what: &'static str,
+    style: CounterStyle,
+}
+
+enum CounterStyle {
+    Bar(ProgressBar),
+    Lines(Mutex<Instant>),
+    Silent,
+}
+
+impl Counter {
+    /// A bar if standard error is a terminal, else a line now and then; nothing when `quiet`.
+    pub fn new(what: &'static str, quiet: bool) -> Self {
+        let style = match (quiet, io::stderr().is_terminal()) {
+            (true, _) => CounterStyle::Silent,
+            (false, true) => {
+                let bar = ProgressBar::new(0);
+                bar.set_style(bar_style("{bar:30} {pos}/{len} {msg}  {per_sec}  {eta} left"));
+                bar.set_message(what);
+                CounterStyle::Bar(bar)
+            }
+            (false, false) => CounterStyle::Lines(Mutex::new(Instant::now())),
+        };
+        Self { what, style }
+    }
+
+    /// Shows how far it is.
+    pub fn show(&self, done: usize, total: usize) {
+        match &self.style {
+            CounterStyle::Bar(bar) => {
+                bar.set_length(total as u64);
+                bar.set_position(done as u64);
+            }
+            CounterStyle::Lines(last) => {
+                let Ok(mut last) = last.lock() else { return };
+                if last.elapsed() >= PAUSE {
+                    *last = Instant::now();
+                    tell(&format!("{done}/{total} {}", self.what));
+                }
+            }
+            CounterStyle::Silent => {}
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        if let CounterStyle::Bar(bar) = &self.style {
+            bar.finish_and_clear();
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use aleator_metrics::Evaluation;
 use aleator_report::ensemble;
+use aleator_run::RunDir;
 use aleator_train::Event;
 use aleator_train::group::{self, Group, GroupEnded, Kind, Member};
 use anyhow::Result;
@@ -13,7 +14,7 @@ use clap::Args;
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::recipe_args::{RecipeArgs, default_out, with_absolute_paths};
-use crate::{demo, scores, tune};
+use crate::{demo, scores, transfer, tune};
 
 /// Arguments of `aleator train`.
 #[derive(Args, Debug)]
@@ -140,6 +141,10 @@ fn conclude(out: &Path, group: &Group, ended: GroupEnded) -> Result<()> {
     let evaluations = match ended {
         GroupEnded::Evaluated(evaluations) => evaluations,
         GroupEnded::Interrupted { name, step } => {
+            if !out.exists() {
+                let message = "stopped before the run began: nothing is written".to_string();
+                return Err(interrupt::Interrupted(message).into());
+            }
             let of = if name.is_empty() { String::new() } else { format!(" of {name}") };
             let place = out.display();
             let message = format!("saved at step {step}{of}; go on with `aleator resume {place}`");
@@ -150,10 +155,29 @@ fn conclude(out: &Path, group: &Group, ended: GroupEnded) -> Result<()> {
     match group.kind {
         Kind::Demo => demo::conclude(out, members, &evaluations)?,
         Kind::Tune => tune::conclude(out, members, &evaluations)?,
+        Kind::Transfer => transfer::conclude(out, members, &evaluations)?,
         Kind::Sweep => scores::print_each(members, &evaluations)?,
         Kind::Seeds => conclude_seeds(out, members, &evaluations)?,
     }
+    say_set_aside(out, members)?;
     writeln!(io::stdout(), "\nwritten to {}", out.display())?;
+    Ok(())
+}
+
+/// How many images were left out, and where they are named.
+fn say_set_aside(out: &Path, members: &[Member]) -> Result<()> {
+    for member in members {
+        let run = RunDir::open(&out.join(&member.name))?;
+        let count = run.info().set_aside.len();
+        if count > 0 {
+            let (s, were) = if count == 1 { ("", "was") } else { ("s", "were") };
+            writeln!(
+                io::stdout(),
+                "{count} image{s} that cannot be decoded {were} set aside: see {}",
+                run.path().join("run.json").display()
+            )?;
+        }
+    }
     Ok(())
 }
 

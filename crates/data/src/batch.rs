@@ -57,6 +57,7 @@ pub struct Batch {
 ///     annotations: Annotations::Majority,
 ///     classes: None,
 ///     class_names: None,
+///     limit: None,
 ///     framing: Framing::PLAIN,
 ///     augment: None,
 ///     train: Source { inputs: InputSource::Digits, labels: None, clean_labels: None, ids: None },

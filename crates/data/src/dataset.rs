@@ -30,6 +30,7 @@ use source::{OpenSource, Source};
 ///     annotations: Annotations::Majority,
 ///     classes: None,
 ///     class_names: None,
+///     limit: None,
 ///     framing: Framing::PLAIN,
 ///     augment: None,
 ///     train: Source { inputs: InputSource::Digits, labels: None, clean_labels: None, ids: None },
@@ -150,7 +151,7 @@ impl DataSet {
 
         let corrupted = corrupted(&source, classes.len(), data.noise.as_ref())?;
         let trained = corrupted.as_ref().unwrap_or(&source);
-        let parts = divide(&source.ids, &data.validation, data.test.as_ref())?;
+        let parts = divide(&source.ids, &data.validation, data.test.as_ref(), data.limit)?;
         let split = |name, own: Option<&Source>, from: &Source, rows| {
             Arc::new(match own {
                 Some(own) => {

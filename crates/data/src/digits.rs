@@ -2,6 +2,8 @@
 //!
 //! `digits.md` says where they come from and under which licence.
 
+use aleator_run::recipe::Framing;
+
 use crate::error::DataError;
 use crate::inputs::{CarriedLabels, InputShape, Inputs, Opened};
 
@@ -22,16 +24,30 @@ static RECORDS: &[u8; EXAMPLES * (PIXELS + 1)] = include_bytes!("digits.bin");
 /// # Ok::<(), aleator_data::DataError>(())
 /// ```
 pub fn open() -> Result<Opened, DataError> {
+    framed(&Framing::PLAIN)
+}
+
+/// [`open`] with the images brought to a size, to colour, or to other values.
+///
+/// # Errors
+/// None as yet.
+pub fn framed(framing: &Framing) -> Result<Opened, DataError> {
     let records = RECORDS.chunks_exact(PIXELS + 1);
     let pixels = records.clone().flat_map(|record| &record[..PIXELS]);
-    let values = pixels.map(|pixel| f32::from(*pixel) / 8.0 - 1.0).collect();
-    let shape = InputShape::Image { channels: 1, height: SIDE, width: SIDE };
+    let inputs = if *framing == Framing::PLAIN {
+        let values = pixels.map(|pixel| f32::from(*pixel) / 8.0 - 1.0).collect();
+        Inputs::in_memory(values, InputShape::Image { channels: 1, height: SIDE, width: SIDE })
+    } else {
+        // 17 levels of grey, spread over those of a byte.
+        let bytes = pixels.map(|pixel| ((u16::from(*pixel) * 255 + 8) / 16) as u8).collect();
+        Inputs::of_grey_bytes(bytes, SIDE, framing)
+    };
     Ok(Opened {
         labels: Some(CarriedLabels::Classes(
             records.map(|record| u32::from(record[PIXELS])).collect(),
         )),
         class_names: Some((0..10).map(|digit| digit.to_string()).collect()),
-        ..Opened::new(Inputs::in_memory(values, shape))
+        ..Opened::new(inputs)
     })
 }
 
@@ -53,5 +69,17 @@ mod tests {
         let mut first = [0.0; 64];
         digits.inputs.read(0, &mut first).unwrap();
         assert_eq!(first[..8], [-1.0, -1.0, -0.375, 0.625, 0.125, -0.875, -1.0, -1.0]);
+    }
+
+    #[test]
+    fn digits_are_framed_as_other_images() {
+        let framing = Framing { channels: Some(3), ..Framing::sized(16) };
+        let digits = framed(&framing).unwrap().inputs;
+        assert_eq!(digits.shape(), InputShape::Image { channels: 3, height: 16, width: 16 });
+        let mut first = vec![0.0; 3 * 256];
+        digits.read(0, &mut first).unwrap();
+        assert_eq!(first[..256], first[512..]);
+        // The upper left is paper, and the middle of the top of a zero is ink.
+        assert!(first[0] < -0.9 && first[16 + 7] > 0.3, "{:?}", &first[..32]);
     }
 }

@@ -184,6 +184,7 @@ fn recipe(recognised: &Recognised) -> (Data, Link) {
         annotations: Annotations::Majority,
         classes: None,
         class_names: setting("data.class_names".into()).map(Into::into),
+        limit: None,
         framing: Framing { size, ..Framing::PLAIN },
         augment: None,
         train: place("train").expect("what is recognised has something to train on"),

@@ -19,6 +19,8 @@ pub(crate) enum Purpose {
     Augment = 7,
     /// How much of another example is mixed in.
     Mix = 8,
+    /// Which examples are used at all.
+    Limit = 16,
 }
 
 /// The 64-bit word of this name.

@@ -28,7 +28,7 @@ use crate::labels::{WrittenAnnotations, WrittenLabels};
 use crate::picture::{Frame, Limits, Picture};
 use encoded::Encoded;
 use matrix::Matrix;
-use pixels::Pixels;
+use pixels::{Bytes, Pixels, Stored};
 
 /// Floats that are checked and hashed at once.
 const BLOCK_FLOATS: usize = 1 << 16;
@@ -118,6 +118,20 @@ impl Opened {
         }
     }
 
+    /// The same with one class an example where the labels were written as words or numbers;
+    /// labels of several annotators are left out.
+    pub fn in_classes(self) -> Self {
+        match self.labels {
+            Some(CarriedLabels::Written(written)) => {
+                let (labels, names) = written.numbered();
+                let class_names = self.class_names.or(names);
+                Self { labels: Some(CarriedLabels::Classes(labels)), class_names, ..self }
+            }
+            Some(CarriedLabels::Annotated(_)) => Self { labels: None, ..self },
+            Some(CarriedLabels::Classes(_)) | None => self,
+        }
+    }
+
     pub(crate) fn with_ids(self, ids: Vec<String>) -> Self {
         Self { ids: Some(ids), ..self }
     }
@@ -177,7 +191,7 @@ impl Inputs {
                 Ok(Opened { ids, class_names, ..Opened::new(inputs) })
             }
             InputSource::Images(paths) => images::open(paths, framing),
-            InputSource::Digits => crate::digits::open(),
+            InputSource::Digits => crate::digits::framed(framing),
         }
     }
 
@@ -205,6 +219,14 @@ impl Inputs {
         let whole = shape.len() > 0 && values.len().is_multiple_of(shape.len());
         assert!(whole && !values.is_empty(), "{} values do not fill [N, {shape:?}]", values.len());
         Self { name: "memory".into(), storage: Storage::Memory { values, shape } }
+    }
+
+    /// Grey images of this side, one byte a pixel.
+    pub(crate) fn of_grey_bytes(bytes: Vec<u8>, side: usize, framing: &Framing) -> Self {
+        let stored = Stored { channels: 1, height: side, width: side };
+        let mut pixels = Pixels::new(0, stored, framing);
+        pixels.push(Bytes::Memory(bytes), 0);
+        Self::of_pixels(Path::new("memory"), pixels)
     }
 
     fn of_pixels(name: &Path, pixels: Pixels) -> Self {

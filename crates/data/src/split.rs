@@ -38,11 +38,23 @@ pub fn hold_out(
     ids: &Ids,
     name: &str,
 ) -> Result<Parts, DataError> {
+    hold_out_of(ids.len(), candidates, fraction, seed, ids, name)
+}
+
+/// Holds out this fraction of `all` examples.
+fn hold_out_of(
+    all: usize,
+    candidates: &[usize],
+    fraction: f64,
+    seed: u64,
+    ids: &Ids,
+    name: &str,
+) -> Result<Parts, DataError> {
     let refuse = |message: String| Err(DataError::invalid(name, message));
     if !(fraction > 0.0 && fraction < 1.0) {
         return refuse(format!("fraction must be above 0 and below 1, is {fraction}"));
     }
-    let (all, left) = (ids.len(), candidates.len());
+    let left = candidates.len();
     let count = (fraction * all as f64).round() as usize;
     if count == 0 {
         return refuse(format!("{fraction} of {all} examples is none; raise the fraction"));
@@ -53,11 +65,16 @@ pub fn hold_out(
              lower the fraction"
         ));
     }
+    Ok(first(count, candidates, seed, Purpose::HoldOut, ids))
+}
+
+/// The `count` of `candidates` whose hash(`seed`, id) is smallest, and the others.
+fn first(count: usize, candidates: &[usize], seed: u64, purpose: Purpose, ids: &Ids) -> Parts {
     let mut ranked: Vec<(u64, u64, usize)> = candidates
         .iter()
         .map(|index| {
             let key = ids.key(*index);
-            (draws::word(seed, Purpose::HoldOut, &[key]), key, *index)
+            (draws::word(seed, purpose, &[key]), key, *index)
         })
         .collect();
     ranked.sort_unstable();
@@ -66,7 +83,7 @@ pub fn hold_out(
         examples.sort_unstable();
         examples
     };
-    Ok(Parts { held_out: ascending(&ranked[..count]), rest: ascending(&ranked[count..]) })
+    Parts { held_out: ascending(&ranked[..count]), rest: ascending(&ranked[count..]) }
 }
 
 /// The examples of each split of one source, ascending.
@@ -81,7 +98,7 @@ pub struct Division {
 }
 
 /// Divides a source: the test part first, so that it stays the same when the validation part
-/// changes, then validation from what is left.
+/// changes, then as many of what is left as `limit` says, then validation from those.
 ///
 /// # Errors
 /// As [`hold_out`].
@@ -89,14 +106,22 @@ pub fn divide(
     ids: &Ids,
     validation: &HeldOut,
     test: Option<&HeldOut>,
+    limit: Option<usize>,
 ) -> Result<Division, DataError> {
-    let part = |candidates: Vec<usize>, held_out: Option<&HeldOut>, name| match held_out {
+    let part = |all, candidates: Vec<usize>, held_out: Option<&HeldOut>, name| match held_out {
         Some(HeldOut::Fraction { fraction, seed }) => {
-            hold_out(&candidates, *fraction, *seed, ids, name)
+            hold_out_of(all, &candidates, *fraction, *seed, ids, name)
         }
         Some(HeldOut::Source(_)) | None => Ok(Parts { held_out: vec![], rest: candidates }),
     };
-    let test = part((0..ids.len()).collect(), test, "data.test")?;
-    let validation = part(test.rest, Some(validation), "data.validation")?;
+    let test = part(ids.len(), (0..ids.len()).collect(), test, "data.test")?;
+    let (all, rest) = match limit {
+        // The same examples for every seed of training, so that runs can be compared.
+        Some(limit) if limit < test.rest.len() => {
+            (limit, first(limit, &test.rest, 0, Purpose::Limit, ids).held_out)
+        }
+        _ => (ids.len(), test.rest),
+    };
+    let validation = part(all, rest, Some(validation), "data.validation")?;
     Ok(Division { train: validation.rest, validation: validation.held_out, test: test.held_out })
 }

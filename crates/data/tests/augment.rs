@@ -118,6 +118,7 @@ fn data_of(inputs: InputSource, augment: Option<Augment>) -> Data {
         annotations: Annotations::Majority,
         classes: None,
         class_names: None,
+        limit: None,
         framing: Framing::PLAIN,
         augment,
         train: Source { inputs, labels: None, clean_labels: None, ids: None },

@@ -70,6 +70,26 @@ fn the_test_part_stays_when_the_validation_part_changes() {
 }
 
 #[test]
+fn a_limit_leaves_the_test_part_alone_and_the_validation_part_is_of_it() {
+    let with = |limit| Data {
+        test: Some(fraction(0.2, 0)),
+        validation: fraction(0.2, 0),
+        limit,
+        ..data(digits())
+    };
+    let (all, few) = (opened(&with(None)), opened(&with(Some(100))));
+    assert_eq!(few.test.unwrap().rows, all.test.clone().unwrap().rows);
+    assert_eq!((few.train.len(), few.validation.len()), (80, 20));
+    let more = opened(&with(Some(200)));
+    let used = |set: &DataSet| -> BTreeSet<usize> {
+        set.train.rows.iter().chain(&set.validation.rows).copied().collect()
+    };
+    let again = opened(&with(Some(100)));
+    assert!(used(&again).is_subset(&used(&more)), "a larger limit takes the same and more");
+    assert_eq!(opened(&with(Some(1_000_000))).train.rows, all.train.rows);
+}
+
+#[test]
 fn what_is_held_out_depends_on_ids_and_seed_not_on_the_order_of_rows() {
     let names: Vec<String> = (0..500).map(|at| format!("image {at}")).collect();
     let reversed: Vec<String> = names.iter().rev().cloned().collect();

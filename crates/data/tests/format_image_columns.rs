@@ -206,6 +206,7 @@ fn train_and_test_files_are_a_data_set() {
         annotations: Annotations::Majority,
         classes: None,
         class_names: None,
+        limit: None,
         framing: Framing::PLAIN,
         augment: None,
         train: source(write("train.parquet", &[0, 1, 2, 0])),

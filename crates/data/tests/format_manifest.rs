@@ -42,6 +42,7 @@ fn data(train: &Path) -> Data {
         annotations: Annotations::Majority,
         classes: None,
         class_names: None,
+        limit: None,
         framing: Framing::PLAIN,
         augment: None,
         train: source(train.to_path_buf()),

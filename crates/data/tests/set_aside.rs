@@ -18,6 +18,7 @@ fn data(inputs: InputSource) -> Data {
         annotations: Annotations::Majority,
         classes: None,
         class_names: None,
+        limit: None,
         framing: Framing::sized(4),
         augment: None,
         validation: HeldOut::Source(train.clone()),
@@ -49,7 +50,11 @@ fn what_cannot_be_decoded_is_found_and_left_out() {
     let folder = Folder::new();
     let set = open(&listed(&folder, &[7, 150]));
     let heard = Mutex::new(vec![]);
-    let found = set.check_images(&|done, of| heard.lock().unwrap().push((done, of))).unwrap();
+    let hear = |done, of| {
+        heard.lock().unwrap().push((done, of));
+        true
+    };
+    let found = set.check_images(&hear).unwrap();
     let mut heard = heard.into_inner().unwrap();
     heard.sort();
     assert!(heard.into_iter().eq((1..=400).map(|done| (done, 400))));
@@ -86,7 +91,7 @@ fn what_cannot_be_decoded_is_found_and_left_out() {
 fn more_than_one_in_a_hundred_is_refused_with_a_list() {
     let folder = Folder::new();
     let bad: Vec<usize> = (0..25).map(|at| 3 * at).collect();
-    let error = open(&listed(&folder, &bad)).check_images(&|_, _| {}).unwrap_err().to_string();
+    let error = open(&listed(&folder, &bad)).check_images(&|_, _| true).unwrap_err().to_string();
     for word in
         ["data.train", "25 of 200 images", "12.5 %", "000.jpg: cannot be", "057.jpg", "and 5 more"]
     {
@@ -94,9 +99,9 @@ fn more_than_one_in_a_hundred_is_refused_with_a_list() {
     }
     assert!(!error.contains("060.jpg"), "{error}");
     let folder = Folder::new();
-    assert!(open(&listed(&folder, &[0, 1, 2])).check_images(&|_, _| {}).is_err());
+    assert!(open(&listed(&folder, &[0, 1, 2])).check_images(&|_, _| true).is_err());
     let folder = Folder::new();
-    assert_eq!(open(&listed(&folder, &[0, 1])).check_images(&|_, _| {}).unwrap().len(), 4);
+    assert_eq!(open(&listed(&folder, &[0, 1])).check_images(&|_, _| true).unwrap().len(), 4);
 }
 
 #[test]
@@ -158,7 +163,7 @@ fn bombs_texts_and_pieces_are_named_with_what_is_wrong() {
         let set = open(&data(InputSource::images(folder.path().join("images"))));
         let read: Result<_, DataError> = set.train.inputs.picture(1);
         assert_refused(read, &path, &[word]);
-        let error = set.check_images(&|_, _| {}).unwrap_err().to_string();
+        let error = set.check_images(&|_, _| true).unwrap_err().to_string();
         assert!(error.contains("1 of 2 images (50.0 %)") && error.contains("b/bad.jpg"), "{error}");
     }
     assert!(Path::new(&folder.path().join("images/b/bad.jpg")).exists());

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use aleator_data::inputs::Opened;
+use aleator_data::inputs::{CarriedLabels, Opened};
 
 use crate::batches::{self, Batches, Prepared};
 use crate::error::EmbedError;
@@ -196,7 +196,8 @@ impl Job<'_> {
     fn identity(&self, extractor: &dyn Extractor) -> Result<Identity, EmbedError> {
         let mut hasher = blake3::Hasher::new();
         self.source.inputs.fingerprint_into(&mut hasher)?;
-        let beside = (&self.source.labels, &self.source.class_names, &self.source.ids);
+        let labels = self.source.labels.as_ref().and_then(CarriedLabels::classes);
+        let beside = (labels, &self.source.class_names, &self.source.ids);
         hasher.update(&serde_json::to_vec(&beside).expect("labels and names are plain data"));
         let mut identity = extractor.identity();
         identity.insert("input_fingerprint", hasher.finalize().to_string());
@@ -342,9 +343,9 @@ impl<'a> Work<'a> {
             let names = serde_json::to_string(names).expect("names are plain data");
             metadata.push(("class_names".into(), names));
         }
-        let pick = |labels: &Vec<u32>| rows.iter().map(|&row| labels[row]).collect();
+        let pick = |labels: &[u32]| rows.iter().map(|&row| labels[row]).collect();
         Beside {
-            labels: source.labels.as_ref().map(pick),
+            labels: source.labels.as_ref().and_then(CarriedLabels::classes).map(pick),
             ids: with_ids.then(|| rows.iter().map(|&row| self.job.id(row)).collect()),
             set_aside: vec![],
             metadata,

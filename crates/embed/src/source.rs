@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use aleator_data::inputs::recognise::{Family, recognise};
-use aleator_data::inputs::{InputShape, Opened};
+use aleator_data::inputs::{CarriedLabels, InputShape, Opened};
 use aleator_data::{DataError, Inputs};
 use aleator_run::recipe::{Framing, InputSource};
 
@@ -93,7 +93,7 @@ fn labelled_or_not(source: &InputSource, framing: &Framing) -> Result<Opened, Em
         Ok(_) | Err(_) => Inputs::open_unlabelled(source, framing).map_err(in_words)?,
     };
     match opened.inputs.shape() {
-        InputShape::Image { .. } => Ok(opened),
+        InputShape::Image { .. } => Ok(opened.in_classes()),
         InputShape::Features(_) => {
             let InputSource::Images(paths) = source else { unreachable!("images were asked for") };
             Err(DataError::invalid(&paths[0], "holds no images").into())
@@ -130,8 +130,8 @@ fn with_same_classes(mut sources: Vec<Source>) -> Result<Vec<Source>, EmbedError
             )),
         };
         let classes = own.iter().map(class).collect::<Result<Vec<u32>, _>>()?;
-        for label in other.opened.labels.iter_mut().flatten() {
-            *label = classes[*label as usize];
+        if let Some(CarriedLabels::Classes(labels)) = &mut other.opened.labels {
+            labels.iter_mut().for_each(|label| *label = classes[*label as usize]);
         }
         other.opened.class_names = Some(names.clone());
     }

@@ -332,7 +332,7 @@ fn splits_are_found_and_number_their_classes_alike() {
     let sources = open_sources(&[place.path("set")], &FRAMING).unwrap();
     let splits: Vec<_> = sources.iter().map(|source| source.split).collect();
     assert_eq!(splits, [None, Some("test")]);
-    assert_eq!(sources[1].opened.labels.as_deref(), Some(&[1, 2][..]));
+    assert_eq!(sources[1].opened.labels.as_ref().unwrap().classes(), Some(&[1, 2][..]));
     assert_eq!(sources[1].file(&place.path("x.safetensors")), place.path("x-test.safetensors"));
 
     place.write("set/test/eel/1.ppm", ppm(3, [1; 3]));

@@ -24,6 +24,8 @@ fn info(link: Link) -> RunInfo {
         class_names: ["a", "b", "c"].map(String::from).to_vec(),
         input_shape: vec![4],
         examples: SplitCounts { train: 1, validation: 2, test: 1 },
+        set_aside: vec![],
+        pretrained: None,
     }
 }
 

@@ -25,6 +25,16 @@ pub enum Origin {
     Argument(Arc<str>),
 }
 
+impl Origin {
+    /// The line of a file; what the command line gives comes after all lines.
+    pub(crate) fn line(&self) -> usize {
+        match self {
+            Self::Line { line, .. } => *line,
+            Self::Argument(_) => usize::MAX,
+        }
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -22,6 +22,7 @@ mod record;
 mod schema;
 mod section;
 mod sweep;
+mod tasks;
 mod to_toml;
 
 pub use atomic::{AtomicFolder, remove_folder, remove_leftovers, write_file, write_file_by};
@@ -36,5 +37,6 @@ pub use predictions::Predictions;
 pub use presets::{Preset, paper_recipes, presets};
 pub use recipe::{Link, Noise, Recipe};
 pub use recipe_error::RecipeError;
-pub use record::{CreateRun, FORMAT, RunDir, RunInfo, RunLock, Split, SplitCounts};
+pub use record::{CreateRun, FORMAT, RunDir, RunInfo, RunLock, SetAside, Split, SplitCounts};
 pub use sweep::{SweepPoint, load_sweep};
+pub use tasks::{Task, Tasks, load_tasks};

@@ -64,6 +64,23 @@ pub struct RunInfo {
     pub input_shape: Vec<usize>,
     /// How many examples each split has.
     pub examples: SplitCounts,
+    /// Examples that were left out because their images cannot be decoded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set_aside: Vec<SetAside>,
+    /// BLAKE3 of the file with the weights that the run began with, in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pretrained: Option<String>,
+}
+
+/// An example that was left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetAside {
+    /// The split that it would be in.
+    pub split: Split,
+    /// Its id.
+    pub id: String,
+    /// What is wrong with it.
+    pub reason: String,
 }
 
 /// Numbers in one input at most: larger ones are no input, but damage.
@@ -134,6 +151,8 @@ pub struct CreateRun {
 ///     class_names: vec!["cat".to_string(), "dog".to_string()],
 ///     input_shape: vec![768],
 ///     examples: SplitCounts { train: 900, validation: 100, test: 0 },
+///     set_aside: vec![],
+///     pretrained: None,
 /// };
 /// let run = RunDir::create(&path, &CreateRun { recipe: String::new(), info })?;
 /// let _lock = run.lock()?;

@@ -116,10 +116,7 @@ fn axes(table: Table) -> Result<Vec<Axis>, RecipeError> {
     let mut out = vec![];
     collect("", table, &mut out)?;
     // Stable: axes on the same line stay in the order of their names.
-    out.sort_by_key(|axis| match axis.origin {
-        Origin::Line { line, .. } => line,
-        Origin::Argument(_) => usize::MAX,
-    });
+    out.sort_by_key(|axis| axis.origin.line());
     Ok(out)
 }
 

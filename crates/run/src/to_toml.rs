@@ -6,6 +6,25 @@ use crate::document::{Document, Node, Table, Value};
 use crate::schema::{self, SECTIONS};
 
 impl Document {
+    /// Every key directly in a section, as `--set` takes it: what sets them elsewhere.
+    ///
+    /// ```
+    /// let document = aleator_run::Document::parse("[head]\nrank = 6\nnoise = \"full\"", "my.toml")?;
+    /// assert_eq!(document.settings("head"), ["head.noise=\"full\"", "head.rank=6"]);
+    /// # Ok::<(), aleator_run::RecipeError>(())
+    /// ```
+    pub fn settings(&self, section: &str) -> Vec<String> {
+        let Some(Node { value: Value::Table(table), .. }) = self.get(section) else {
+            return vec![];
+        };
+        let own = table.iter().filter(|(key, _)| !schema::is_section(&schema::join(section, key)));
+        let setting = |(key, node): (&String, &Node)| {
+            let name = schema::join(section, key);
+            format!("{name}={}", value_text(&name, &node.value))
+        };
+        in_recipe_order(section, own.collect()).into_iter().map(setting).collect()
+    }
+
     /// The document as TOML: what stands at the top first, then the sections, each with its keys
     /// in the order of a recipe.
     pub fn to_toml(&self) -> String {

@@ -15,7 +15,7 @@ use paper_table::{HeldOut, ROWS, Row, SWEEPS, TWINS};
 
 /// What the user gives: the images, and the sets to measure on where nothing is held out.
 fn sets(name: &str) -> Vec<String> {
-    let open = ["webvision/", "jft/", "transfer/", "small/transfer"];
+    let open = ["webvision/", "jft/"];
     let mut sets = vec!["data.train.images=images".to_string()];
     if open.iter().any(|start| name.starts_with(start)) {
         sets.push("data.validation.images=others".to_string());
@@ -110,6 +110,8 @@ fn check_network_and_data(row: &Row, recipe: &Recipe) {
             let share = validation.unwrap_or_else(|| panic!("{name} holds nothing out"));
             assert_eq!((share * of as f64).round(), images as f64, "{name}");
             assert_eq!(test, None, "{name}");
+            let limit = recipe.data.limit;
+            assert!(limit.is_none_or(|limit| limit == of), "{name}: {limit:?}");
         }
         HeldOut::Shares { validation: share, test: other } => {
             assert_eq!((validation, test), (Some(share), Some(other)), "{name}");

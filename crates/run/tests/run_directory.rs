@@ -23,6 +23,8 @@ fn info() -> RunInfo {
         class_names: vec!["cat".to_string(), "dög".to_string()],
         input_shape: vec![3, 32, 32],
         examples: SplitCounts { train: 900, validation: 100, test: 0 },
+        set_aside: vec![],
+        pretrained: None,
     }
 }
 

@@ -170,6 +170,11 @@ impl Checkpoints {
         self.folder.join(format!("step-{step:08}"))
     }
 
+    /// The weights of a step, or their running average.
+    pub fn weights_file(&self, step: usize, averaged: bool) -> PathBuf {
+        self.path(step).join(if averaged { AVERAGE } else { MODEL })
+    }
+
     fn unusable(&self, path: &Path, error: impl std::fmt::Display) -> TrainError {
         TrainError::Checkpoint { path: path.to_path_buf(), reason: error.to_string() }
     }
@@ -238,6 +243,12 @@ fn read_normalization(path: &Path, expected: &Normalization) -> Result<Normaliza
     let width = expected.center.len();
     let mut vector = |name: &str| tensors::take(&mut found, path, name, &[width]);
     Ok(Normalization { center: vector(CENTER)?, scale: vector(SCALE)? })
+}
+
+/// The normalization that a checkpoint of ours holds beside its weights; none in other files, or
+/// where it is of other inputs.
+pub(crate) fn normalization_of(path: &Path, width: usize) -> Option<Normalization> {
+    read_normalization(path, &Normalization::identity(width)).ok()
 }
 
 fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, TrainError> {

@@ -60,6 +60,9 @@ pub enum TrainError {
         /// Of the data now.
         found: String,
     },
+    /// A file of weights that cannot be used.
+    #[error("{0}")]
+    Weights(String),
     /// A checkpoint that cannot be used.
     #[error("{path}: {reason}")]
     Checkpoint {

@@ -28,6 +28,18 @@ pub fn classifier(recipe: &Recipe, seed: u64, shape: &Shape) -> model::Classifie
             let image = [*depth, *height, *width];
             model::BackboneConfig::Conv { image, channels: channels.clone() }
         }
+        (
+            recipe::Layers::Image { network, norm_momentum, norm_epsilon, hidden },
+            InputShape::Image { channels, height, width },
+        ) => model::BackboneConfig::Image {
+            network: image_network(*network),
+            image: [*channels, *height, *width],
+            norm: model::NormConfig {
+                momentum: *norm_momentum as f32,
+                epsilon: *norm_epsilon as f32,
+            },
+            hidden: hidden.clone(),
+        },
         (recipe::Layers::None | recipe::Layers::Conv { .. } | recipe::Layers::Image { .. }, _) => {
             model::BackboneConfig::None { inputs }
         }
@@ -47,7 +59,24 @@ pub fn classifier(recipe: &Recipe, seed: u64, shape: &Shape) -> model::Classifie
         draws: draws(head.draws),
         seed,
     };
-    model::ClassifierConfig { backbone, output, frozen: false }
+    model::ClassifierConfig { backbone, output, frozen: recipe.network.frozen }
+}
+
+fn image_network(network: recipe::ImageNetwork) -> model::ImageNetwork {
+    use recipe::ImageNetwork as Named;
+    match network {
+        Named::ResNet18 => model::ImageNetwork::ResNet18,
+        Named::ResNet34 => model::ImageNetwork::ResNet34,
+        Named::ResNet50 => model::ImageNetwork::ResNet50,
+        Named::ResNet101 => model::ImageNetwork::ResNet101,
+        Named::ResNet152 => model::ImageNetwork::ResNet152,
+        Named::ResNet20 => model::ImageNetwork::ResNet20,
+        Named::ResNet56 => model::ImageNetwork::ResNet56,
+        Named::WideResNet28x10 => model::ImageNetwork::WideResNet28x10,
+        Named::WideResNet28x2 => model::ImageNetwork::WideResNet28x2,
+        Named::InceptionResNetV2 => model::ImageNetwork::InceptionResNetV2,
+        Named::EfficientNetLite0 => model::ImageNetwork::EfficientNetLite0,
+    }
 }
 
 fn noise(noise: recipe::Noise) -> model::Noise {

@@ -7,12 +7,13 @@ use std::sync::atomic::AtomicBool;
 use aleator_data::DataSet;
 use aleator_metrics::Evaluation;
 use aleator_run::recipe::{Data, Link};
-use aleator_run::{AtomicFolder, Document, Resolved, RunDir, RunError, write_file};
+use aleator_run::{AtomicFolder, Document, Resolved, RunDir, RunError, SetAside, write_file};
 use serde::{Deserialize, Serialize};
 
 use crate::error::TrainError;
 use crate::runs::{Finished, create_run, finish_run, load_run};
-use crate::{Event, Job};
+use crate::set_aside::{checked, without};
+use crate::{Event, Job, Observer};
 
 /// The format of `group.json`.
 const FORMAT: u32 = 1;
@@ -41,6 +42,8 @@ pub enum Kind {
     Tune,
     /// The noise models of the demonstration.
     Demo,
+    /// The tasks that a network is carried over to.
+    Transfer,
 }
 
 /// Runs that belong together.
@@ -209,14 +212,22 @@ fn finish(
     for member in members {
         let path = if member.name.is_empty() { out.to_path_buf() } else { out.join(&member.name) };
         let recipe = &member.resolved.recipe;
-        let data = opened.data(&recipe.data, recipe.head.link, |warning| {
-            observer(member, Event::Warning(warning));
-        })?;
+        let mut tell = |event: Event<'_>| observer(member, event);
+        opened.open(&recipe.data, recipe.head.link, &mut tell)?;
         let run = if entry == Entry::Resumed && path.join("run.json").exists() {
             RunDir::open(&path)?
         } else {
-            create_run(&path, &member.resolved, member.seed, data)?
+            let Some(set_aside) = opened.check(stop, &mut tell)? else {
+                return Ok(GroupEnded::Interrupted { name: member.name.clone(), step: 0 });
+            };
+            let data = opened.without(&set_aside)?;
+            create_run(&path, &member.resolved, member.seed, &data, &set_aside)?
         };
+        let set_aside = &run.info().set_aside;
+        if !set_aside.is_empty() {
+            tell(Event::SetAside(set_aside));
+        }
+        let data = &opened.without(set_aside)?;
         let _lock = run.lock()?;
         let job = Job { run: &run, recipe, seed: member.seed, data, stop };
         match finish_run(&job, &mut |event| observer(member, event))? {
@@ -232,23 +243,50 @@ fn finish(
 /// The data that were opened last; seeds and most sweeps share them.
 #[derive(Default)]
 struct Opened {
-    last: Option<(Data, Link, DataSet)>,
+    last: Option<LastData>,
+}
+
+struct LastData {
+    of: (Data, Link),
+    data: DataSet,
+    /// What cannot be decoded, once that is known.
+    checked: Option<Vec<SetAside>>,
 }
 
 impl Opened {
-    fn data(
+    fn open(
         &mut self,
         data: &Data,
         link: Link,
-        mut warn: impl FnMut(&str),
-    ) -> Result<&DataSet, TrainError> {
-        let same = |last: &(Data, Link, DataSet)| last.0 == *data && last.1 == link;
-        if !self.last.as_ref().is_some_and(same) {
+        observer: &mut Observer<'_>,
+    ) -> Result<(), TrainError> {
+        if !self.last.as_ref().is_some_and(|last| last.of == (data.clone(), link)) {
             let opened = DataSet::open(data, link)?;
-            opened.warnings.iter().for_each(|warning| warn(warning));
-            self.last = Some((data.clone(), link, opened));
+            opened.warnings.iter().for_each(|warning| observer(Event::Warning(warning)));
+            self.last = Some(LastData { of: (data.clone(), link), data: opened, checked: None });
         }
-        let (_, _, opened) = self.last.as_ref().expect("it was just set");
-        Ok(opened)
+        Ok(())
+    }
+
+    fn last(&mut self) -> &mut LastData {
+        self.last.as_mut().expect("data are opened first")
+    }
+
+    /// What cannot be decoded; `None` when `stop` was raised meanwhile.
+    fn check(
+        &mut self,
+        stop: &AtomicBool,
+        observer: &mut Observer<'_>,
+    ) -> Result<Option<Vec<SetAside>>, TrainError> {
+        let last = self.last();
+        if last.checked.is_none() {
+            last.checked = checked(&last.data, stop, observer)?;
+        }
+        Ok(last.checked.clone())
+    }
+
+    /// The data without some of their examples.
+    fn without(&mut self, set_aside: &[SetAside]) -> Result<DataSet, TrainError> {
+        without(self.last().data.clone(), set_aside)
     }
 }

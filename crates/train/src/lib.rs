@@ -6,6 +6,7 @@ mod checkpoint;
 mod error;
 mod evaluate;
 mod experiment;
+mod features;
 mod gathered;
 pub mod group;
 mod logs;
@@ -15,6 +16,7 @@ mod predict;
 mod runs;
 mod schedule;
 mod session;
+mod set_aside;
 mod state;
 mod tensors;
 
@@ -27,10 +29,11 @@ use aleator_run::recipe::Recipe;
 pub use checkpoint::Checkpoints;
 pub use error::TrainError;
 pub use evaluate::{EvaluateSettings, evaluate};
+pub use features::{FeatureExtractor, weights_file};
 pub use normalize::Normalization;
 pub use optimizer::{Group, Optimizer};
 pub use predict::{Chance, Confusion, Predicted, Predictor};
-pub use runs::{Finished, check_recipe, create_run, finish_run, load_run};
+pub use runs::{Finished, check_recipe, create_run, finish_run, load_run, open_data};
 pub use schedule::Schedule;
 pub use state::StepReport;
 
@@ -80,6 +83,15 @@ pub enum Event<'a> {
         /// Numbers that are learned.
         parameters: usize,
     },
+    /// Every image is decoded once, before the first step.
+    Checking {
+        /// Images done.
+        done: usize,
+        /// Images in all.
+        total: usize,
+    },
+    /// Examples were left out because their images cannot be decoded.
+    SetAside(&'a [aleator_run::SetAside]),
     /// Something odd about the data.
     Warning(&'a str),
     /// A checkpoint was passed over.
@@ -134,12 +146,13 @@ pub fn train(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<Ended, TrainE
         session.steps_to_do(),
         job.recipe.training.workers,
     ) {
-        let report = session.step(batch?)?;
-        observer(report.event());
-        if session.is_end_of_epoch() {
-            session.finish_epoch(observer)?;
-        } else if session.is_save_due() {
-            session.save()?;
+        if let Some(stepped) = session.step(batch?)? {
+            observer(stepped.event());
+            if session.is_end_of_epoch() {
+                session.finish_epoch(observer)?;
+            } else if session.is_save_due() {
+                session.save()?;
+            }
         }
         let step = session.state.progress.step;
         if session.state.progress.finished {

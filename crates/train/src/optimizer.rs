@@ -1,6 +1,6 @@
 //! How weights move: SGD with momentum, Adam, AdamW, over plain numbers.
 
-use aleator_model::params::Parameter;
+use aleator_model::params::{self, Parameter};
 use aleator_run::recipe::{Moments, Optimizer as Settings, Rule, WeightDecay};
 use rayon::prelude::*;
 
@@ -8,6 +8,8 @@ use rayon::prelude::*;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Optimizer {
     settings: Settings,
+    /// Whether the layers before the head stay as they are.
+    frozen: bool,
     /// Updates made so far.
     updates: u64,
     /// For each parameter, its running averages: none, one or two, as long as the parameter.
@@ -17,6 +19,8 @@ pub struct Optimizer {
 /// Which λ a parameter has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
+    /// Running statistics, and the layers of a frozen network: no gradient moves them.
+    Fixed,
     /// Biases, the temperature: never decayed.
     Undecayed,
     /// Weights of the layers before the head.
@@ -28,9 +32,11 @@ pub enum Group {
 }
 
 impl Group {
-    /// The group of a parameter, by its name and shape.
-    pub fn of(name: &str, shape: &[usize]) -> Self {
+    /// The group of a parameter, by its name and shape, in a model whose network may be frozen.
+    pub fn of(name: &str, shape: &[usize], frozen: bool) -> Self {
         match name {
+            _ if params::is_statistic(name) => Self::Fixed,
+            _ if frozen && !name.starts_with("output.") => Self::Fixed,
             _ if shape.len() < 2 => Self::Undecayed,
             _ if !name.starts_with("output.") => Self::Network,
             "output.head.mean.weight" => Self::Mean,
@@ -40,7 +46,7 @@ impl Group {
 
     fn decay(self, l2: &WeightDecay) -> f64 {
         match self {
-            Self::Undecayed => 0.0,
+            Self::Fixed | Self::Undecayed => 0.0,
             Self::Network => l2.network,
             Self::Mean => l2.mean,
             Self::Covariance => l2.covariance,
@@ -53,14 +59,18 @@ const CHUNK: usize = 1 << 15;
 
 impl Optimizer {
     /// A rule that has made no update.
-    pub fn new(settings: &Settings, parameters: &[Parameter]) -> Self {
+    pub fn new(settings: &Settings, parameters: &[Parameter], frozen: bool) -> Self {
         let kept = match settings.rule {
             Rule::Sgd { momentum, .. } => usize::from(momentum > 0.0),
             Rule::Adam(_) | Rule::AdamW(_) => 2,
         };
-        let zeros = |parameter: &Parameter| vec![vec![0.0; parameter.values.len()]; kept];
+        let zeros =
+            |parameter: &Parameter| match Group::of(&parameter.name, &parameter.shape, frozen) {
+                Group::Fixed => vec![],
+                _ => vec![vec![0.0; parameter.values.len()]; kept],
+            };
         let averages = parameters.iter().map(zeros).collect();
-        Self { settings: settings.clone(), updates: 0, averages }
+        Self { settings: settings.clone(), frozen, updates: 0, averages }
     }
 
     /// Updates made so far.
@@ -98,7 +108,15 @@ impl Optimizer {
         });
         let moves = parameters.iter_mut().zip(gradients).zip(&mut self.averages);
         for ((parameter, gradient), averages) in moves {
-            let decay = Group::of(&parameter.name, &parameter.shape).decay(&self.settings.l2);
+            let group = Group::of(&parameter.name, &parameter.shape, self.frozen);
+            if group == Group::Fixed {
+                continue;
+            }
+            let decay = group.decay(&self.settings.l2);
+            let rate = match self.settings.network_rate {
+                Some(share) if !parameter.name.starts_with("output.") => rate * share,
+                _ => rate,
+            };
             let update = Update { scale: scale as f32, decay: decay as f32, rate };
             let values = parameter.values.as_mut_slice();
             match self.settings.rule {

@@ -6,10 +6,14 @@ use aleator_data::{DataSet, InputShape, Labels, Split};
 use aleator_kernels::Temperature;
 use aleator_metrics::Evaluation;
 use aleator_run::recipe::{HeadTemperature, Layers, Link, Recipe};
-use aleator_run::{CreateRun, ExampleRow, FORMAT, Resolved, RunDir, RunInfo, SplitCounts};
+use aleator_run::{
+    CreateRun, ExampleRow, FORMAT, Resolved, RunDir, RunError, RunInfo, SetAside, SplitCounts,
+};
 
 use crate::error::TrainError;
 use crate::evaluate::{EVALUATION, EvaluateSettings, evaluate, is_on};
+use crate::experiment::{self, Shape};
+use crate::set_aside::without;
 use crate::{Ended, Job, Observer, train};
 
 /// How [`finish_run`] came back.
@@ -33,20 +37,27 @@ pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
         return refuse(format!("head.temperature: {error}"));
     }
     match (&recipe.network.layers, &data.shape) {
-        (Layers::Conv { .. }, InputShape::Features(width)) => refuse(format!(
-            "network.kind = \"conv\" needs images, and the data are vectors of {width} features; \
-             use network.kind = \"none\" or \"mlp\""
-        )),
-        _ => Ok(()),
+        (Layers::Conv { .. } | Layers::Image { .. }, InputShape::Features(width)) => {
+            return refuse(format!(
+                "the network of the recipe needs images, and the data are vectors of {width} \
+                 features; use network.kind = \"none\" or \"mlp\""
+            ));
+        }
+        _ => {}
     }
+    let shape = Shape { input: data.shape, classes: data.class_names.len() };
+    let model = experiment::classifier(recipe, 0, &shape);
+    model.backbone.check().or_else(|message| refuse(format!("network.kind: {message}")))
 }
 
 /// Makes the directory of a new run, with the recipe, the data's fingerprint and the splits.
+/// `set_aside` says what is left out of the data already.
 pub fn create_run(
     path: &Path,
     resolved: &Resolved,
     seed: u64,
     data: &DataSet,
+    set_aside: &[SetAside],
 ) -> Result<RunDir, TrainError> {
     check_recipe(&resolved.recipe, data)?;
     let head = &resolved.recipe.head;
@@ -67,9 +78,41 @@ pub fn create_run(
             validation: data.validation.len(),
             test: data.test.as_ref().map_or(0, |split| split.len()),
         },
+        set_aside: set_aside.to_vec(),
+        pretrained: resolved.recipe.network.pretrained.as_deref().map(hash_of).transpose()?,
     };
     let recipe = resolved.document.to_toml();
     Ok(RunDir::create(path, &CreateRun { recipe, info })?)
+}
+
+/// The data of a run that exists, without what was set aside when it began.
+///
+/// # Errors
+/// When the data cannot be read.
+pub fn open_data(run: &RunDir, recipe: &Recipe) -> Result<DataSet, TrainError> {
+    let data = DataSet::open(&recipe.data, recipe.head.link)?;
+    without(data, &run.info().set_aside)
+}
+
+/// BLAKE3 of a file of weights.
+fn hash_of(path: &Path) -> Result<String, TrainError> {
+    let mut hasher = blake3::Hasher::new();
+    let read = |source| RunError::Io { action: "read", path: path.to_path_buf(), source };
+    let file = std::fs::File::open(path).map_err(read)?;
+    hasher.update_reader(file).map_err(read)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+/// Refuses weights that are not those that the run began with.
+pub(crate) fn same_weights(run: &RunDir, path: &Path) -> Result<(), TrainError> {
+    if run.info().pretrained.as_deref() == Some(hash_of(path)?.as_str()) {
+        return Ok(());
+    }
+    Err(TrainError::Recipe(format!(
+        "{}: has changed since the run in {} began; restore it, or start a new run",
+        path.display(),
+        run.path().display()
+    )))
 }
 
 /// The recipe of a run that exists.

@@ -3,15 +3,17 @@
 use std::ops::Range;
 
 use aleator_data::{Batch, InputShape, Order};
+use aleator_model::params;
 use aleator_run::recipe::Recipe;
 use aleator_run::{RunDir, RunInfo};
 
-use crate::checkpoint::{Checkpoints, LogPositions};
+use crate::checkpoint::{self, Checkpoints, LogPositions};
 use crate::error::TrainError;
 use crate::evaluate;
 use crate::experiment::Shape;
 use crate::logs::Logs;
 use crate::normalize::Normalization;
+use crate::runs::same_weights;
 use crate::schedule::Schedule;
 use crate::state::{Best, State, StepReport};
 use crate::{Event, Job, Observer};
@@ -48,16 +50,19 @@ impl<'a> Session<'a> {
         let schedule = Schedule::new(&recipe.schedule, peak, order.steps_per_epoch());
         let checkpoints = Checkpoints::new(job.run.checkpoints_path());
         aleator_run::remove_leftovers(&job.run.checkpoints_path())?;
-        let mut state = fresh_state(job)?;
+        let mut state = unfitted_state(job.run, recipe);
         let restored = checkpoints.restore_newest(&mut state)?;
         restored.damaged.iter().for_each(|error| observer(Event::Damaged(error)));
+        if restored.logs.is_none() {
+            begin(job, &mut state)?;
+        }
         let saved = restored.logs.map(|_| state.progress.step);
         let logs = Logs::open_at(job.run, restored.logs.unwrap_or_default())?;
         observer(Event::Started {
             step: state.progress.step,
             total_steps: schedule.total_steps(),
             steps_per_epoch: schedule.steps_per_epoch(),
-            parameters: state.parameters.iter().map(|p| p.values.len()).sum(),
+            parameters: params::learned(&state.parameters),
         });
         Ok(Self { job: *job, state, schedule, checkpoints, logs, saved })
     }
@@ -72,14 +77,16 @@ impl<'a> Session<'a> {
         first..end
     }
 
-    pub fn step(&mut self, batch: Batch) -> Result<Stepped, TrainError> {
+    /// One step; `None` when it was given up because training is to stop.
+    pub fn step(&mut self, batch: Batch) -> Result<Option<Stepped>, TrainError> {
         let (epoch, examples) = (batch.epoch, batch.keys.len());
         let rate = self.schedule.learning_rate(self.state.progress.step);
         let names = |example: usize| self.job.data.train.ids.name(example).to_string();
-        let report = self.state.step(batch, rate).map_err(|error| error.named(names))?;
+        let report = self.state.step(batch, rate, self.job.stop);
+        let Some(report) = report.map_err(|error| error.named(names))? else { return Ok(None) };
         let step = self.state.progress.step;
         self.logs.step(step, epoch, rate, &report)?;
-        Ok(Stepped { step, examples, report })
+        Ok(Some(Stepped { step, examples, report }))
     }
 
     pub fn is_end_of_epoch(&self) -> bool {
@@ -141,11 +148,23 @@ fn order_of(job: &Job<'_>) -> Order {
     Order { examples, batch: wanted.min(largest), seed: job.seed }
 }
 
-/// Fresh weights for a job's recipe and data.
-fn fresh_state(job: &Job<'_>) -> Result<State, TrainError> {
-    let normalization = Normalization::fit(job.recipe.network.normalize, &job.data.train)?;
-    let shape = Shape { input: job.data.shape, classes: job.data.class_names.len() };
-    Ok(State::start(job.recipe, job.seed, &shape, normalization))
+/// What a run without a checkpoint begins with beside fresh weights: pretrained ones, and a
+/// normalization that is theirs or is learned from the data.
+fn begin(job: &Job<'_>, state: &mut State) -> Result<(), TrainError> {
+    let pretrained = job.recipe.network.pretrained.as_deref();
+    let theirs = match pretrained {
+        Some(path) => {
+            same_weights(job.run, path)?;
+            state.load_network(path)?;
+            checkpoint::normalization_of(path, state.normalization.center.len())
+        }
+        None => None,
+    };
+    state.normalization = match theirs {
+        Some(normalization) => normalization,
+        None => Normalization::fit(job.recipe.network.normalize, &job.data.train)?,
+    };
+    Ok(())
 }
 
 /// Fresh weights whose normalization a checkpoint will replace; the data need not be there.

@@ -1,10 +1,13 @@
 //! What training changes: weights, running averages, counts.
 
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use aleator_data::{Batch, Targets};
 use aleator_kernels::NoiseKey;
 use aleator_metrics::classification::argmax;
 use aleator_model::params::{self, Parameter};
-use aleator_model::{BatchNoise, Classifier, Draws, Labels};
+use aleator_model::{BatchNoise, BatchStatistics, Classifier, Draws, Labels, load_network};
 use aleator_run::recipe::Recipe;
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -39,7 +42,8 @@ struct StepSettings {
     seed: u64,
     samples: usize,
     draws: Draws,
-    accumulate: usize,
+    /// Examples that are taken through the model at once.
+    part: usize,
     ema: Option<f64>,
 }
 
@@ -97,18 +101,28 @@ impl State {
             seed,
             samples: recipe.head.samples,
             draws: experiment::draws(recipe.head.draws),
-            accumulate: recipe.training.accumulate,
+            part: recipe.training.batch,
             ema: recipe.training.ema,
         };
         Self {
             progress: Progress::default(),
             average: recipe.training.ema.map(|_| parameters.clone()),
-            optimizer: Optimizer::new(&recipe.optimizer, &parameters),
+            optimizer: Optimizer::new(&recipe.optimizer, &parameters, recipe.network.frozen),
             parameters,
             normalization,
             model,
             settings,
         }
+    }
+
+    /// Takes the weights of the layers before the head from a file.
+    pub fn load_network(&mut self, path: &Path) -> Result<(), TrainError> {
+        let model = load_network(self.model.clone(), path)
+            .map_err(|error| TrainError::Weights(error.to_string()))?;
+        self.parameters = params::read(&model);
+        self.average = self.average.as_ref().map(|_| self.parameters.clone());
+        self.model = model;
+        Ok(())
     }
 
     /// Goes on from what was saved.
@@ -124,12 +138,21 @@ impl State {
         params::write(self.model.clone().valid(), parameters)
     }
 
-    /// One update from one batch, in as many parts as the recipe accumulates.
-    pub fn step(&mut self, mut batch: Batch, rate: f64) -> Result<StepReport, TrainError> {
+    /// One update from one batch, a part at a time where the recipe accumulates. When `stop` is
+    /// raised between two parts, nothing has changed and `None` comes back.
+    pub fn step(
+        &mut self,
+        mut batch: Batch,
+        rate: f64,
+        stop: &AtomicBool,
+    ) -> Result<Option<StepReport>, TrainError> {
         self.normalization.apply(&mut batch.inputs);
-        let parts = Parts::new(&batch, self.settings.accumulate);
+        let parts = Parts::new(&batch, self.settings.part);
         let mut sum = PartSum::default();
-        for part in parts {
+        for (index, part) in parts.enumerate() {
+            if index > 0 && stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
             self.add_part(&batch, part, &mut sum)?;
         }
         let gradient_norm = optimizer::norm(&sum.gradients);
@@ -137,11 +160,12 @@ impl State {
             return Err(TrainError::not_finite(self.progress.step, batch.examples));
         }
         self.optimizer.step(&mut self.parameters, &sum.gradients, rate);
+        self.update_statistics(&sum.statistics);
         self.model = params::write(self.model.clone(), &self.parameters);
         self.update_average();
         self.progress.step += 1;
         let accuracy = sum.hits / batch.keys.len() as f64;
-        Ok(StepReport { loss: sum.loss, accuracy, gradient_norm })
+        Ok(Some(StepReport { loss: sum.loss, accuracy, gradient_norm }))
     }
 
     fn add_part(
@@ -168,9 +192,18 @@ impl State {
         let weight = part.len() as f64 / size as f64;
         sum.loss += weight * outcome.loss.clone().into_scalar::<f32>() as f64;
         sum.hits += hits(&outcome.mean, &batch.targets, part, size);
+        sum.add_statistics(outcome.statistics, weight as f32);
         let gradients = params::gradients(&self.model, &outcome.loss.backward());
         sum.add(gradients, weight as f32);
         Ok(())
+    }
+
+    /// The running statistics follow those of the step: the mean of its parts'.
+    fn update_statistics(&mut self, statistics: &[BatchStatistics]) {
+        let Some(momentum) = self.model.norm_momentum() else { return };
+        for one in statistics {
+            one.update(&mut self.parameters, momentum);
+        }
     }
 
     /// The average starts as the weights themselves, and follows faster while it is young.
@@ -201,9 +234,9 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(batch: &Batch, accumulate: usize) -> Self {
+    fn new(batch: &Batch, most: usize) -> Self {
         let size = batch.keys.len();
-        Self { size, parts: accumulate.clamp(1, size.max(1)), next: 0 }
+        Self { size, parts: size.div_ceil(most).max(1), next: 0 }
     }
 }
 
@@ -224,9 +257,24 @@ struct PartSum {
     loss: f64,
     hits: f64,
     gradients: Vec<Parameter>,
+    statistics: Vec<BatchStatistics>,
 }
 
 impl PartSum {
+    fn add_statistics(&mut self, mut statistics: Vec<BatchStatistics>, weight: f32) {
+        for one in &mut statistics {
+            one.mean.iter_mut().chain(&mut one.variance).for_each(|value| *value *= weight);
+        }
+        if self.statistics.is_empty() {
+            self.statistics = statistics;
+            return;
+        }
+        for (sum, one) in self.statistics.iter_mut().zip(statistics) {
+            sum.mean.iter_mut().zip(one.mean).for_each(|(sum, value)| *sum += value);
+            sum.variance.iter_mut().zip(one.variance).for_each(|(sum, value)| *sum += value);
+        }
+    }
+
     fn add(&mut self, mut gradients: Vec<Parameter>, weight: f32) {
         if weight != 1.0 {
             let values = gradients.iter_mut().flat_map(|gradient| &mut gradient.values);

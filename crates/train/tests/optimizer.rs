@@ -74,7 +74,7 @@ fn reference(rule: Rule, start: f64, gradients: impl Iterator<Item = f64>) -> f6
 
 fn settings(rule: Rule, clip_norm: Option<f64>) -> Settings {
     let l2 = WeightDecay { network: DECAY, mean: DECAY, covariance: DECAY };
-    Settings { rule, learning_rate: RATE, clip_norm, l2 }
+    Settings { rule, learning_rate: RATE, network_rate: None, clip_norm, l2 }
 }
 
 fn parameter(name: &str, shape: &[usize], values: &[f64]) -> Parameter {
@@ -100,7 +100,7 @@ fn the_reference_equals_pytorch() {
 fn every_rule_equals_the_reference_after_each_step() {
     for (rule, _) in RULES {
         let mut parameters = [mean_weight(&START)];
-        let mut optimizer = Optimizer::new(&settings(rule, None), &parameters);
+        let mut optimizer = Optimizer::new(&settings(rule, None), &parameters, false);
         for step in 1..=GRADIENTS.len() {
             let gradient = mean_weight(&GRADIENTS[step - 1]);
             optimizer.step(&mut parameters, &[gradient], RATE);
@@ -117,7 +117,8 @@ fn every_rule_equals_the_reference_after_each_step() {
 
 #[test]
 fn each_group_has_its_own_decay_and_biases_and_temperature_have_none() {
-    let names: [(&str, &[usize], Group); 11] = [
+    let names: [(&str, &[usize], Group); 12] = [
+        ("network.Image.stem.norm.running_mean", &[2], Group::Fixed),
         ("network.Mlp.layers.0.weight", &[2, 2], Group::Network),
         ("network.Mlp.layers.0.bias", &[2], Group::Undecayed),
         ("network.Conv.layers.0.weight", &[2, 1, 3, 3], Group::Network),
@@ -138,17 +139,43 @@ fn each_group_has_its_own_decay_and_biases_and_temperature_have_none() {
     gradients.iter_mut().for_each(|gradient| gradient.values.fill(0.0));
     let mut settings = settings(Rule::Sgd { momentum: 0.0, nesterov: false }, None);
     settings.l2 = WeightDecay { network: 0.125, mean: 0.25, covariance: 0.5 };
-    Optimizer::new(&settings, &parameters).step(&mut parameters, &gradients, 1.0);
+    Optimizer::new(&settings, &parameters, false).step(&mut parameters, &gradients, 1.0);
     for ((name, shape, group), parameter) in names.into_iter().zip(&parameters) {
-        assert_eq!(Group::of(name, shape), group, "{name}");
+        assert_eq!(Group::of(name, shape, false), group, "{name}");
         let expected = match group {
-            Group::Undecayed => 1.0,
+            Group::Fixed | Group::Undecayed => 1.0,
             Group::Network => 0.875,
             Group::Mean => 0.75,
             Group::Covariance => 0.5,
         };
         assert!(parameter.values.iter().all(|value| *value == expected), "{name}");
     }
+}
+
+#[test]
+fn the_network_learns_at_its_own_rate_or_not_at_all_and_statistics_never_do() {
+    let names = [
+        "network.Mlp.layers.0.weight",
+        "network.Mlp.layers.0.bias",
+        "network.Image.norm.running_variance",
+        "output.head.mean.weight",
+    ];
+    let moved = |frozen: bool, network_rate: Option<f64>| {
+        let mut parameters = names.map(|name| parameter(name, &[1, 1], &[1.0]));
+        parameters[1].shape = vec![1];
+        parameters[2].shape = vec![1];
+        let gradients = parameters.clone();
+        let mut settings = settings(Rule::Sgd { momentum: 0.5, nesterov: false }, None);
+        settings.network_rate = network_rate;
+        settings.l2 = WeightDecay { network: 1.0, mean: 1.0, covariance: 1.0 };
+        let mut optimizer = Optimizer::new(&settings, &parameters, frozen);
+        optimizer.step(&mut parameters, &gradients, 0.25);
+        let kept = optimizer.averages().iter().map(Vec::len).collect::<Vec<_>>();
+        (parameters.map(|one| one.values[0]), kept)
+    };
+    assert_eq!(moved(false, None), ([0.5, 0.75, 1.0, 0.5], vec![1, 1, 0, 1]));
+    assert_eq!(moved(false, Some(0.5)), ([0.75, 0.875, 1.0, 0.5], vec![1, 1, 0, 1]));
+    assert_eq!(moved(true, Some(0.5)), ([1.0, 1.0, 1.0, 0.5], vec![0, 0, 0, 1]));
 }
 
 #[test]
@@ -159,7 +186,7 @@ fn gradients_are_clipped_by_their_norm_together_before_the_decay() {
         let gradients = [mean_weight(&[3.0]), parameter("output.head.mean.bias", &[1], &[4.0])];
         let mut settings = settings(Rule::Sgd { momentum: 0.0, nesterov: false }, clip_norm);
         settings.l2.mean = 0.5;
-        Optimizer::new(&settings, &parameters).step(&mut parameters, &gradients, 0.5);
+        Optimizer::new(&settings, &parameters, false).step(&mut parameters, &gradients, 0.5);
         [parameters[0].values[0], parameters[1].values[0]]
     };
     let close = |found: [f32; 2], expected: [f32; 2]| {
@@ -186,7 +213,7 @@ fn a_large_parameter_moves_by_the_same_bits_as_its_pieces_and_for_any_threads() 
     };
     for (rule, _) in RULES {
         let moved = |mut parameters: Vec<Parameter>, gradients: [Vec<Parameter>; 2]| {
-            let mut optimizer = Optimizer::new(&settings(rule, None), &parameters);
+            let mut optimizer = Optimizer::new(&settings(rule, None), &parameters, false);
             gradients.iter().for_each(|one| optimizer.step(&mut parameters, one, RATE));
             bits(&parameters)
         };
@@ -207,7 +234,7 @@ fn clipping_gives_the_same_bits_for_any_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let mut parameters = vec![gradient.clone()];
         let rule = Rule::Sgd { momentum: 0.0, nesterov: false };
-        let mut optimizer = Optimizer::new(&settings(rule, Some(0.1)), &parameters);
+        let mut optimizer = Optimizer::new(&settings(rule, Some(0.1)), &parameters, false);
         pool.install(|| optimizer.step(&mut parameters, std::slice::from_ref(&gradient), RATE));
         parameters
     };

@@ -24,6 +24,7 @@ fn tiny(files: &Files) -> DataSet {
         annotations: Annotations::Majority,
         classes: None,
         class_names: None,
+        limit: None,
         framing: Framing::PLAIN,
         augment: None,
         train: source.clone(),

@@ -92,3 +92,17 @@ pub fn ppm(side: usize, grey: u8) -> Vec<u8> {
     out.extend(vec![grey; 3 * side * side]);
     out
 }
+
+/// A coloured PPM of stripes, across or down, whose place and brightness depend on `seed`.
+pub fn picture(side: usize, seed: usize, down: bool) -> Vec<u8> {
+    let mut out = format!("P6 {side} {side} 255\n").into_bytes();
+    for row in 0..side {
+        for column in 0..side {
+            let along = if down { column } else { row };
+            let on = (along + seed) / 3 % 2 == 0;
+            let level = if on { 200 } else { 40 } + (seed * 7 + row * column) % 40;
+            out.extend([level as u8, (255 - level) as u8, (seed % 200) as u8]);
+        }
+    }
+    out
+}

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub use arrays::{Toy, npy, npy_f32, npy_i64, ppm, read_npy_i64};
+pub use arrays::{Toy, npy, npy_f32, npy_i64, picture, ppm, read_npy_i64};
 pub use outcome::{Outcome, last_checkpoint};
 
 /// A temporary folder that the program is run in.

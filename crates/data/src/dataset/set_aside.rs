@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
@@ -30,7 +30,8 @@ pub struct SetAside {
 
 impl DataSet {
     /// Decodes every image of all splits once, on all threads, and gives those that cannot be
-    /// decoded, sorted by split and id. `progress` hears how many of how many are done.
+    /// decoded, sorted by split and id. `progress` hears how many of how many are done, and says
+    /// whether to go on; what is left out of a check that was stopped means nothing.
     ///
     /// At no time are more images in memory than there are threads. Features and files of raw
     /// pixels have nothing to decode.
@@ -42,6 +43,7 @@ impl DataSet {
     /// #     annotations: Annotations::Majority,
     /// #     classes: None,
     /// #     class_names: None,
+    /// #     limit: None,
     /// #     framing: Framing::PLAIN,
     /// #     augment: None,
     /// #     train: Source { inputs: InputSource::Digits, labels: None, clean_labels: None, ids: None },
@@ -50,7 +52,7 @@ impl DataSet {
     /// #     noise: None,
     /// # };
     /// let set = aleator_data::DataSet::open(&data, Link::Softmax)?;
-    /// let set_aside = set.check_images(&|done, of| eprintln!("{done} of {of}"))?;
+    /// let set_aside = set.check_images(&|_done, _of| true)?;
     /// let set = set.leave_out(&set_aside)?;
     /// # assert_eq!(set.train.len() + set.validation.len(), 1797);
     /// # Ok::<(), aleator_data::DataError>(())
@@ -60,16 +62,21 @@ impl DataSet {
     /// When more than 1 % of a split cannot be decoded; the message lists the first of them.
     pub fn check_images(
         &self,
-        progress: &(dyn Fn(usize, usize) + Sync),
+        progress: &(dyn Fn(usize, usize) -> bool + Sync),
     ) -> Result<Vec<SetAside>, DataError> {
+        let stopped = AtomicBool::new(false);
         let splits = || self.splits().filter(|split| split.inputs.is_encoded());
         let total = splits().map(Split::len).sum();
         let done = AtomicUsize::new(0);
         let mut set_aside = vec![];
         for split in splits() {
             let check = |example: usize| {
+                if stopped.load(Ordering::Relaxed) {
+                    return None;
+                }
                 let found = split.inputs.picture(split.rows[example]).err();
-                progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+                let goes_on = progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+                stopped.fetch_or(!goes_on, Ordering::Relaxed);
                 found.map(|error| SetAside {
                     split: split.name,
                     id: split.ids.name(example).into_owned(),

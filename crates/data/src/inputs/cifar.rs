@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use aleator_run::recipe::PixelValues;
+use aleator_run::recipe::Framing;
 
 use super::mapped::Mapped;
-use super::pixels::Pixels;
-use super::{CarriedLabels, InputShape, Inputs, Opened};
+use super::pixels::{Bytes, Pixels, Stored};
+use super::{CarriedLabels, Inputs, Opened};
 use crate::error::DataError;
 
-const SHAPE: InputShape = InputShape::Image { channels: 3, height: 32, width: 32 };
+const STORED: Stored = Stored { channels: 3, height: 32, width: 32 };
 const PIXELS: usize = 3 * 32 * 32;
 
 /// Which of the two.
@@ -43,11 +43,7 @@ pub(crate) fn training_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Opens files that follow one another; `name` is what the user gave.
-pub(crate) fn open(
-    name: &Path,
-    files: &[PathBuf],
-    values: PixelValues,
-) -> Result<Opened, DataError> {
+pub(crate) fn open(name: &Path, files: &[PathBuf], framing: &Framing) -> Result<Opened, DataError> {
     let mut kind = None;
     let mut pixels = None;
     let mut labels = vec![];
@@ -58,9 +54,9 @@ pub(crate) fn open(
             let message = "is of another CIFAR than the files before it";
             return Err(DataError::invalid(path, message));
         }
-        let pixels = pixels.get_or_insert_with(|| Pixels::new(this.label_bytes(), SHAPE, values));
+        let pixels = pixels.get_or_insert_with(|| Pixels::new(this.label_bytes(), STORED, framing));
         read_labels(path, file.bytes(), this, &mut labels)?;
-        pixels.push(file, 0);
+        pixels.push(Bytes::File(file), 0);
     }
     let (Some(kind), Some(pixels)) = (kind, pixels) else {
         return Err(DataError::invalid(name, "holds no CIFAR files"));

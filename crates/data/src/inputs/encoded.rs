@@ -33,6 +33,7 @@ const HEADER_BYTES: usize = 64 << 10;
 pub(crate) struct Encoded {
     places: Places,
     frame: Frame,
+    channels: usize,
     resize: bool,
 }
 
@@ -47,7 +48,9 @@ pub(crate) fn open(source: &Path, places: Places, framing: &Framing) -> Result<I
         None => common_size(&places)?,
     };
     let frame = Frame::new(framing, width, height);
-    Ok(Inputs::of_encoded(source, Encoded { places, frame, resize: framing.size.is_some() }))
+    let channels = framing.channels.unwrap_or(3);
+    let resize = framing.size.is_some();
+    Ok(Inputs::of_encoded(source, Encoded { places, frame, channels, resize }))
 }
 
 impl Encoded {
@@ -57,7 +60,7 @@ impl Encoded {
 
     pub(crate) fn shape(&self) -> InputShape {
         let Frame { height, width, .. } = self.frame;
-        InputShape::Image { channels: 3, height, width }
+        InputShape::Image { channels: self.channels, height, width }
     }
 
     fn path(&self, row: usize) -> PathBuf {

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use aleator_run::recipe::PixelValues;
+use aleator_run::recipe::Framing;
 
-use super::pixels::Pixels;
-use super::{CarriedLabels, InputShape, Inputs, Opened};
+use super::pixels::{Bytes, Pixels, Stored};
+use super::{CarriedLabels, Inputs, Opened};
 use crate::array::element::Element;
 use crate::array::idx;
 use crate::error::DataError;
 
 /// Opens an IDX file of grey images, plain or gzipped.
-pub(crate) fn open(path: &Path, values: PixelValues) -> Result<Opened, DataError> {
+pub(crate) fn open(path: &Path, framing: &Framing) -> Result<Opened, DataError> {
     let (file, at) = idx::open(path)?;
     let invalid = |message: String| Err(DataError::invalid(path, message));
     let (Element::U8, &[rows, height, width]) = (at.element, &at.shape[..]) else {
@@ -24,8 +24,8 @@ pub(crate) fn open(path: &Path, values: PixelValues) -> Result<Opened, DataError
     if rows == 0 || height == 0 || width == 0 {
         return invalid(format!("shape [{rows}, {height}, {width}] has no pixels"));
     }
-    let mut pixels = Pixels::new(0, InputShape::Image { channels: 1, height, width }, values);
-    pixels.push(file, at.bytes.start);
+    let mut pixels = Pixels::new(0, Stored { channels: 1, height, width }, framing);
+    pixels.push(Bytes::File(file), at.bytes.start);
     let labels = match labels_beside(path) {
         Some(beside) => Some(CarriedLabels::Classes(read_labels(&beside, path, rows)?)),
         None => None,

@@ -29,7 +29,7 @@ pub(super) fn open(specs: &[PathBuf], framing: &Framing) -> Result<Opened, DataE
     }
     refuse_fragment(source, fragment)?;
     if all(&is_bin) {
-        return cifar::open(source, &files, framing.values);
+        return cifar::open(source, &files, framing);
     }
     let message = "is one of several paths that are not of one kind; a list may hold tar shards, \
                    Parquet files or the .bin files of CIFAR, one kind at a time";
@@ -124,13 +124,13 @@ fn open_one(path: &Path, fragment: Option<&str>, framing: &Framing) -> Result<Op
     if path.is_dir() {
         let cifar_files = cifar::training_files(path);
         if !cifar_files.is_empty() {
-            return cifar::open(path, &cifar_files, framing.values);
+            return cifar::open(path, &cifar_files, framing);
         }
         return folder::open(path, framing);
     }
     match idx::magic(path) {
-        _ if is_bin(path) => cifar::open(path, &[path.to_path_buf()], framing.values),
-        Some(idx::IMAGES) => idx_images::open(path, framing.values),
+        _ if is_bin(path) => cifar::open(path, &[path.to_path_buf()], framing),
+        Some(idx::IMAGES) => idx_images::open(path, framing),
         Some(idx::LABELS) => {
             Err(DataError::invalid(path, "holds IDX labels; name the file with the images"))
         }

@@ -1,10 +1,10 @@
 //! Images as bytes in mapped files: records of equal size, one byte a pixel and channel.
 
-use aleator_run::recipe::PixelValues;
+use aleator_run::recipe::Framing;
 
 use super::InputShape;
 use super::mapped::Mapped;
-use crate::picture::{Picture, affine};
+use crate::picture::{Frame, Picture, affine};
 
 /// The images of one or more files, in order.
 #[derive(Debug)]
@@ -12,35 +12,75 @@ pub(crate) struct Pixels {
     parts: Vec<Part>,
     /// Bytes before the pixels of each record, where labels stand.
     skip: usize,
-    shape: InputShape,
-    values: PixelValues,
+    stored: Stored,
+    /// What evaluation sees: whole images, which may be brought to another size.
+    frame: Frame,
+    channels: usize,
     rows: usize,
+}
+
+/// The images as the files have them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub channels: usize,
+    pub height: usize,
+    pub width: usize,
 }
 
 #[derive(Debug)]
 struct Part {
-    file: Mapped,
+    file: Bytes,
     start: usize,
     first_row: usize,
 }
 
+/// Where the records are.
+#[derive(Debug)]
+pub(crate) enum Bytes {
+    File(Mapped),
+    Memory(Vec<u8>),
+}
+
+impl Bytes {
+    fn all(&self) -> &[u8] {
+        match self {
+            Self::File(file) => file.bytes(),
+            Self::Memory(bytes) => bytes,
+        }
+    }
+}
+
+impl Stored {
+    fn len(self) -> usize {
+        self.channels * self.height * self.width
+    }
+
+    /// What evaluation sees of such images, and in how many channels.
+    pub(crate) fn framed(self, framing: &Framing) -> (Frame, usize) {
+        let (width, height) = framing.size.map_or((self.width, self.height), |side| (side, side));
+        let frame = Frame { centre_crop: None, ..Frame::new(framing, width, height) };
+        (frame, framing.channels.unwrap_or(self.channels))
+    }
+}
+
 impl Pixels {
     /// No images yet; each record has `skip` bytes, then the pixels.
-    pub(crate) fn new(skip: usize, shape: InputShape, values: PixelValues) -> Self {
-        Self { parts: vec![], skip, shape, values, rows: 0 }
+    pub(crate) fn new(skip: usize, stored: Stored, framing: &Framing) -> Self {
+        let (frame, channels) = stored.framed(framing);
+        Self { parts: vec![], skip, stored, frame, channels, rows: 0 }
     }
 
     /// Bytes of one record.
     pub(crate) fn record(&self) -> usize {
-        self.skip + self.shape.len()
+        self.skip + self.stored.len()
     }
 
-    /// Appends all records of a file from byte `start`.
+    /// Appends all records from byte `start` on.
     ///
     /// # Panics
     /// Unless they are whole.
-    pub(crate) fn push(&mut self, file: Mapped, start: usize) {
-        let len = file.bytes().len() - start;
+    pub(crate) fn push(&mut self, file: Bytes, start: usize) {
+        let len = file.all().len() - start;
         assert!(len.is_multiple_of(self.record()), "records must be whole");
         let first_row = self.rows;
         self.rows += len / self.record();
@@ -52,7 +92,8 @@ impl Pixels {
     }
 
     pub(crate) fn shape(&self) -> InputShape {
-        self.shape
+        let Frame { height, width, .. } = self.frame;
+        InputShape::Image { channels: self.channels, height, width }
     }
 
     /// The bytes of one image, channel first.
@@ -60,23 +101,20 @@ impl Pixels {
         assert!(row < self.rows, "row {row} of {}", self.rows);
         let part = &self.parts[self.parts.partition_point(|part| part.first_row <= row) - 1];
         let from = part.start + (row - part.first_row) * self.record() + self.skip;
-        &part.file.bytes()[from..from + self.shape.len()]
-    }
-
-    /// Channels, and the pixels of one.
-    fn planes(&self) -> (usize, usize) {
-        match self.shape {
-            InputShape::Image { channels, height, width } => (channels, height * width),
-            InputShape::Features(pixels) => (1, pixels),
-        }
+        &part.file.all()[from..from + self.stored.len()]
     }
 
     /// The numbers of one image.
     pub(crate) fn read(&self, row: usize, out: &mut [f32]) {
-        let (_, plane) = self.planes();
+        let Stored { channels, height, width } = self.stored;
+        if self.channels != channels || (self.frame.width, self.frame.height) != (width, height) {
+            self.frame.numbers(&self.frame.cut(&self.picture(row)), out);
+            return;
+        }
+        let plane = height * width;
         let planes = out.chunks_exact_mut(plane).zip(self.bytes(row).chunks_exact(plane));
         for (channel, (out, bytes)) in planes.enumerate() {
-            let (scale, shift) = affine(self.values, channel);
+            let (scale, shift) = affine(self.frame.values, channel);
             for (out, byte) in out.iter_mut().zip(bytes) {
                 *out = f32::from(*byte) * scale + shift;
             }
@@ -85,12 +123,8 @@ impl Pixels {
 
     /// One image.
     pub(crate) fn picture(&self, row: usize) -> Picture {
-        let (channels, plane) = self.planes();
-        let (height, width) = match self.shape {
-            InputShape::Image { height, width, .. } => (height, width),
-            InputShape::Features(pixels) => (1, pixels),
-        };
-        let bytes = self.bytes(row);
+        let Stored { channels, height, width } = self.stored;
+        let (bytes, plane) = (self.bytes(row), height * width);
         let pixels = (0..plane).flat_map(|at| (0..channels).map(move |c| bytes[c * plane + at]));
         Picture { width, height, channels, bytes: pixels.collect() }
     }

@@ -82,6 +82,20 @@ impl WrittenLabels {
         &self.words[self.said[index] as usize]
     }
 
+    /// The class of each, and the names of the classes: numbers are taken as they are, words are
+    /// numbered in their order.
+    pub fn numbered(&self) -> (Vec<u32>, Option<Vec<String>>) {
+        let numbers: Option<Vec<u32>> = self.words.iter().map(|word| word.parse().ok()).collect();
+        if let Some(numbers) = numbers {
+            return (self.said.iter().map(|word| numbers[*word as usize]).collect(), None);
+        }
+        let mut names = self.words.clone();
+        names.sort();
+        let class = |word: &String| names.binary_search(word).unwrap_or_default() as u32;
+        let classes: Vec<u32> = self.words.iter().map(class).collect();
+        (self.said.iter().map(|word| classes[*word as usize]).collect(), Some(names))
+    }
+
     /// Every distinct label: numbers where all of them are, as in label files.
     pub(super) fn cells(&self) -> Vec<Cell<'_>> {
         let numbers: Option<Vec<Cell>> =

@@ -68,19 +68,27 @@ impl Frame {
         decode_region(bytes, limits, self, |width, height| self.region(width, height))
     }
 
-    /// The numbers of an image of the frame's size, channel first.
+    /// The numbers of an image of the frame's size, channel first. Where `out` has room for one
+    /// channel or for three, grey is made colour, and colour grey.
     ///
     /// # Panics
-    /// When the image has another size, or `out` another length.
+    /// When the image has another size, or `out` is not of one or three channels.
     pub fn numbers(&self, picture: &Picture, out: &mut [f32]) {
         assert_eq!((picture.width, picture.height), (self.width, self.height), "the frame's size");
-        assert_eq!(out.len(), picture.bytes.len(), "one number for each byte");
         let tables: [[f32; 256]; 3] = std::array::from_fn(|channel| table(self.values, channel));
         let plane = picture.width * picture.height;
-        match picture.channels {
-            1 => {
-                for (out, byte) in out.iter_mut().zip(&picture.bytes) {
-                    *out = tables[0][usize::from(*byte)];
+        assert!(out.len() == plane || out.len() == 3 * plane, "one or three channels");
+        match (picture.channels, out.len() / plane) {
+            (1, _) => {
+                for (out, table) in out.chunks_exact_mut(plane).zip(&tables) {
+                    for (out, byte) in out.iter_mut().zip(&picture.bytes) {
+                        *out = table[usize::from(*byte)];
+                    }
+                }
+            }
+            (_, 1) => {
+                for (out, pixel) in out.iter_mut().zip(picture.bytes.as_chunks().0) {
+                    *out = tables[0][usize::from(grey(*pixel))];
                 }
             }
             _ => {
@@ -95,6 +103,12 @@ impl Frame {
             }
         }
     }
+}
+
+/// How bright a colour is, as PIL's `convert("L")` has it.
+fn grey([red, green, blue]: [u8; 3]) -> u8 {
+    let sum = 19595 * u32::from(red) + 38470 * u32::from(green) + 7471 * u32::from(blue);
+    ((sum + 0x8000) >> 16) as u8
 }
 
 /// What each byte of a channel becomes.

@@ -63,6 +63,7 @@ pub fn data(train: Source) -> Data {
         annotations: Annotations::Majority,
         classes: None,
         class_names: None,
+        limit: None,
         framing: Framing::PLAIN,
         augment: None,
         train,

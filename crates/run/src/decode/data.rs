@@ -47,6 +47,7 @@ pub(super) fn data(document: &Document) -> Result<Data, RecipeError> {
             .optional("class_names")
             .map(|names| names.path().map(PathBuf::from))
             .transpose()?,
+        limit: section.optional("limit").map(|limit| limit.size(2, MANY)).transpose()?,
         framing: images::framing(&section)?,
         augment: images::augment(document)?,
         train,

@@ -13,6 +13,8 @@ pub struct Data {
     pub classes: Option<usize>,
     /// A text file with one class name a line.
     pub class_names: Option<PathBuf>,
+    /// So many examples of the training source are used, chosen by their ids; all without it.
+    pub limit: Option<usize>,
     /// How images become inputs of one size.
     pub framing: Framing,
     /// `[data.augment]`: what is done to the images of the training split.
@@ -68,13 +70,15 @@ impl InputSource {
     }
 }
 
-/// How an image becomes the input of a network. Does not apply to files of raw pixels (CIFAR,
-/// IDX) beyond `values`.
+/// How an image becomes the input of a network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Framing {
     /// `data.image_size`: images are brought to this side, in pixels. Without it all must have
     /// one size already.
     pub size: Option<usize>,
+    /// `data.channels`: 3 makes grey images colour, 1 makes colour ones grey. Without it raw
+    /// pixels (CIFAR, IDX) keep what they have, and decoded images have 3.
+    pub channels: Option<usize>,
     /// `data.centre_crop`: only the central square is seen, its side this share of the image's
     /// shorter side. Without it the whole image is, stretched to a square.
     pub centre_crop: Option<f64>,
@@ -88,6 +92,7 @@ impl Framing {
     /// What a recipe without any of the keys says: images have one size, and are seen whole.
     pub const PLAIN: Self = Self {
         size: None,
+        channels: None,
         centre_crop: None,
         filter: Filter::Bicubic,
         values: PixelValues::Symmetric,

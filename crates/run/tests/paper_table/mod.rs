@@ -182,7 +182,7 @@ const TRANSFER: Row = Row {
     batch: 512,
     samples: 1000,
     seeds: 1,
-    held_out: HeldOut::Nothing,
+    held_out: HeldOut::Count { validation: 200, of: 1_200 },
     ..ILSVRC12
 };
 

@@ -189,7 +189,7 @@ impl Trial {
         let data = DataSet::open(&resolved.recipe.data, resolved.recipe.head.link).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let seed = resolved.recipe.seeds[0];
-        let run = create_run(&folder.path().join("run"), &resolved, seed, &data).unwrap();
+        let run = create_run(&folder.path().join("run"), &resolved, seed, &data, &[]).unwrap();
         Self { folder, run, resolved, data }
     }
 

@@ -91,10 +91,12 @@ impl Splits {
             settings.push((format!("data.{split}.images"), value(path)?));
             explanation += &format!("; {split} data is {}", short(path));
         }
+        // Raw pixels have no size here, and are taken as they are.
+        let size = self.image_size.map_or(String::new(), |size| size.to_string());
         if let Some(size) = self.image_size {
-            settings.push(("data.image_size".to_string(), size.to_string()));
             explanation += &format!("; images are brought to {size} × {size} pixels");
         }
+        settings.push(("data.image_size".to_string(), size));
         Ok(Recognised { preset_family: Family::Images, settings, explanation: explanation + "." })
     }
 }

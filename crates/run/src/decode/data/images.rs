@@ -21,11 +21,11 @@ pub(super) fn paths(field: &Field) -> Result<Vec<PathBuf>, RecipeError> {
 
 /// Refuses what is for images only where there are none.
 pub(super) fn check_inputs(document: &Document, inputs: &InputSource) -> Result<(), RecipeError> {
-    if matches!(inputs, InputSource::Images(_)) {
+    if matches!(inputs, InputSource::Images(_) | InputSource::Digits) {
         return Ok(());
     }
     let data = Section::new(document, "data")?;
-    let keys = ["image_size", "centre_crop", "filter", "pixel_values"];
+    let keys = ["image_size", "channels", "centre_crop", "filter", "pixel_values"];
     let mut given = keys.iter().filter_map(|key| data.optional(key));
     let augment = Section::new(document, "data.augment")?;
     let Some(field) = given.next().or_else(|| augment.optional("crop")) else { return Ok(()) };
@@ -52,6 +52,7 @@ pub(super) fn framing(section: &Section) -> Result<Framing, RecipeError> {
     let whole_share = "above 0 and at most 1";
     Ok(Framing {
         size: size.map(|size| size.size(1, MAX_IMAGE_SIZE)).transpose()?,
+        channels: section.optional("channels").map(|field| one_or_three(&field)).transpose()?,
         centre_crop: centre_crop
             .map(|share| share.number_that(whole_share, |value| value > 0.0 && value <= 1.0))
             .transpose()?,
@@ -67,6 +68,13 @@ pub(super) fn framing(section: &Section) -> Result<Framing, RecipeError> {
             ])
         })?,
     })
+}
+
+fn one_or_three(field: &Field) -> Result<usize, RecipeError> {
+    match field.size(1, 3)? {
+        2 => Err(field.must_be("1 for grey or 3 for colour")),
+        channels => Ok(channels),
+    }
 }
 
 pub(super) fn augment(document: &Document) -> Result<Option<Augment>, RecipeError> {

@@ -1,0 +1,48 @@
+//! `aleator doctor`: what is in some data, and what is wrong with it.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use aleator_data::doctor::examine;
+use anyhow::Result;
+use clap::Args;
+
+use crate::progress::Counter;
+
+/// Arguments of `aleator doctor`.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub struct DoctorArgs {
+    /// A folder of images, a manifest, shards, Parquet, CIFAR or IDX files, or embeddings
+    data: PathBuf,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const AFTER_HELP: &str = "\
+Reads and decodes everything once, and says: how the data would be taken, how many examples of \
+which classes, sizes of images, files that cannot be decoded, files that are there twice (with \
+other labels, or in two splits), labels that occur once. Changes nothing.
+
+Examples:
+  aleator doctor photos
+  aleator doctor 'shards/train-{0000..0099}.tar'
+  aleator doctor embeddings.npy --json";
+
+/// `aleator doctor`.
+pub fn doctor(args: &DoctorArgs) -> Result<()> {
+    let counter = Counter::new("examples", args.quiet);
+    let diagnosis = examine(&args.data, &|done, total| counter.show(done, total));
+    counter.finish();
+    let diagnosis = diagnosis?;
+    if args.json {
+        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&diagnosis)?)?;
+    } else {
+        write!(io::stdout(), "{diagnosis}")?;
+    }
+    Ok(())
+}

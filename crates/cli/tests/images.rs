@@ -1,0 +1,149 @@
+//! Training on images from the command line: networks, augmentation, weights, files that are bad.
+
+mod support;
+
+use std::fs;
+
+use serde_json::Value;
+use support::{Outcome, Place, last_checkpoint, picture, sgd};
+
+/// Two classes that differ in what is where, in a folder for each.
+fn place() -> Place {
+    let place = Place::empty();
+    for number in 0..24 {
+        place.write(&format!("images/stripes/{number}.ppm"), picture(16, number, false));
+        place.write(&format!("images/columns/{number}.ppm"), picture(16, number, true));
+    }
+    place
+}
+
+/// A ResNet-20 on images of 16 pixels, varied by everything that there is.
+fn resnet(out: &str) -> String {
+    format!(
+        "train images-full --set data.train.images=images --set data.image_size=16 \
+         --set data.validation.fraction=0.25 --set network.kind=resnet-20 --set network.channels= \
+         --set network.norm_momentum=0.5 --set network.norm_epsilon=1e-5 \
+         --set network.normalize=none --set data.augment.crop=inception \
+         --set data.augment.area=[0.5,1.0] --set data.augment.ratio=[0.75,1.3333] \
+         --set data.augment.flip=true --set data.augment.operations=1 \
+         --set data.augment.magnitude=3 --set data.augment.mixup=0.2 --set head.rank=1 \
+         --set head.samples=8 --set evaluation.samples=16 --set schedule.epochs=2 \
+         --set schedule.warm_up=0 --set training.batch=4 --set training.accumulate=2 \
+         --set checkpoint.every_steps=2 {} -q --out {out}",
+        sgd("0.02", "0.9", true)
+    )
+}
+
+#[test]
+fn a_residual_network_that_is_killed_comes_to_the_same_bits() {
+    let place = place();
+    place.succeeds(&format!("{} --threads 2", resnet("whole")));
+    let whole = Outcome::of(&place.path("whole"));
+    let mut started = place.start(&format!("{} --threads 1", resnet("killed")));
+    started.wait_until(|| place.lines("killed/metrics.jsonl") >= 4);
+    assert!(started.kill(), "it ended before it could be killed");
+    place.succeeds("resume killed -q --threads 2");
+    Outcome::of(&place.path("killed")).assert_same(&whole, "killed, then other threads");
+
+    // Running statistics are learned beside the weights, and are no parameters.
+    let weights =
+        fs::read(last_checkpoint(&place.path("whole")).join("model.safetensors")).unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&weights).unwrap();
+    let names = tensors.names();
+    let running = names.iter().find(|name| name.ends_with("running_mean")).unwrap();
+    let moved = tensors.tensor(running).unwrap().data().iter().any(|byte| *byte != 0);
+    assert!(moved, "{running} stayed at zero");
+}
+
+#[test]
+fn a_frozen_network_keeps_the_weights_that_it_began_with() {
+    let place = place();
+    place.succeeds(&resnet("first"));
+    let first = last_checkpoint(&place.path("first")).join("model.safetensors");
+    let frozen = format!(
+        "{} --set network.pretrained={} --set network.frozen=true --seed 5",
+        resnet("second"),
+        first.display()
+    );
+    place.succeeds(&frozen);
+    let second = last_checkpoint(&place.path("second")).join("model.safetensors");
+    let (before, after) = (fs::read(&first).unwrap(), fs::read(second).unwrap());
+    let before = safetensors::SafeTensors::deserialize(&before).unwrap();
+    let after = safetensors::SafeTensors::deserialize(&after).unwrap();
+    for (name, tensor) in before.tensors() {
+        let same = tensor.data() == after.tensor(&name).unwrap().data();
+        assert_eq!(same, !name.starts_with("output."), "{name}");
+    }
+    let info = place.json("second/run.json");
+    assert_eq!(info["pretrained"].as_str().map(str::len), Some(64), "{info}");
+}
+
+#[test]
+fn weights_that_do_not_fit_are_refused_with_what_to_do() {
+    let place = place();
+    place.write("text.safetensors", "not weights at all");
+    let with = |file: &str| format!("{} --set network.pretrained={file}", resnet("run"));
+    place.refuses(&with("absent.safetensors"), &["absent.safetensors"]);
+    place.refuses(&with("text.safetensors"), &["text.safetensors"]);
+    place.succeeds(&resnet("small"));
+    let weights = last_checkpoint(&place.path("small")).join("model.safetensors");
+    let other = with(&weights.display().to_string()).replace("resnet-20", "resnet-56");
+    fs::remove_dir_all(place.path("run")).ok();
+    place.refuses(&other, &["model.safetensors"]);
+}
+
+#[test]
+fn an_image_that_is_too_small_for_a_network_is_said_before_anything_is_written() {
+    let place = place();
+    let command = resnet("run").replace("resnet-20", "inception-resnet-v2");
+    place.refuses(&command, &["network.kind", "75"]);
+    assert!(!place.path("run").exists());
+}
+
+#[test]
+fn files_that_cannot_be_decoded_are_set_aside_by_name() {
+    let place = Place::empty();
+    for number in 0..120 {
+        let class = if number % 2 == 0 { "even" } else { "odd" };
+        place.write(&format!("images/{class}/{number}.ppm"), picture(8, number, number % 2 == 0));
+    }
+    place.write("images/odd/broken.jpg", "I am a text");
+    let command = "train images-none --set data.train.images=images --set data.image_size=8 \
+                   --set network.channels=[4] --set schedule.epochs=1 --set schedule.warm_up=0 \
+                   --set evaluation.samples=16 --out run";
+    let ended = place.succeeds(command);
+    assert!(ended.stderr.contains("odd/broken.jpg"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("1 image that cannot be decoded was set aside"), "{ended:?}");
+    let info = place.json("run/run.json");
+    let set_aside = info["set_aside"].as_array().unwrap();
+    assert_eq!((set_aside.len(), &set_aside[0]["id"]), (1, &Value::from("odd/broken.jpg")));
+    let examples = fs::read_to_string(place.path("run/examples.csv")).unwrap();
+    assert_eq!(examples.lines().count(), 1 + 120);
+    assert!(!examples.contains("broken"));
+    // The run is evaluated again without what was set aside.
+    let first = place.json("run/evaluation.json");
+    place.succeeds("eval run -q");
+    assert_eq!(place.json("run/evaluation.json"), first);
+
+    for number in 0..3 {
+        place.write(&format!("images/even/bad-{number}.png"), "no picture");
+    }
+    let many = command.replace("--out run", "--out many");
+    place.refuses(&many, &["bad-0.png", "%"]);
+    assert!(!place.path("many").exists());
+}
+
+#[test]
+fn the_doctor_says_what_is_in_a_folder() {
+    let place = place();
+    place.write("images/stripes/same.ppm", picture(16, 3, true));
+    place.write("images/stripes/text.png", "no picture");
+    let ended = place.succeeds("doctor images -q");
+    for words in ["stripes", "columns", "text.png", "same.ppm"] {
+        assert!(ended.stdout.contains(words), "{words}: {}", ended.stdout);
+    }
+    let printed = place.succeeds("doctor images --json -q").stdout;
+    let json: Value = serde_json::from_str(&printed).unwrap();
+    assert!(json.is_object(), "{printed}");
+    place.refuses("doctor nowhere", &["nowhere"]);
+}

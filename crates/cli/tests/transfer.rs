@@ -1,0 +1,75 @@
+//! A trained network carried over to other tasks.
+
+mod support;
+
+use support::{Place, last_checkpoint, picture};
+
+/// A run on images of stripes, and two tasks.
+fn place() -> Place {
+    let place = Place::empty();
+    for number in 0..24 {
+        place.write(&format!("images/stripes/{number}.ppm"), picture(16, number, false));
+        place.write(&format!("images/columns/{number}.ppm"), picture(16, number, true));
+        for split in ["train", "test"] {
+            let seed = if split == "train" { number } else { 100 + number };
+            place.write(&format!("task/{split}/a/{number}.ppm"), picture(20, seed, false));
+            place.write(&format!("task/{split}/b/{number}.ppm"), picture(20, seed, true));
+        }
+    }
+    place.succeeds(
+        "train small/ilsvrc12-none --set data.train.images=images --set data.image_size=16 \
+         --set data.validation.fraction=0.25 --set schedule.epochs=2 --set schedule.at=[1] \
+         --set schedule.warm_up=0 --set evaluation.samples=4 --seed 0 -q --out run",
+    );
+    place.write(
+        "tasks.toml",
+        "recipe = \"small/transfer\"\n\n[tasks.stripes]\ndata = \"task\"\n\n[tasks.digits]\n\
+         set = [\"data.train.builtin=digits\", \"data.test.fraction=0.1\", \"data.test.seed=0\"]\n",
+    );
+    place
+}
+
+const QUICK: &str = "--set schedule.epochs=2 --set schedule.at=[1] --set schedule.warm_up_steps=0 \
+                     --set data.limit=40 --set evaluation.samples=4 -q";
+
+#[test]
+fn each_task_has_its_accuracy_and_the_table_their_mean() {
+    let place = place();
+    let ended = place.succeeds(&format!("transfer run tasks.toml {QUICK} --out out"));
+    for word in ["stripes", "digits", "mean"] {
+        assert!(ended.stdout.contains(word), "{}", ended.stdout);
+    }
+    let table = place.json("out/transfer.json");
+    let rows = table["tasks"].as_array().unwrap();
+    let tests: Vec<f64> = rows.iter().map(|row| row["test_top1"].as_f64().unwrap()).collect();
+    let mean = table["mean_test_top1"].as_f64().unwrap();
+    assert!((mean - tests.iter().sum::<f64>() / 2.0).abs() < 1e-12, "{table}");
+
+    // 40 examples: 33 to learn from, 7 to watch by; a head of its own, the network of the run.
+    let info = place.json("out/digits/run.json");
+    assert_eq!(info["examples"]["train"], 33);
+    assert_eq!(info["input_shape"], serde_json::json!([3, 16, 16]));
+    assert_eq!(info["noise"]["kind"], "none");
+    let recipe = std::fs::read_to_string(place.path("out/stripes/recipe.toml")).unwrap();
+    let weights = last_checkpoint(&place.path("run")).join("model.safetensors");
+    assert!(recipe.contains(weights.to_str().unwrap()), "{recipe}");
+
+    // Stopped and resumed it would print the same.
+    let again = place.succeeds("resume out -q");
+    assert_eq!(again.stdout, ended.stdout);
+}
+
+#[test]
+fn what_cannot_be_carried_over_is_refused() {
+    let place = place();
+    place.refuses("transfer run absent.toml --out out", &["absent.toml"]);
+    place.refuses("transfer absent tasks.toml --out out", &["absent"]);
+    place.write("none.toml", "[tasks.a]\ndata = \"images\"\n");
+    place.refuses("transfer run none.toml --out out", &["task a", "no test data"]);
+    place.succeeds(
+        "train digits-none --set network.kind=none --set network.hidden= --set schedule.epochs=1 \
+         --set schedule.warm_up=0 -q --seed 0 --out linear",
+    );
+    place.refuses("transfer linear tasks.toml --out out", &["linear", "no network"]);
+    assert!(!place.path("out").exists());
+}
