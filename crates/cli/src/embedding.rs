@@ -13,6 +13,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::backbone::TrainedNetwork;
 use crate::bench::at_least_one;
 use crate::interrupt::{self, Interrupted};
 use crate::progress::tell;
@@ -25,8 +26,16 @@ pub struct EmbedArgs {
     #[arg(required = true, value_name = "DATA")]
     data: Vec<PathBuf>,
     /// The network, an ONNX file that takes images and gives one vector for each
-    #[arg(long, value_name = "FILE")]
-    model: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "backbone")]
+    model: Option<PathBuf>,
+    /// The network of a trained run, in place of an ONNX file; images are seen as the run saw them
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["model", "preprocess", "size", "centre_crop", "filter", "output",
+                              "runtime", "onnxruntime"]
+    )]
+    backbone: Option<PathBuf>,
     /// Where the embeddings go, a .safetensors file; those of other splits go beside it, as
     /// NAME-test.safetensors
     #[arg(long, value_name = "FILE")]
@@ -74,6 +83,8 @@ Examples:
   aleator embed photos --model vit.onnx --output pooler_output --preprocess symmetric --half \\
       --out photos.safetensors
 
+  aleator embed photos --backbone runs/my-network --out photos.safetensors
+
 After Ctrl-C, a kill or a power cut, the same command goes on where it was.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -115,10 +126,10 @@ pub fn embed(args: &EmbedArgs) -> Result<()> {
             tell(line);
         }
     };
-    let mut network = OnnxNetwork::open(&args.model, &args.options(), &mut |line| say(line))?;
-    let spec = network.input();
-    let (preprocessing, size_from) = Preprocessing::new(&args.framing(args.size), spec)
-        .map_err(|what| anyhow!("{}: {what}", args.model.display()))?;
+    let (mut network, framing) = Network::open(args, &say)?;
+    let spec = network.extractor().input();
+    let (preprocessing, size_from) = Preprocessing::new(&framing, spec)
+        .map_err(|what| anyhow!("{}: {what}", args.network().display()))?;
     let (width, height) = preprocessing.size();
     let why = match size_from {
         SizeFrom::Caller => "",
@@ -126,7 +137,8 @@ pub fn embed(args: &EmbedArgs) -> Result<()> {
         SizeFrom::Usual => "; the size is the usual one, set another with --size",
     };
     say(&format!("preprocessing: {}{why}", preprocessing.describe()));
-    let sources = open_sources(&args.data, &args.framing(Some(width.max(height))))?;
+    let framing = Framing { size: Some(width.max(height)), ..framing };
+    let sources = open_sources(&args.data, &framing)?;
     if sources.len() > 1 {
         let files: Vec<String> =
             sources.iter().map(|source| source.file(&args.out).display().to_string()).collect();
@@ -142,7 +154,8 @@ pub fn embed(args: &EmbedArgs) -> Result<()> {
         let opened = &source.opened;
         let job = Job { source: opened, preprocessing, precision, batch: args.batch, out: &out };
         let mut progress = Progress::new(&out, args.quiet);
-        let outcome = embed_source(&job, &mut network, stop, &mut |event| progress.show(event));
+        let outcome =
+            embed_source(&job, network.extractor(), stop, &mut |event| progress.show(event));
         progress.finish();
         conclude(source, &out, outcome?, network.reading(), &say)?;
     }
@@ -186,7 +199,45 @@ fn conclude(
     Ok(())
 }
 
+/// What computes the features.
+enum Network {
+    Onnx(Box<OnnxNetwork>),
+    Trained(Box<TrainedNetwork>),
+}
+
+impl Network {
+    /// The network that was asked for, and how it wants its images.
+    fn open(args: &EmbedArgs, say: &dyn Fn(&str)) -> Result<(Self, Framing)> {
+        if let Some(run) = &args.backbone {
+            let network = TrainedNetwork::open(run)?;
+            let framing = Framing { size: None, ..network.framing };
+            return Ok((Self::Trained(Box::new(network)), framing));
+        }
+        let network = OnnxNetwork::open(args.network(), &args.options(), &mut |line| say(line))?;
+        Ok((Self::Onnx(Box::new(network)), args.framing(args.size)))
+    }
+
+    fn extractor(&mut self) -> &mut dyn Extractor {
+        match self {
+            Self::Onnx(network) => network.as_mut(),
+            Self::Trained(network) => network.as_mut(),
+        }
+    }
+
+    fn reading(&self) -> Option<Reading> {
+        match self {
+            Self::Onnx(network) => network.reading(),
+            Self::Trained(_) => None,
+        }
+    }
+}
+
 impl EmbedArgs {
+    /// The file or folder of the network; one of the two is always given.
+    fn network(&self) -> &Path {
+        self.backbone.as_deref().or(self.model.as_deref()).unwrap_or(Path::new(""))
+    }
+
     fn check(&self) -> Result<()> {
         let is_safetensors =
             self.out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("safetensors"));

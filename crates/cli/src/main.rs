@@ -1,5 +1,6 @@
 //! The `aleator` program: parse, call once.
 
+mod backbone;
 mod bench;
 mod demo;
 mod doctor;

@@ -65,7 +65,9 @@ fn data(folder: &str) -> Data {
         annotations: Annotations::Majority,
         classes: None,
         class_names: None,
+        limit: None,
         framing: Framing {
+            channels: None,
             size: Some(224),
             centre_crop: Some(0.875),
             filter: Filter::Bilinear,

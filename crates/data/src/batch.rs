@@ -110,6 +110,13 @@ enum Plan {
 }
 
 impl Job {
+    /// Bytes of the inputs of a batch, about.
+    fn batch_bytes(&self) -> usize {
+        let (Plan::Training(Order { batch, .. }) | Plan::Evaluation { batch }) = self.plan;
+        let numbers = batch.min(self.split.len()).saturating_mul(self.split.inputs.shape().len());
+        numbers.saturating_mul(size_of::<f32>())
+    }
+
     /// The batch of one step; `None` when `stop` was raised meanwhile.
     fn prepare(&self, step: usize, stop: &AtomicBool) -> Option<Result<Batch, DataError>> {
         let split = &self.split;

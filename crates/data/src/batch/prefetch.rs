@@ -13,6 +13,16 @@ use crate::error::DataError;
 /// Batches that each worker may have ready beyond the one it works on.
 const AHEAD: usize = 2;
 
+/// Large batches are prepared by fewer workers and less far ahead, to hold about so many bytes.
+const MOST_BYTES: usize = 1 << 30;
+
+/// How many workers, and how far each is ahead, for batches of so many bytes.
+fn bounded(workers: usize, batch_bytes: usize) -> (usize, usize) {
+    let most = (MOST_BYTES / batch_bytes.max(1)).max(1);
+    let workers = workers.min(most);
+    (workers, (most / workers.max(1) - 1).min(AHEAD))
+}
+
 /// An iterator of batches. After an error it ends. Dropping it stops its threads.
 pub struct Batches {
     job: Job,
@@ -33,6 +43,7 @@ struct Worker {
 
 impl Batches {
     pub(super) fn new(job: Job, steps: Range<usize>, workers: usize) -> Self {
+        let (workers, ahead) = bounded(workers, job.batch_bytes());
         let count = workers.min(steps.len());
         let mut batches = Self {
             job,
@@ -43,7 +54,7 @@ impl Batches {
             failed: None,
         };
         for index in 0..count {
-            match batches.start(steps.clone().skip(index).step_by(count)) {
+            match batches.start(steps.clone().skip(index).step_by(count), ahead) {
                 Ok(worker) => batches.workers.push(worker),
                 Err(error) => {
                     let message = format!(
@@ -61,8 +72,9 @@ impl Batches {
     fn start(
         &self,
         steps: impl Iterator<Item = usize> + Send + 'static,
+        ahead: usize,
     ) -> std::io::Result<Worker> {
-        let (sender, batches) = sync_channel(AHEAD);
+        let (sender, batches) = sync_channel(ahead);
         let (job, stop) = (self.job.clone(), Arc::clone(&self.stop));
         let thread = thread::Builder::new().name("batches".into());
         Ok(Worker { batches, thread: thread.spawn(move || work(&job, steps, &sender, &stop))? })
@@ -142,5 +154,20 @@ impl Iterator for Batches {
 impl Drop for Batches {
     fn drop(&mut self) {
         self.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_batches_are_not_prepared_far_ahead() {
+        assert_eq!(bounded(4, 1 << 20), (4, AHEAD));
+        // 1,024 images of 224 pixels.
+        assert_eq!(bounded(4, 1024 * 3 * 224 * 224 * 4), (1, 0));
+        assert_eq!(bounded(2, 300 << 20), (2, 0));
+        assert_eq!(bounded(1, 300 << 20), (1, 2));
+        assert_eq!(bounded(0, 1), (0, AHEAD));
     }
 }

@@ -1,0 +1,59 @@
+//! The network of a trained run, as something that makes embeddings.
+
+use std::path::Path;
+
+use aleator_data::InputShape;
+use aleator_embed::{EmbedError, Extractor, Identity, Images, InputSpec, Layout};
+use aleator_run::recipe::Framing;
+use aleator_train::{FeatureExtractor, load_run, weights_file};
+use anyhow::{Context, Result, bail};
+
+/// The layers before the head of a run that learned from images.
+pub struct TrainedNetwork {
+    network: FeatureExtractor,
+    spec: InputSpec,
+    identity: Identity,
+    /// How the run saw images.
+    pub framing: Framing,
+}
+
+impl TrainedNetwork {
+    /// Opens the run at `path`.
+    pub fn open(path: &Path) -> Result<Self> {
+        let (run, resolved) = load_run(path)?;
+        let recipe = &resolved.recipe;
+        let network = FeatureExtractor::new(&run, recipe, &mut |_| {})?;
+        let InputShape::Image { channels, height, width } = network.shape() else {
+            bail!("{}: the run learned from features, not from images", path.display());
+        };
+        let file = weights_file(&run, recipe, recipe.evaluation.weights, &mut |_| {})?;
+        let bytes = std::fs::read(&file).with_context(|| file.display().to_string())?;
+        let identity = Identity::from([
+            ("model", path.file_name().map_or("run".into(), |name| name.to_string_lossy().into())),
+            ("model_blake3", blake3::hash(&bytes).to_string()),
+            ("runtime", "aleator".to_string()),
+        ]);
+        let spec = InputSpec {
+            layout: Layout::ChannelsFirst,
+            channels,
+            height: Some(height),
+            width: Some(width),
+            batch: None,
+        };
+        Ok(Self { network, spec, identity, framing: recipe.data.framing })
+    }
+}
+
+impl Extractor for TrainedNetwork {
+    fn identity(&self) -> Identity {
+        self.identity.clone()
+    }
+
+    fn input(&self) -> InputSpec {
+        self.spec
+    }
+
+    fn extract(&mut self, images: &Images) -> Result<Vec<f32>, EmbedError> {
+        Ok(self.network.extract(images.values.to_vec()))
+    }
+}
