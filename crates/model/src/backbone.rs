@@ -56,6 +56,7 @@ pub enum BackboneConfig {
 
 /// Inputs → features.
 #[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant, reason = "a model holds one, and Burn has no boxed modules")]
 pub enum Backbone {
     /// The inputs themselves.
     None(Passthrough),

@@ -169,6 +169,7 @@ pub struct Image {
 
 /// Images → one vector each.
 #[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant, reason = "a model holds one, and Burn has no boxed modules")]
 pub enum Trunk {
     /// Residual networks.
     Residual(Residual),
