@@ -116,9 +116,29 @@ fn a_table_of_labels_beside_class_folders_or_embeddings_is_no_manifest() {
     folder.write("labels.csv", "image,label\na.png,cat\nb.png,dog\n");
     let found = recognise(folder.path()).unwrap();
     assert_eq!(found.preset_family, Family::Features);
+    // Also if the images are there, of which the embeddings were made.
     folder.write("a.png", picture());
-    let message = recognise(folder.path()).unwrap_err().to_string();
-    assert!(message.contains("both a manifest of images and embeddings"), "{message}");
+    assert_eq!(recognise(folder.path()).unwrap().preset_family, Family::Features);
+}
+
+#[test]
+fn the_archive_that_a_data_set_came_in_is_not_taken_for_it() {
+    let archive = gzip(&tar_file(&[("0.png", &picture()), ("0.cls", b"0")]));
+    let folder = Folder::new();
+    folder.write("set/cat/1.png", picture());
+    folder.write("set/dog/1.png", picture());
+    folder.write("set/set.tar.gz", &archive);
+    let found = recognise(&folder.path().join("set")).unwrap();
+    assert!(found.explanation.contains("2 folders, a class each"), "{}", found.explanation);
+    folder.write("x/x.npy", npy_f32("(2, 2)", &[1.0, 2.0, 3.0, 4.0]));
+    folder.write("x/y.npy", npy_i64("(2,)", &[0, 1]));
+    folder.write("x/x.tar.gz", &archive);
+    let found = recognise(&folder.path().join("x")).unwrap();
+    assert_eq!(found.preset_family, Family::Features);
+    folder.write("cifar/data_batch_1.bin", cifar10(&[3, 1]));
+    folder.write("cifar/cifar-10-binary.tar.gz", &archive);
+    let opened = images(folder.path().join("cifar")).unwrap();
+    assert_eq!(classes_of(&opened), [3, 1]);
 }
 
 #[test]

@@ -74,8 +74,7 @@ fn what_cannot_be_decoded_is_found_and_left_out() {
     assert_eq!(set.fingerprint, fingerprint);
     let train = &set.train;
     let Labels::Single(labels) = &train.labels else { panic!() };
-    for at in 0..198 {
-        let row = train.rows[at];
+    for (at, row) in train.rows.iter().copied().enumerate() {
         assert_eq!(train.ids.name(at), format!("{row:03}.jpg"));
         assert_eq!(labels[at] as usize, row % 2);
         assert_eq!(train.clean_labels.as_ref().unwrap()[at] as usize, row % 4 / 2);

@@ -6,6 +6,9 @@ use super::images::Hash;
 use crate::dataset::source::Source;
 use crate::labels::Labels;
 
+/// The hash of an example, its source and its row.
+pub(super) type Place = (Hash, usize, usize);
+
 /// Groups that are held; all are counted.
 const MOST_GROUPS: usize = 1_000;
 
@@ -43,14 +46,11 @@ pub struct Copied {
 }
 
 impl Duplicates {
-    /// `hashes` are (content, source, row) of all examples.
-    pub(super) fn find(
-        mut hashes: Vec<(Hash, usize, usize)>,
-        sources: &[(&'static str, Source)],
-    ) -> Self {
+    /// `hashes` are of all examples.
+    pub(super) fn find(mut hashes: Vec<Place>, sources: &[(&'static str, Source)]) -> Self {
         hashes.sort_unstable();
         let groups = hashes.chunk_by(|a, b| a.0 == b.0).filter(|group| group.len() > 1);
-        let mut found: Vec<(bool, bool, &[(Hash, usize, usize)])> = groups
+        let mut found: Vec<(bool, bool, &[Place])> = groups
             .map(|group| {
                 let across = group.iter().any(|(_, source, _)| *source != group[0].1);
                 let label = |at: usize| label(&sources[group[at].1].1.labels, group[at].2);
@@ -65,7 +65,7 @@ impl Duplicates {
         found.sort_by_key(|(across, different, group)| {
             (!(*across || *different), group[0].1, group[0].2)
         });
-        let copied = |(_, source, row): &(Hash, usize, usize)| {
+        let copied = |(_, source, row): &Place| {
             let (split, source) = &sources[*source];
             Copied { split, id: source.ids.name(*row).into_owned() }
         };

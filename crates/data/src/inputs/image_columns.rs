@@ -66,7 +66,7 @@ pub(crate) fn first_images(
     let table = ParquetTable::open(path)?;
     let chosen = choose(path, &table, None)?;
     let mut images = vec![];
-    let read = each_image(path, &table, &chosen.image, |row, bytes| {
+    let read = each_image(path, &table, &chosen.image, LARGEST_IMAGE, |row, bytes| {
         images.push((path.join(format!("row {row}")), bytes.to_vec()));
         match images.len() < count {
             true => Ok(()),
@@ -101,7 +101,7 @@ impl All {
         let first_row = self.pieces.len();
         self.containers.push(Container { path: path.to_path_buf(), spooled: true, first_row });
         table.check_expansion(&image, LARGEST_RATIO)?;
-        let rows = each_image(path, &table, &image, |_, bytes| {
+        let rows = each_image(path, &table, &image, LARGEST_IMAGE, |_, bytes| {
             let start = self.spool.len();
             self.spool.write(bytes)?;
             self.pieces.push(Piece { start, len: bytes.len() as u32 });
@@ -197,11 +197,13 @@ impl Labels {
     }
 }
 
-/// Calls `each` with every row's image, in order; gives the number of rows.
+/// Calls `each` with every row's image, in order; gives the number of rows. One of more bytes than
+/// `largest` is refused.
 fn each_image(
     path: &Path,
     table: &ParquetTable,
     column: &Column,
+    largest: u64,
     mut each: impl FnMut(usize, &[u8]) -> Result<(), DataError>,
 ) -> Result<usize, DataError> {
     table.read_at_most::<ByteArrayType>(column, ROWS_AT_ONCE, |batch| {
@@ -219,7 +221,7 @@ fn each_image(
                 return Err(DataError::invalid(place(), message));
             };
             let bytes = value.data();
-            if bytes.len() as u64 > LARGEST_IMAGE {
+            if bytes.len() as u64 > largest {
                 return Err(DataError::invalid(place(), too_large(bytes.len() as u64)));
             }
             each(row, bytes)?;
@@ -321,5 +323,39 @@ fn class_names(table: &ParquetTable, label: &Column) -> Option<Vec<String>> {
             (0..names.len()).map(|class| word(names.get(&class.to_string())?)).collect()
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parquet::data_type::ByteArray;
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+
+    use super::*;
+
+    #[test]
+    fn a_value_of_too_many_bytes_is_refused_by_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.parquet");
+        let schema = Arc::new(parse_message_type("message m { required binary image; }").unwrap());
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = SerializedFileWriter::new(file, schema, Default::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        let values: [ByteArray; 2] = ["1234".into(), "12345".into()];
+        column.typed::<ByteArrayType>().write_batch(&values, None, None).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        writer.close().unwrap();
+
+        let table = ParquetTable::open(&path).unwrap();
+        let image = choose(&path, &table, None).unwrap().image;
+        let read = |largest| each_image(&path, &table, &image, largest, |_, _| Ok(()));
+        assert_eq!(read(5).unwrap(), 2);
+        let message = read(4).unwrap_err().to_string();
+        assert!(message.contains("row 1") && message.contains("5 bytes"), "{message}");
     }
 }

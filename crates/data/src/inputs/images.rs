@@ -58,7 +58,8 @@ fn expand_all(source: &Path, specs: &[PathBuf]) -> Result<Expanded, DataError> {
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, DataError> {
     let mut files = vec![];
     for path in paths {
-        match path.is_dir() {
+        // Archives beside the files of CIFAR are where those came from.
+        match path.is_dir() && cifar::training_files(path).is_empty() {
             true => files.extend(packed_files(path)?.unwrap_or_else(|| vec![path.clone()])),
             false => files.push(path.clone()),
         }

@@ -34,13 +34,13 @@ pub(super) fn in_folder(path: &Path) -> Result<Option<Recognised>, DataError> {
     if let Some(splits) = manifests::in_folder(path)? {
         return splits.recognised("a manifest of images").map(Some);
     }
-    if let Some((splits, what)) = packed::in_folder(path)? {
-        return splits.recognised(what).map(Some);
-    }
     if let Some(splits) = split_folders(path)? {
         return splits.recognised("a folder for each split and in it one for each class").map(Some);
     }
-    let Some((classes, image_size)) = class_folders(path)? else { return Ok(None) };
+    let Some((classes, image_size)) = class_folders(path)? else {
+        let found = packed::in_folder(path)?;
+        return found.map(|(splits, what)| splits.recognised(what)).transpose();
+    };
     // One folder of pictures beside embeddings is likely to show something about them.
     match (classes, features::matrix_in(path)?) {
         (1, Some(_)) => return Ok(None),

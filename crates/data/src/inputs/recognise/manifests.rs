@@ -20,12 +20,9 @@ struct Found {
 pub(super) fn in_folder(path: &Path) -> Result<Option<Splits>, DataError> {
     let files = folder::files_in(path)?.into_iter().map(|(_, file)| file);
     let found: Vec<Found> = files.filter_map(|file| look(&file)).collect();
-    if found.is_empty() {
+    // Embeddings beside it were made of the images that it lists.
+    if found.is_empty() || features::matrix_in(path)?.is_some() {
         return Ok(None);
-    }
-    if let Some(matrix) = features::matrix_in(path)? {
-        let why = format!("has both a manifest of images and embeddings ({matrix})");
-        return Err(unsure(path, &why));
     }
     match &found[..] {
         [only] => only.splits().map(Some),

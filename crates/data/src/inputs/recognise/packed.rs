@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::{encoded, image_columns, images, patterns, shards};
 use super::images::{MEASURED, Splits, side};
 use super::units::{self, Split, split_of};
-use super::{folder, short, unsure};
+use super::{features, folder, short, unsure};
 use crate::error::DataError;
 
 /// Which of the two.
@@ -26,7 +26,9 @@ pub(super) fn in_folder(path: &Path) -> Result<Option<(Splits, &'static str)>, D
         for kind in [Kind::Tar, Kind::Parquet] {
             let of_kind = |file: &&PathBuf| Kind::of(file) == Some(kind);
             let these: Vec<PathBuf> = files.iter().filter(of_kind).cloned().collect();
-            if these.first().is_some_and(|first| kind.holds_images(first)) {
+            if these.first().is_some_and(|first| kind.holds_images(first))
+                && features::matrix_in(&folder)?.is_none()
+            {
                 return splits(&folder, &these, kind).map(|splits| Some((splits, kind.phrase())));
             }
         }
@@ -109,7 +111,7 @@ impl Kind {
         images::is_parquet(path).then_some(Self::Parquet)
     }
 
-    /// Embeddings beside the images are what is trained on.
+    /// Where there are embeddings beside the images, they are what is trained on.
     fn holds_images(self, path: &Path) -> bool {
         match self {
             Self::Tar => true,
