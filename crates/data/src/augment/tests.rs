@@ -1,3 +1,6 @@
+#[path = "../../tests/golden/check.rs"]
+mod golden;
+
 use std::collections::BTreeSet;
 use std::io::Read;
 
@@ -39,6 +42,15 @@ fn operations_agree_with_pil() {
         assert!(other <= allowed, "{line}: {other} bytes differ");
     }
     assert_eq!(seen.len(), ALL.len() - 1, "all but the identity");
+}
+
+#[test]
+fn operations_look_as_they_did() {
+    let source = Frame::new(&Framing::PLAIN, 48, 48).cut(&golden::scene(96, 72));
+    let both = |operation: Operation| [1.0, -1.0].map(|way| operation.apply(source.clone(), way));
+    let (forth, back): (Vec<Picture>, Vec<Picture>) =
+        ALL.into_iter().map(both).map(|[forth, back]| (forth, back)).unzip();
+    golden::assert_golden("operations", &golden::sheet(&[forth, back].concat(), ALL.len()));
 }
 
 #[test]

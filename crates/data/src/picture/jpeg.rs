@@ -55,7 +55,7 @@ impl Header {
         let mut at = 2;
         loop {
             let (marker, content) = header.next_segment(bytes, &mut at).ok_or_else(cut_off)?;
-            header.note(marker, content, bytes);
+            header.note(marker, content, at - content.len());
             if marker == START_OF_SCAN {
                 header.sequential &=
                     content.first().copied() == u8::try_from(header.components).ok();
@@ -97,8 +97,8 @@ impl Header {
         }
     }
 
-    fn note(&mut self, marker: u8, content: &[u8], bytes: &[u8]) {
-        let offset = content.as_ptr() as usize - bytes.as_ptr() as usize;
+    /// Keeps what the segment that begins at `offset` says.
+    fn note(&mut self, marker: u8, content: &[u8], offset: usize) {
         match (marker, content) {
             (0xc0..=0xc2, &[_, h1, h0, w1, w0, components, ref parts @ ..]) => {
                 self.height = usize::from(u16::from_be_bytes([h1, h0]));

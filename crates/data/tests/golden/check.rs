@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use aleator_data::Picture;
-use aleator_data::picture::{Limits, decode};
 use image::{ExtendedColorType, ImageEncoder};
+
+// Tests beside the code include this file, too.
+use super::{Limits, Picture, decode};
 
 /// A scene without any symmetry: a gradient, an F, a disc, stripes in two directions.
 pub fn scene(width: usize, height: usize) -> Picture {

@@ -22,9 +22,10 @@ impl Folder {
         self.0.path()
     }
 
-    /// Writes a file and returns its path.
+    /// Writes a file, with the folders above it, and returns its path.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.0.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_string()
     }
