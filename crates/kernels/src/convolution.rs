@@ -32,6 +32,7 @@
 
 mod blocks;
 mod depthwise;
+mod panel;
 mod product;
 pub mod reference;
 mod weight;

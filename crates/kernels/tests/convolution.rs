@@ -153,7 +153,7 @@ fn shape() -> impl Strategy<Value = ConvolutionShape> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
     fn equals_plain_loops_for_any_shape(shape in shape()) {

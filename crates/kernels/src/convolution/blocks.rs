@@ -45,6 +45,11 @@ impl Cut {
 }
 
 impl Block {
+    /// Images and rows.
+    pub fn size(&self) -> [usize; 2] {
+        [self.images.len(), self.rows.len()]
+    }
+
     /// `place(image within the block, row) + column · step` of every pixel of the block.
     pub fn places(
         &self,

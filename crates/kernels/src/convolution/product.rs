@@ -1,9 +1,10 @@
 //! A weight times what a window sees of images, pixel by pixel.
 
 use super::blocks::{Block, Cut};
+use super::panel::{Panel, Right};
 use super::window::{Layout, Window};
-use crate::dense::tile::{Groups, ROWS, Row, Tile, VECTORS, multiply, width, zeros};
-use crate::shared::{SharedSlice, load};
+use crate::dense::tile::{Groups, ROWS, Row, Tile, multiply, width, zeros};
+use crate::shared::SharedSlice;
 use pulp::{Simd, WithSimd, bytemuck};
 use rayon::prelude::*;
 use std::cell::Cell;
@@ -22,7 +23,7 @@ const FEWEST_POSITIONS: usize = 96;
 /// Tasks that suffice to keep threads busy: beyond, nothing is cut for their sake.
 const TASKS: usize = 16;
 /// Groups of rows of a task, at most: with more its sums leave the cache.
-const ROW_GROUPS: usize = 86;
+const ROW_GROUPS: usize = 43;
 
 /// A matrix for each group of channels as the left operand `[group, row group, depth, ROWS]`.
 pub(super) struct Left {
@@ -88,8 +89,10 @@ pub(super) struct Product<'a> {
 }
 
 /// How the work is cut, by sizes alone.
-struct Plan {
+struct Plan<S: Simd> {
     blocks: Vec<Block>,
+    /// The panels of the blocks of each size.
+    panels: Vec<([usize; 2], Vec<Panel<S>>)>,
     layout: Layout,
     offsets: Vec<usize>,
     /// Channels that are multiplied at a time.
@@ -106,36 +109,20 @@ impl WithSimd for Product<'_> {
         if self.batch == 0 || self.left.rows.count == 0 {
             return;
         }
-        let plan = &self.plan(S::F32_LANES);
+        let plan = &self.plan(simd);
         let tasks = self.groups * plan.blocks.len() * plan.row_chunks;
         (0..tasks).into_par_iter().for_each(|task| {
-            simd.vectorize(RunTask { product: &self, plan, task });
+            simd.vectorize(self.task(simd, plan, task));
         });
     }
 }
 
-/// A struct, not a closure: one that borrows only is called through a shim that is not inlined,
-/// and compiled without vector instructions.
-struct RunTask<'a> {
-    product: &'a Product<'a>,
-    plan: &'a Plan,
-    task: usize,
-}
-
-impl WithSimd for RunTask<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        self.product.run_task(simd, self.plan, self.task);
-    }
-}
-
 impl Product<'_> {
-    fn plan(&self, lanes: usize) -> Plan {
+    #[inline(always)]
+    fn plan<S: Simd>(&self, simd: S) -> Plan<S> {
         let Window { grid, taps, .. } = self.window;
         let rows = self.left.rows.count * ROWS;
-        let packs = !grid[1].is_multiple_of(lanes) || rows > UNPACKED_ROWS + ROWS;
+        let packs = !grid[1].is_multiple_of(S::F32_LANES) || rows > UNPACKED_ROWS + ROWS;
         let taps = taps[0] * taps[1];
         let (chunk, positions) = if packs {
             ((DEPTH / taps).max(1), POSITIONS)
@@ -151,66 +138,43 @@ impl Product<'_> {
         let row_chunks =
             needed.max(self.left.rows.count.div_ceil(ROW_GROUPS)).min(self.left.rows.count);
         let layout = Layout::new(self.window, cut.rows, chunk, self.groups * self.channels);
-        Plan { blocks, layout, offsets: layout.offsets(chunk), chunk, row_chunks, packs }
-    }
-
-    #[inline(always)]
-    fn run_task<S: Simd>(&self, simd: S, plan: &Plan, task: usize) {
-        let row_groups = self.left.rows.count;
-        let (rest, part) = (task / plan.row_chunks, task % plan.row_chunks);
-        let (group, block) = (rest / plan.blocks.len(), &plan.blocks[rest % plan.blocks.len()]);
-        let rows = part * row_groups / plan.row_chunks..(part + 1) * row_groups / plan.row_chunks;
-        let mut scratch = SCRATCH.take();
-        let mut task = Task {
-            product: self,
-            group,
-            rows,
-            panels: Panel::of_block(simd, &plan.layout.positions(block)),
-            places: self.places(block, group),
-        };
-        let taps = self.window.taps[0] * self.window.taps[1];
-        let depth = plan.chunk * taps;
-        let sums = task.panels.len() * task.rows.len() * ROWS * width::<S>();
-        grow(&mut scratch.sums, sums);
-        grow(
-            &mut scratch.packed,
-            if plan.packs { task.panels.len() * depth * width::<S>() } else { 0 },
-        );
-        let all = self.groups * self.channels;
-        for first in (0..self.channels).step_by(plan.chunk) {
-            let channels = first..self.channels.min(first + plan.chunk);
-            let seen =
-                (group * self.channels + channels.start)..(group * self.channels + channels.end);
-            let offsets = &plan.offsets[..channels.len() * taps];
-            let source =
-                plan.layout.prepare(self.source, all, block, seen, 0, &mut scratch.prepared);
-            let steps = first * taps..first * taps + offsets.len();
-            let right = Right { source, offsets };
-            right.check(&task.panels);
-            let sums = bytemuck::cast_slice_mut(&mut scratch.sums[..sums]);
-            if plan.packs {
-                let packed: &mut [Row<S>] = bytemuck::cast_slice_mut(
-                    &mut scratch.packed[..task.panels.len() * offsets.len() * width::<S>()],
-                );
-                for (panel, packed) in
-                    task.panels.iter().zip(packed.chunks_exact_mut(offsets.len()))
-                {
-                    right.pack(simd, panel, packed);
-                }
-                task.multiply_packed(simd, packed, steps, sums);
-            } else {
-                task.multiply_unpacked(simd, &right, steps, sums);
+        let mut panels: Vec<([usize; 2], Vec<Panel<S>>)> = vec![];
+        for block in &blocks {
+            if panels.iter().all(|(size, _)| *size != block.size()) {
+                let of_block = Panel::of_block(simd, &layout.positions(block), &self.places(block));
+                panels.push((block.size(), of_block));
             }
         }
-        SCRATCH.set(scratch);
+        let offsets = layout.offsets(chunk);
+        Plan { blocks, panels, layout, offsets, chunk, row_chunks, packs }
     }
 
-    /// Where each pixel of the block goes in the first channel of the group.
-    fn places(&self, block: &Block, group: usize) -> Vec<usize> {
-        let first = group * self.target.channels / self.groups * self.target.plane;
+    /// Where each pixel of the block goes, counted from the first.
+    fn places(&self, block: &Block) -> Vec<usize> {
+        let first = self.target.place(0, block.rows.start);
         block.places(self.window.grid[1], self.target.step[1], |image, row| {
-            first + self.target.place(block.images.start + image, row)
+            self.target.place(image, row) - first
         })
+    }
+
+    fn task<'a, S: Simd>(&'a self, simd: S, plan: &'a Plan<S>, task: usize) -> Task<'a, S> {
+        let (rest, part) = (task / plan.row_chunks, task % plan.row_chunks);
+        let (group, block) = (rest / plan.blocks.len(), &plan.blocks[rest % plan.blocks.len()]);
+        let rows = self.left.rows.count;
+        let channel = group * self.target.channels / self.groups;
+        let place = self.target.place(block.images.start, block.rows.start);
+        let size = block.size();
+        let panels = plan.panels.iter().find(|(of, _)| *of == size);
+        Task {
+            simd,
+            product: self,
+            plan,
+            group,
+            block,
+            rows: part * rows / plan.row_chunks..(part + 1) * rows / plan.row_chunks,
+            panels: panels.map_or(&[], |(_, panels)| &panels[..]),
+            place: channel * self.target.plane + place,
+        }
     }
 }
 
@@ -237,166 +201,88 @@ fn grow(scratch: &mut Vec<f32>, len: usize) {
     }
 }
 
-/// The places of one vector.
-#[derive(Clone)]
-enum Lanes<S: Simd> {
-    /// Neighbours.
-    One(usize),
-    /// Neighbours, then a jump: lanes of two vectors, the first where the mask says.
-    Two(usize, usize, S::m32s),
-    Many(Vec<usize>),
-}
-
-/// The pixels of one register tile.
-struct Panel<S: Simd> {
-    lanes: [Lanes<S>; VECTORS],
-    /// The largest of all places.
-    last: usize,
-}
-
-impl<S: Simd> Panel<S> {
-    /// Lanes beyond the last pixel repeat it, vectors beyond the last vector that one.
-    #[inline(always)]
-    fn of_block(simd: S, positions: &[usize]) -> Vec<Self> {
-        let panel = |positions: &[usize]| {
-            let mut vectors = positions.chunks(S::F32_LANES).map(|lanes| Lanes::new(simd, lanes));
-            let first = vectors.next().expect("a panel has pixels");
-            let lanes = [first.clone(), vectors.next().unwrap_or(first)];
-            Self { lanes, last: positions.iter().copied().max().unwrap_or(0) }
-        };
-        positions.chunks(width::<S>()).map(panel).collect()
-    }
-}
-
-impl<S: Simd> Lanes<S> {
-    #[inline(always)]
-    fn new(simd: S, positions: &[usize]) -> Self {
-        let lanes = S::F32_LANES;
-        let jumps = || (1..positions.len()).filter(|at| positions[*at] != positions[at - 1] + 1);
-        match (positions.len() == lanes, jumps().next(), jumps().nth(1)) {
-            (true, None, _) => Self::One(positions[0]),
-            // A jump is forwards, so both vectors lie between the first place and the last.
-            (true, Some(jump), None) if positions[jump] > positions[jump - 1] => {
-                let numbers: Vec<u32> = (0..lanes as u32).collect();
-                let numbers = simd.partial_load_u32s(&numbers);
-                let mask = simd.less_than_u32s(numbers, simd.splat_u32s(jump as u32));
-                Self::Two(positions[0], positions[lanes - 1] + 1 - lanes, mask)
-            }
-            _ => {
-                let last = positions[positions.len() - 1];
-                let repeated = positions.iter().copied().chain(std::iter::repeat(last));
-                Self::Many(repeated.take(lanes).collect())
-            }
-        }
-    }
-}
-
-/// What the window sees: number k of pixel p is `source[offsets[k] + p]`.
-struct Right<'a> {
-    source: &'a [f32],
-    offsets: &'a [usize],
-}
-
-impl Right<'_> {
-    /// All that is loaded below lies in the source.
-    fn check<S: Simd>(&self, panels: &[Panel<S>]) {
-        let offset = self.offsets.iter().copied().max().unwrap_or(0);
-        let place = panels.iter().map(|panel| panel.last).max().unwrap_or(0);
-        assert!(offset + place < self.source.len(), "a window lies outside of its images");
-    }
-
-    #[inline(always)]
-    fn pack<S: Simd>(&self, simd: S, panel: &Panel<S>, packed: &mut [Row<S>]) {
-        let source = self.source;
-        for (vector, lanes) in panel.lanes.iter().enumerate() {
-            let steps = packed.iter_mut().zip(self.offsets);
-            match lanes {
-                Lanes::One(at) => {
-                    for (row, offset) in steps {
-                        // SAFETY: the last lane is a place that `check` has seen.
-                        row[vector] = unsafe { load::<S>(source, offset + at) };
-                    }
-                }
-                Lanes::Two(first, second, mask) => {
-                    for (row, offset) in steps {
-                        // SAFETY: both vectors end at or before the panel's last place.
-                        let [first, second] =
-                            unsafe { [first, second].map(|at| load::<S>(source, offset + at)) };
-                        row[vector] = simd.select_f32s(*mask, first, second);
-                    }
-                }
-                Lanes::Many(places) => {
-                    for (row, offset) in steps {
-                        let row: &mut [f32] = bytemuck::cast_slice_mut(&mut row[vector..=vector]);
-                        for (to, at) in row.iter_mut().zip(places) {
-                            *to = source[offset + at];
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
+/// Some row groups of one block. A struct, not a closure: one that borrows only is called through
+/// a shim that is not inlined, and compiled without vector instructions.
 struct Task<'a, S: Simd> {
+    simd: S,
     product: &'a Product<'a>,
+    plan: &'a Plan<S>,
     group: usize,
+    block: &'a Block,
     /// Row groups of the left operand.
     rows: Range<usize>,
-    panels: Vec<Panel<S>>,
-    /// Where each pixel of the panels goes in the first channel.
-    places: Vec<usize>,
+    panels: &'a [Panel<S>],
+    /// Where the block's first pixel goes in the first channel.
+    place: usize,
+}
+
+impl<S: Simd> WithSimd for Task<'_, S> {
+    type Output = ();
+
+    /// `T` is `S` by another name: the caller's vectors.
+    #[inline(always)]
+    fn with_simd<T: Simd>(self, _: T) {
+        let Self { product, plan, group, block, .. } = self;
+        let [taps, panels] = [plan.offsets.len() / plan.chunk, self.panels.len()];
+        let mut scratch = SCRATCH.take();
+        let sums = panels * self.rows.len() * ROWS * width::<S>();
+        grow(&mut scratch.sums, sums);
+        grow(&mut scratch.packed, panels * plan.offsets.len() * width::<S>());
+        let all = product.groups * product.channels;
+        for first in (0..product.channels).step_by(plan.chunk) {
+            let count = plan.chunk.min(product.channels - first);
+            let seen = group * product.channels + first..group * product.channels + first + count;
+            let offsets = &plan.offsets[..count * taps];
+            let prepared = &mut scratch.prepared;
+            let source = plan.layout.prepare(product.source, all, block, seen, 0, prepared);
+            let right = Right::new(source, offsets, self.panels);
+            let steps = first * taps..first * taps + offsets.len();
+            let sums = bytemuck::cast_slice_mut(&mut scratch.sums[..sums]);
+            if plan.packs {
+                let packed = &mut scratch.packed[..panels * offsets.len() * width::<S>()];
+                let packed: &mut [Row<S>] = bytemuck::cast_slice_mut(packed);
+                for (panel, packed) in self.panels.iter().zip(packed.chunks_exact_mut(steps.len()))
+                {
+                    right.pack(self.simd, panel, packed);
+                }
+                self.multiply_packed(packed, steps, sums);
+            } else {
+                self.multiply_unpacked(&right, steps, sums);
+            }
+        }
+        SCRATCH.set(scratch);
+    }
 }
 
 impl<S: Simd> Task<'_, S> {
-    /// Rows outermost: a group of the weight stays in L1, the panels in L2.
+    /// Panels outermost: a packed panel stays in L1, the weight in L2.
     #[inline(always)]
-    fn multiply_packed(
-        &mut self,
-        simd: S,
-        packed: &[Row<S>],
-        steps: Range<usize>,
-        sums: &mut [Tile<S>],
-    ) {
-        for (at, row_group) in self.rows.clone().enumerate() {
-            let left = &self.product.left.steps(self.group, row_group)[steps.clone()];
-            let sums = &mut sums[at * self.panels.len()..][..self.panels.len()];
-            for (panel, right) in packed.chunks_exact(steps.len()).enumerate() {
-                let right = right.iter().copied();
-                let tile = if steps.start == 0 { zeros(simd) } else { sums[panel] };
+    fn multiply_packed(&self, packed: &[Row<S>], steps: Range<usize>, sums: &mut [Tile<S>]) {
+        let panels = self.panels.iter().zip(packed.chunks_exact(steps.len()));
+        for ((panel, right), sums) in panels.zip(sums.chunks_exact_mut(self.rows.len())) {
+            for (row_group, sums) in self.rows.clone().zip(sums) {
+                let left = &self.product.left.steps(self.group, row_group)[steps.clone()];
                 let count = self.product.left.rows.range(row_group).len();
-                let tile = multiply(simd, count, left.iter().copied().zip(right), tile);
-                self.keep(simd, row_group, panel, tile, &mut sums[panel], steps.end);
+                let right = right.iter().copied();
+                let tile = if steps.start == 0 { zeros(self.simd) } else { *sums };
+                let tile = multiply(self.simd, count, left.iter().copied().zip(right), tile);
+                self.keep(row_group, panel, tile, sums, steps.end);
             }
         }
     }
 
     /// Panels outermost: what a panel sees stays in L1, the weight in L2.
     #[inline(always)]
-    fn multiply_unpacked(
-        &mut self,
-        simd: S,
-        right: &Right<'_>,
-        steps: Range<usize>,
-        sums: &mut [Tile<S>],
-    ) {
-        for (panel, sums) in sums.chunks_exact_mut(self.rows.len()).enumerate() {
-            let [Lanes::One(first), Lanes::One(second)] = self.panels[panel].lanes else {
-                unreachable!("rows of whole vectors have neighbours in every vector");
-            };
+    fn multiply_unpacked(&self, right: &Right<'_>, steps: Range<usize>, sums: &mut [Tile<S>]) {
+        for (panel, sums) in self.panels.iter().zip(sums.chunks_exact_mut(self.rows.len())) {
+            let places = panel.neighbours();
             for (row_group, sums) in self.rows.clone().zip(sums) {
                 let left = &self.product.left.steps(self.group, row_group)[steps.clone()];
-                let right = right.offsets.iter().map(
-                    #[inline(always)]
-                    |offset| {
-                        // SAFETY: the last lane is a place that `Right::check` has seen.
-                        [first, second].map(|at| unsafe { load::<S>(right.source, offset + at) })
-                    },
-                );
-                let tile = if steps.start == 0 { zeros(simd) } else { *sums };
                 let count = self.product.left.rows.range(row_group).len();
-                let tile = multiply(simd, count, left.iter().copied().zip(right), tile);
-                self.keep(simd, row_group, panel, tile, sums, steps.end);
+                let tile = if steps.start == 0 { zeros(self.simd) } else { *sums };
+                let right = right.vectors::<S>(places);
+                let tile = multiply(self.simd, count, left.iter().copied().zip(right), tile);
+                self.keep(row_group, panel, tile, sums, steps.end);
             }
         }
     }
@@ -405,9 +291,8 @@ impl<S: Simd> Task<'_, S> {
     #[inline(always)]
     fn keep(
         &self,
-        _: S,
         row_group: usize,
-        panel: usize,
+        panel: &Panel<S>,
         tile: Tile<S>,
         sums: &mut Tile<S>,
         end: usize,
@@ -416,23 +301,10 @@ impl<S: Simd> Task<'_, S> {
             *sums = tile;
             return;
         }
-        let (lanes, plane) = (S::F32_LANES, self.product.target.plane);
-        let places = &self.places[panel * width::<S>()..];
+        let plane = self.product.target.plane;
         for (row, values) in self.product.left.rows.range(row_group).zip(tile) {
-            for (places, values) in places.chunks(lanes).zip(values) {
-                let (first, last) = (places[0], places[places.len() - 1]);
-                let values: &[f32] = bytemuck::cast_slice(std::slice::from_ref(&values));
-                if last - first + 1 == lanes && places.len() == lanes {
-                    // SAFETY: no other task has these pixels of these channels.
-                    let out = unsafe { self.product.out.slice_mut(first + row * plane, lanes) };
-                    out.copy_from_slice(&values[..lanes]);
-                    continue;
-                }
-                for (place, value) in places.iter().zip(values) {
-                    // SAFETY: as above.
-                    unsafe { self.product.out.slice_mut(place + row * plane, 1)[0] = *value };
-                }
-            }
+            // SAFETY: no other task has these pixels of these channels.
+            unsafe { panel.write(&self.product.out, self.place + row * plane, values) };
         }
     }
 }

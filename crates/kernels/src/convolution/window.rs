@@ -123,8 +123,7 @@ impl Layout {
 
     /// Where the first tap of the first channel sees the first pixel of a row in the first image.
     pub fn row(&self, block: &Block, row: usize) -> usize {
-        let first = if self.plain { 0 } else { block.rows.start };
-        (row - first) * self.pitch
+        (row - block.rows.start) * self.pitch
     }
 
     /// How far each tap of each channel lies behind the first.
@@ -155,7 +154,8 @@ impl Layout {
     ) -> &'a [f32] {
         let [height, width] = self.window.source;
         if self.plain {
-            return &source[(block.images.start * all + channels.start) * height * width..];
+            let row = (block.images.start * all + channels.start) * height + block.rows.start;
+            return &source[row * width..];
         }
         let len = block.images.len() * self.image + slack;
         if scratch.len() < len {
@@ -205,9 +205,22 @@ fn copy_row(row: &[f32], first: isize, stride: usize, out: &mut [f32]) {
     let (inside, right) = rest.split_at_mut(inside);
     right.fill(0.0);
     match stride {
-        1 => inside.copy_from_slice(&row[..inside.len()]),
+        1 => copy_all(row, inside),
         2 => copy_even(row, inside),
         _ => inside.iter_mut().zip(row.iter().step_by(stride)).for_each(|(to, from)| *to = *from),
+    }
+}
+
+/// Rows are short: vectors of a constant size cost less than a call to copy them.
+#[inline(always)]
+fn copy_all(row: &[f32], out: &mut [f32]) {
+    let row = &row[..out.len()];
+    let ((row, row_tail), (out, out_tail)) = (row.as_chunks::<8>(), out.as_chunks_mut::<8>());
+    for (out, row) in out.iter_mut().zip(row) {
+        *out = *row;
+    }
+    for (out, row) in out_tail.iter_mut().zip(row_tail) {
+        *out = *row;
     }
 }
 
