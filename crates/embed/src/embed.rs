@@ -13,8 +13,9 @@ use crate::file::{self, Beside, PartialFile, Plan, Precision};
 use crate::prepare::Preprocessing;
 use crate::record::{Earlier, Record};
 
-/// Images that a network sees at once where nobody says: larger batches are not faster.
-pub const USUAL_BATCH: usize = 32;
+/// Images that a network sees at once where nobody says. Larger batches leave the caches: on two
+/// cores EfficientNet-Lite0 takes 4.8 ms of processor time an image at 16, and 6.0 at 64.
+pub const USUAL_BATCH: usize = 16;
 
 /// A killed process loses about this much work.
 const BETWEEN_RECORDS: Duration = Duration::from_secs(5);
@@ -291,7 +292,8 @@ impl<'a> Work<'a> {
             Precision::Single => f32::MAX,
             Precision::Half => half::f16::MAX.to_f32(),
         };
-        let Some(at) = features.iter().position(|value| !(value.abs() <= largest)) else {
+        let Some(at) = features.iter().position(|value| value.is_nan() || value.abs() > largest)
+        else {
             return Ok(());
         };
         let width = features.len() / rows.len();
