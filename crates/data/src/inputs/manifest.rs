@@ -182,46 +182,27 @@ impl<'a> Examples<'a> {
     }
 
     fn finish(self, folder: &Path, framing: &Framing) -> Result<Opened, DataError> {
-        let ids = match self.columns.id {
+        let ids: Vec<String> = match self.columns.id {
             true => self.ids,
             false => (0..self.files.len()).map(|at| self.files.get(at).to_string()).collect(),
         };
         let places = Places::Files { root: folder.to_path_buf(), names: self.files };
-        let missing = (0..places.len()).into_par_iter().find_map_first(|row| {
-            let is_there = std::fs::metadata(places.path(row)).is_ok_and(|found| found.is_file());
-            (!is_there).then_some(row)
-        });
-        if let Some(row) = missing {
-            let (line, file) = (self.first_lines[row], places.path(row));
-            let message = format!(
-                "line {line}: there is no file {}; paths are relative to the manifest's folder",
-                file.display()
-            );
-            return Err(DataError::invalid(self.path, message));
-        }
+        check_files(self.path, &places, &self.first_lines)?;
         let clean_labels = self.columns.clean_label.then(|| {
-            let lines = Some(self.first_lines.clone());
-            WrittenLabels::new(self.path, self.clean_words, self.clean, lines)
+            WrittenLabels::new(self.path, self.clean_words, self.clean, Some(self.first_lines))
         });
         let weights = self.columns.weight.then_some(self.weights);
         let labels = match self.columns.annotator {
-            false => CarriedLabels::Written(WrittenLabels::new(
-                self.path,
-                self.label_words,
-                self.labels,
-                Some(self.lines),
-            )),
+            false => {
+                let lines = Some(self.lines);
+                let labels = WrittenLabels::new(self.path, self.label_words, self.labels, lines);
+                CarriedLabels::Written(labels)
+            }
             true => {
-                // Annotations of one example need not stand together.
-                let mut order: Vec<usize> = (0..self.lines.len()).collect();
-                order.sort_by_key(|row| self.example_of[*row]);
+                let (order, offsets) = grouped(&self.example_of, ids.len());
                 let pick = |of: &[u32]| -> Vec<u32> { order.iter().map(|row| of[*row]).collect() };
-                let mut offsets = vec![0; ids.len() + 1];
-                self.example_of.iter().for_each(|example| offsets[example + 1] += 1);
-                (0..ids.len()).for_each(|at| offsets[at + 1] += offsets[at]);
-                let lines = Some(pick(&self.lines));
-                let labels = pick(&self.labels);
-                let labels = WrittenLabels::new(self.path, self.label_words, labels, lines);
+                let (said, lines) = (pick(&self.labels), Some(pick(&self.lines)));
+                let labels = WrittenLabels::new(self.path, self.label_words, said, lines);
                 let said = pick(&self.annotators);
                 let annotators = WrittenLabels::new(self.path, self.annotator_words, said, None);
                 CarriedLabels::Annotated(WrittenAnnotations::new(offsets, labels, annotators))
@@ -231,4 +212,30 @@ impl<'a> Examples<'a> {
         Ok(Opened { clean_labels, weights, labels: Some(labels), ..Opened::new(inputs) }
             .with_ids(ids))
     }
+}
+
+/// Every image is there; `lines` are where the manifest names them.
+fn check_files(path: &Path, places: &Places, lines: &[u32]) -> Result<(), DataError> {
+    let missing = (0..places.len()).into_par_iter().find_map_first(|row| {
+        let is_there = std::fs::metadata(places.path(row)).is_ok_and(|found| found.is_file());
+        (!is_there).then_some(row)
+    });
+    let Some(row) = missing else { return Ok(()) };
+    let message = format!(
+        "line {}: there is no file {}; paths are relative to the manifest's folder",
+        lines[row],
+        places.path(row).display()
+    );
+    Err(DataError::invalid(path, message))
+}
+
+/// The rows sorted by their example, and where those of each example begin: annotations of one
+/// image need not stand together.
+fn grouped(example_of: &[usize], examples: usize) -> (Vec<usize>, Vec<usize>) {
+    let mut order: Vec<usize> = (0..example_of.len()).collect();
+    order.sort_by_key(|row| example_of[*row]);
+    let mut offsets = vec![0; examples + 1];
+    example_of.iter().for_each(|example| offsets[example + 1] += 1);
+    (0..examples).for_each(|at| offsets[at + 1] += offsets[at]);
+    (order, offsets)
 }
