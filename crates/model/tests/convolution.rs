@@ -41,8 +41,7 @@ fn the_convolution_equals_burns_forward_and_backward() {
     ];
     for (batch, inputs, outputs, [height, width], [down, right], stride, padding, groups) in cases {
         let x = numbers([batch, inputs, height, width], 1, &device).require_grad();
-        let weight =
-            numbers([outputs, inputs / groups, down, right], 2, &device).require_grad();
+        let weight = numbers([outputs, inputs / groups, down, right], 2, &device).require_grad();
         let [y, z] = padding;
         let ours = convolve(x.clone(), weight.clone(), stride, [y, y, z, z], groups);
         let options = ConvOptions::new(stride, padding, [1, 1], groups);
