@@ -3,7 +3,8 @@
 //!     echo 128 16 16 32 32 3 3 1 1 1 | cargo run --release -p aleator-kernels --example convolution
 //!
 //! A line is batch, inputs, outputs, height, width, kernel height and width, stride, padding and
-//! groups; the answer the shortest of three times of forward, input gradient and weight gradient.
+//! groups; the answer the shortest times of forward, input gradient and weight gradient, and then
+//! the mean processor times of the three, all threads together, where the system is Linux.
 
 use std::io::{BufRead, stdin};
 use std::time::Instant;
@@ -44,20 +45,39 @@ fn time(shape: &ConvolutionShape) {
     let grad_out = numbers(batch * outputs * height * width);
     let (mut out, mut grad_x) = (grad_out.clone(), x.clone());
     let mut grad_weight = weight.clone();
-    let forward = shortest(|| forward(&x, &weight, &mut out, shape));
-    let input = shortest(|| input_gradient(&grad_out, &weight, &mut grad_x, shape));
-    let weight = shortest(|| weight_gradient(&x, &grad_out, &mut grad_weight, shape));
-    println!("{forward:.6} {input:.6} {weight:.6}");
+    let forward = seconds(|| forward(&x, &weight, &mut out, shape));
+    let input = seconds(|| input_gradient(&grad_out, &weight, &mut grad_x, shape));
+    let weight = seconds(|| weight_gradient(&x, &grad_out, &mut grad_weight, shape));
+    let [shortest, processor] = [0, 1].map(|of| [forward[of], input[of], weight[of]]);
+    let words: Vec<String> =
+        shortest.iter().chain(&processor).map(|time| format!("{time:.6}")).collect();
+    println!("{}", words.join(" "));
 }
 
-fn shortest(mut run: impl FnMut()) -> f64 {
+/// The shortest time and the mean processor time of calls for a tenth of a second.
+fn seconds(mut run: impl FnMut()) -> [f64; 2] {
     run();
-    let time = |_| {
+    let (mut calls, mut shortest) = (0, f64::INFINITY);
+    let (begin, before) = (Instant::now(), processor_seconds());
+    while calls < 3 || begin.elapsed().as_secs_f64() < 0.1 {
         let start = Instant::now();
         run();
-        start.elapsed().as_secs_f64()
-    };
-    (0..3).map(time).fold(f64::INFINITY, f64::min)
+        shortest = shortest.min(start.elapsed().as_secs_f64());
+        calls += 1;
+    }
+    [shortest, (processor_seconds() - before) / f64::from(calls)]
+}
+
+/// Of all threads of this process, since they began.
+fn processor_seconds() -> f64 {
+    // Idle threads have slept by then, and their times are counted up.
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return 0.0 };
+    let nanoseconds = threads.flatten().filter_map(|thread| {
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<f64>().ok()
+    });
+    nanoseconds.sum::<f64>() * 1e-9
 }
 
 fn numbers(len: usize) -> Vec<f32> {

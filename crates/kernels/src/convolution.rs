@@ -121,6 +121,9 @@ impl ConvolutionShape {
     }
 }
 
+/// Steps of the weight that are packed at a time.
+const PACKED_STEPS: usize = 256;
+
 /// `out[b, o, y, x] = Σ weight[o, c, i, j] · input[b, c, y·stride + i − top, x·stride + j − left]`.
 ///
 /// # Shapes
@@ -146,9 +149,12 @@ pub fn forward(x: &[f32], weight: &[f32], out: &mut [f32], shape: &ConvolutionSh
     }
     let (rows, depth) = (shape.outputs / shape.groups, shape.depth());
     let left = Left::pack(shape.groups, rows, depth, |group, chosen, steps| {
-        for (lane, row) in chosen.enumerate() {
-            let row = &weight[(group * rows + row) * depth..][..depth];
-            steps.iter_mut().zip(row).for_each(|(step, value)| step[lane] = *value);
+        // Few steps at a time: they stay in L1 until the last row is in them.
+        for (index, steps) in steps.chunks_mut(PACKED_STEPS).enumerate() {
+            for (lane, row) in chosen.clone().enumerate() {
+                let row = &weight[(group * rows + row) * depth + index * PACKED_STEPS..];
+                steps.iter_mut().zip(row).for_each(|(step, value)| step[lane] = *value);
+            }
         }
     });
     Arch::new().dispatch(Product {

@@ -19,10 +19,11 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// Blocks of at most `positions` pixels where one row has no more.
-    pub fn new(grid: [usize; 2], positions: usize) -> Self {
+    /// Blocks of at most `positions` pixels where one row has no more, for `batch` images.
+    pub fn new(grid: [usize; 2], positions: usize, batch: usize) -> Self {
         let [height, width] = grid;
         let images = (positions / (height * width)).max(1);
+        let images = batch.div_ceil(batch.div_ceil(images).max(1)).max(1);
         let bands = height.div_ceil((positions / width).max(1));
         Self { grid, images, rows: height.div_ceil(bands) }
     }
@@ -75,7 +76,7 @@ mod tests {
     #[test]
     fn blocks_cover_every_pixel_once_and_stay_small() {
         for (grid, batch, positions) in [([32, 32], 3, 256), ([7, 7], 13, 256), ([5, 300], 2, 64)] {
-            let cut = Cut::new(grid, positions);
+            let cut = Cut::new(grid, positions, batch);
             let mut seen = vec![0; batch * grid[0] * grid[1]];
             for block in cut.blocks(0..batch) {
                 let place = |image, row| ((block.images.start + image) * grid[0] + row) * grid[1];

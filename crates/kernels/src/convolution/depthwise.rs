@@ -36,7 +36,7 @@ impl WithSimd for DepthwiseProduct<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let cut = Cut::new(self.window.grid, POSITIONS);
+        let cut = Cut::new(self.window.grid, POSITIONS, 1);
         let layout = Layout::copied(self.window, cut.rows, 1);
         let offsets = &layout.offsets(1);
         let bands = cut.blocks(0..1);
@@ -134,7 +134,7 @@ impl WithSimd for DepthwiseWeight<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let cut = Cut::new(self.window.grid, POSITIONS);
+        let cut = Cut::new(self.window.grid, POSITIONS, 1);
         let layout = Layout::copied(self.window, cut.rows, 1);
         let offsets = &layout.offsets(1);
         let bands = cut.blocks(0..1);

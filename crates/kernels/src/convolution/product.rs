@@ -20,6 +20,8 @@ const UNPACKED_ROWS: usize = 64;
 const UNPACKED_NUMBERS: usize = 48 * 1024;
 /// Pixels below which a block is not cut for the sake of more tasks.
 const FEWEST_POSITIONS: usize = 96;
+/// Rows of the weight from which on it is cut by rows for the sake of more tasks.
+const WIDE_ROWS: usize = 192;
 /// Tasks that suffice to keep threads busy: beyond, nothing is cut for their sake.
 const TASKS: usize = 16;
 /// Groups of rows of a task, at most: with more its sums leave the cache.
@@ -131,8 +133,10 @@ impl Product<'_> {
             (chunk, UNPACKED_NUMBERS / chunk)
         };
         let chunk = balanced(self.channels, chunk);
-        let share = self.batch * grid[0] * grid[1] / TASKS.div_ceil(self.groups);
-        let cut = Cut::new(grid, positions.min(share.max(FEWEST_POSITIONS)));
+        // A wide weight is cut by its rows without loss; a thin one only by pixels.
+        let parts = if rows >= WIDE_ROWS { 1 } else { TASKS.div_ceil(self.groups) };
+        let share = self.batch * grid[0] * grid[1] / parts;
+        let cut = Cut::new(grid, positions.min(share.max(FEWEST_POSITIONS)), self.batch);
         let blocks = cut.blocks(0..self.batch);
         let needed = (TASKS / 2).div_ceil(self.groups * blocks.len());
         let row_chunks =

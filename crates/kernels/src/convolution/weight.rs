@@ -92,11 +92,12 @@ impl WeightGradient<'_> {
     fn plan(&self, width: usize) -> Plan {
         let ConvolutionShape { batch, inputs, outputs, groups, .. } = self.shape;
         let [height, across] = self.window.grid;
-        let share = batch * height * across / TASKS;
-        let cut = Cut::new(self.window.grid, share.clamp(FEWEST_POSITIONS, POSITIONS));
-        let blocks = cut.blocks(0..batch);
         let numbers = (outputs * self.shape.depth()).max(1);
-        let pixel_parts = (PARTIAL_NUMBERS / numbers).min(TASKS).min(blocks.len()).max(1);
+        let most_parts = (PARTIAL_NUMBERS / numbers).clamp(1, TASKS);
+        let positions = (batch * height * across / most_parts).clamp(FEWEST_POSITIONS, POSITIONS);
+        let cut = Cut::new(self.window.grid, positions, batch);
+        let blocks = cut.blocks(0..batch);
+        let pixel_parts = most_parts.min(blocks.len()).max(1);
         let panels = (outputs / groups).div_ceil(width);
         let output_parts = TASKS.div_ceil(pixel_parts * groups).min(panels).max(1);
         let layout = Layout::new(self.window, cut.rows, inputs / groups, inputs);
