@@ -46,7 +46,10 @@ fn takes_steps(recipe: &str, classes: usize, parameters: usize) {
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
         .filter_map(|line| line["loss"].as_f64())
         .collect();
-    assert!(losses.len() >= 2 && losses.iter().all(|loss| loss.is_finite()), "{recipe}: {losses:?}");
+    assert!(
+        losses.len() >= 2 && losses.iter().all(|loss| loss.is_finite()),
+        "{recipe}: {losses:?}"
+    );
     assert_eq!(place.json("run/run.json")["class_names"].as_array().unwrap().len(), classes);
 }
 
