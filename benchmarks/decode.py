@@ -9,12 +9,16 @@ is not installed, made of noise, and written with quality 90.
 
 Training: decode, random rectangle to 224 x 224 (bilinear, antialiased), mirrored at random,
 normalised floats, channel first. Evaluation: shorter side to 256, central 224 x 224. All take turns,
-so that other load on the machine falls on all alike; the median of the rounds counts.
+so that other load on the machine falls on all alike; the median of the rounds counts. Beside the
+rate stands the processor time of an image, which other load hardly changes; that of ours has
+opening and hashing the files in it.
 """
 
 import argparse
 import json
+import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -26,7 +30,7 @@ import numpy as np
 import PIL
 import torch
 import torchvision
-from PIL import Image, features
+from PIL import Image
 from torch.utils.data import DataLoader
 from torchvision import transforms
 from torchvision.datasets import ImageFolder
@@ -106,12 +110,23 @@ class Torchvision:
             data, BATCH, shuffle=True, num_workers=workers, persistent_workers=True
         )
         self.once()
+        self.once()
 
     def once(self):
-        start = time.perf_counter()
+        """Images a second, and milliseconds of processor time for each."""
+        before, start = self.processor_time(), time.perf_counter()
         for images, _ in self.loader:
             images[0, 0, 0, 0].item()
-        return self.count / (time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        return self.count / seconds, 1000 * (self.processor_time() - before) / self.count
+
+    def processor_time(self):
+        workers = getattr(self.loader._iterator, "_workers", [])
+        ticks = 0
+        for worker in workers:
+            fields = Path(f"/proc/{worker.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
 
 
 class Ours:
@@ -125,8 +140,13 @@ class Ours:
         self.once()
 
     def once(self):
-        out = subprocess.check_output([str(part) for part in self.command])
-        return json.loads(out)["images_per_second"]
+        def processor_time():
+            usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return usage.ru_utime + usage.ru_stime
+
+        before = processor_time()
+        out = json.loads(subprocess.check_output([str(part) for part in self.command]))
+        return out["images_per_second"], 1000 * (processor_time() - before) / out["images"]
 
 
 def processor():
@@ -155,47 +175,61 @@ def main():
                 "torchvision, tensors": Torchvision(folder, tensor_loader(mode), workers),
                 "aleator": Ours(folder, mode, workers),
             }
-            rates = {name: [] for name in rivals}
+            results = {name: [] for name in rivals}
             for _ in range(options.rounds):
                 for name, rival in rivals.items():
-                    rates[name].append(rival.once())
-            median = {name: statistics.median(values) for name, values in rates.items()}
-            rows.append((mode, workers, median, rates))
-            print(mode, workers, {name: round(value) for name, value in median.items()}, flush=True)
+                    results[name].append(rival.once())
+            rows.append((mode, workers, results))
+            print(mode, workers, {name: medians(of) for name, of in results.items()}, flush=True)
     Path(options.out).write_text(report(rows, folder, bool(options.images), options.rounds))
+
+
+def medians(results):
+    """Of images a second, and of milliseconds of processor time."""
+    return tuple(statistics.median(column) for column in zip(*results))
 
 
 def report(rows, folder, given, rounds):
     files = list(Path(folder).rglob("*.jpg"))
     size = sum(path.stat().st_size for path in files) / len(files) / 1000
-    what = "given images" if given else "images of 500 × 375 pixels"
-    jpeg = features.version("jpg")
+    what = "given images" if given else "images of 500 × 375 pixels, quality 90"
     lines = [
-        "# Images that become inputs",
+        "# From image files to inputs",
         "",
-        "Images a second from files in memory to normalised floats: decoding, a crop of 224 × 224,",
-        "mirroring. `python3 benchmarks/decode.py` measures all in turns and says below how.",
+        "Decoding, a crop of 224 × 224, mirroring (in training), normalised floats. Made by",
+        "`python3 benchmarks/decode.py`, which says what is done; the goal is 1.5 times torchvision"
+        " with PIL.",
         "",
-        f"{len(files)} {what}, {size:.0f} kB each; batches of {BATCH}; the median of {rounds} rounds.",
-        f"{processor()}, 2 cores; Python {platform.python_version()}, torch {torch.__version__},",
-        f"torchvision {torchvision.__version__}, Pillow {PIL.__version__} with libjpeg-turbo"
-        f" (API {jpeg}).",
-        "",
-        "| what | workers | torchvision, PIL | torchvision, tensors | aleator | times PIL | times tensors |",
-        "|---|---|---|---|---|---|---|",
+        f"{len(files)} {what}, {size:.0f} kB each; batches of {BATCH}; the median of {rounds}"
+        " rounds in turns.",
+        f"{processor()}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.0f} at the end"
+        " of the run;",
+        f"Python {platform.python_version()}, torch {torch.__version__}, torchvision"
+        f" {torchvision.__version__}, Pillow {PIL.__version__} (libjpeg-turbo).",
     ]
-    for mode, workers, median, _ in rows:
-        pil, tensors, ours = median.values()
-        lines.append(
-            f"| {'training' if mode == 'train' else 'evaluation'} | {workers} | {pil:.0f} |"
-            f" {tensors:.0f} | {ours:.0f} | {ours / pil:.2f} | {ours / tensors:.2f} |"
+    units = ["Images a second", "Milliseconds of processor time for an image"]
+    for column, title in enumerate(units):
+        lines += [
+            "",
+            f"## {title}",
+            "",
+            "| | workers | torchvision, PIL | torchvision, tensors | aleator | times PIL | times tensors |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for mode, workers, results in rows:
+            pil, tensors, ours = (medians(of)[column] for of in results.values())
+            times = [ours / pil, ours / tensors] if column == 0 else [pil / ours, tensors / ours]
+            name = "training" if mode == "train" else "evaluation"
+            digits = 0 if column == 0 else 2
+            values = [f"{value:.{digits}f}" for value in (pil, tensors, ours)]
+            cells = [name, str(workers), *values, *(f"{value:.1f}" for value in times)]
+            lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "Slowest and fastest round, images a second:", ""]
+    for mode, workers, results in rows:
+        spread = "; ".join(
+            f"{name} {min(of)[0]:.0f} to {max(of)[0]:.0f}" for name, of in results.items()
         )
-    lines += ["", "Slowest and fastest round:", ""]
-    for mode, workers, _, rates in rows:
-        spread = ", ".join(
-            f"{name} {min(values):.0f} to {max(values):.0f}" for name, values in rates.items()
-        )
-        lines.append(f"- {mode}, {workers} workers: {spread}")
+        lines.append(f"- {mode}, workers {workers}: {spread}")
     return "\n".join(lines) + "\n"
 
 
