@@ -41,7 +41,7 @@ mod window;
 use crate::shared::SharedSlice;
 use depthwise::{DepthwiseProduct, DepthwiseWeight};
 use product::{Left, Product, Target};
-use pulp::Arch;
+use pulp::{Arch, WithSimd};
 use weight::WeightGradient;
 use window::{Phase, Window};
 
@@ -129,6 +129,31 @@ const PACKED_STEPS: usize = 256;
 /// # Shapes
 /// `x` `[B, C, H, W]`, `weight` `[O, C/groups, kernel]`, `out` `[B, O, out_size]` (overwritten).
 pub fn forward(x: &[f32], weight: &[f32], out: &mut [f32], shape: &ConvolutionShape) {
+    forward_on(Detected, x, weight, out, shape);
+}
+
+/// On which vectors an operation runs.
+trait Vectors: Copy {
+    fn run<Op: WithSimd>(self, op: Op) -> Op::Output;
+}
+
+/// The best that the machine has.
+#[derive(Clone, Copy)]
+struct Detected;
+
+impl Vectors for Detected {
+    fn run<Op: WithSimd>(self, op: Op) -> Op::Output {
+        Arch::new().dispatch(op)
+    }
+}
+
+fn forward_on(
+    vectors: impl Vectors,
+    x: &[f32],
+    weight: &[f32],
+    out: &mut [f32],
+    shape: &ConvolutionShape,
+) {
     shape.check(x, weight, out);
     let window = shape.window();
     let target = Target::whole(shape.outputs, window.grid);
@@ -145,7 +170,7 @@ pub fn forward(x: &[f32], weight: &[f32], out: &mut [f32], shape: &ConvolutionSh
             target,
             out,
         };
-        return Arch::new().dispatch(op);
+        return vectors.run(op);
     }
     let (rows, depth) = (shape.outputs / shape.groups, shape.depth());
     let left = Left::pack(shape.groups, rows, depth, |group, chosen, steps| {
@@ -157,7 +182,7 @@ pub fn forward(x: &[f32], weight: &[f32], out: &mut [f32], shape: &ConvolutionSh
             }
         }
     });
-    Arch::new().dispatch(Product {
+    vectors.run(Product {
         window,
         source: x,
         batch: shape.batch,
@@ -198,6 +223,16 @@ pub fn input_gradient(
     grad_x: &mut [f32],
     shape: &ConvolutionShape,
 ) {
+    input_gradient_on(Detected, grad_out, weight, grad_x, shape);
+}
+
+fn input_gradient_on(
+    vectors: impl Vectors,
+    grad_out: &[f32],
+    weight: &[f32],
+    grad_x: &mut [f32],
+    shape: &ConvolutionShape,
+) {
     shape.check(grad_x, weight, grad_out);
     let [height, width] = shape.size;
     let phases = Phase::all(shape);
@@ -214,12 +249,13 @@ pub fn input_gradient(
             start: first_row * width + first_column,
             step: [shape.stride[0] * width, shape.stride[1]],
         };
-        input_gradient_of(phase, grad_out, weight, target, out, shape);
+        input_gradient_of(vectors, phase, grad_out, weight, target, out, shape);
     }
 }
 
 /// The part of the gradient that lies in the pixels of one phase.
 fn input_gradient_of(
+    vectors: impl Vectors,
     phase: &Phase,
     grad_out: &[f32],
     weight: &[f32],
@@ -235,7 +271,7 @@ fn input_gradient_of(
         let (window, source) = (phase.window, grad_out);
         let channels = groups;
         let op = DepthwiseProduct { window, source, batch, channels, weight, target, out };
-        return Arch::new().dispatch(op);
+        return vectors.run(op);
     }
     let (inputs, outputs) = (shape.inputs / groups, shape.outputs / groups);
     let taps: Vec<usize> = phase.taps(shape).collect();
@@ -248,7 +284,7 @@ fn input_gradient_of(
             }
         }
     });
-    Arch::new().dispatch(Product {
+    vectors.run(Product {
         window: phase.window,
         source: grad_out,
         batch,
@@ -289,13 +325,83 @@ pub fn weight_gradient(
     grad_weight: &mut [f32],
     shape: &ConvolutionShape,
 ) {
+    weight_gradient_on(Detected, x, grad_out, grad_weight, shape);
+}
+
+fn weight_gradient_on(
+    vectors: impl Vectors,
+    x: &[f32],
+    grad_out: &[f32],
+    grad_weight: &mut [f32],
+    shape: &ConvolutionShape,
+) {
     shape.check(x, grad_weight, grad_out);
     let out = SharedSlice::new(grad_weight);
     let window = shape.window();
     if shape.is_depthwise() {
         let (batch, channels) = (shape.batch, shape.inputs);
         let op = DepthwiseWeight { window, source: x, grad_out, batch, channels, out };
-        return Arch::new().dispatch(op);
+        return vectors.run(op);
     }
-    Arch::new().dispatch(WeightGradient { window, source: x, grad_out, out, shape: *shape });
+    vectors.run(WeightGradient { window, source: x, grad_out, out, shape: *shape });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pulp::{Scalar128b, Scalar256b, Scalar512b, Simd};
+
+    #[derive(Clone, Copy)]
+    struct On<S: Simd>(S);
+
+    impl<S: Simd> Vectors for On<S> {
+        fn run<Op: WithSimd>(self, op: Op) -> Op::Output {
+            self.0.vectorize(op)
+        }
+    }
+
+    /// Small whole numbers: any order of summation is exact, so all lane widths agree to the bit.
+    fn whole(len: usize, salt: usize) -> Vec<f32> {
+        (0..len).map(|i| ((i * 7 + i / 11 + salt) % 9) as f32 - 4.0).collect()
+    }
+
+    fn results(vectors: impl Vectors, shape: &ConvolutionShape) -> [Vec<f32>; 3] {
+        let [height, width] = shape.out_size();
+        let x = whole(shape.batch * shape.inputs * shape.size[0] * shape.size[1], 1);
+        let weight = whole(shape.outputs * shape.depth(), 2);
+        let grad_out = whole(shape.batch * shape.outputs * height * width, 3);
+        let [mut out, mut grad_x, mut grad_weight] =
+            [&grad_out, &x, &weight].map(|like| vec![f32::NAN; like.len()]);
+        forward_on(vectors, &x, &weight, &mut out, shape);
+        input_gradient_on(vectors, &grad_out, &weight, &mut grad_x, shape);
+        weight_gradient_on(vectors, &x, &grad_out, &mut grad_weight, shape);
+        [out, grad_x, grad_weight]
+    }
+
+    #[test]
+    fn every_lane_width_gives_the_dispatched_result() {
+        let shape = ConvolutionShape {
+            batch: 3,
+            inputs: 6,
+            outputs: 12,
+            size: [16, 32],
+            kernel: [3, 3],
+            stride: [1, 1],
+            padding: [1; 4],
+            groups: 1,
+        };
+        let shapes = [
+            shape,
+            ConvolutionShape { stride: [2, 2], ..shape },
+            ConvolutionShape { size: [7, 7], outputs: 80, ..shape },
+            ConvolutionShape { size: [5, 13], groups: 6, outputs: 6, ..shape },
+            ConvolutionShape { kernel: [1, 1], padding: [0; 4], size: [9, 3], ..shape },
+        ];
+        for shape in &shapes {
+            let expected = results(Detected, shape);
+            assert_eq!(results(On(Scalar128b), shape), expected, "{shape:?}");
+            assert_eq!(results(On(Scalar256b), shape), expected, "{shape:?}");
+            assert_eq!(results(On(Scalar512b), shape), expected, "{shape:?}");
+        }
+    }
 }
