@@ -150,6 +150,8 @@ def main():
         f"{model}, 2 cores, PyTorch {torch.__version__}, {how}, f32; the best of "
         f"{arguments.rounds} rounds. GFLOP/s and milliseconds as Aleator / PyTorch.",
         "Made by `python benchmarks/convolution.py" + " --processor" * PROCESSOR + "`.",
+        "PyTorch allocates its outputs anew; "
+        "Aleator writes into memory that is used again, as its training does.",
         "",
         "| layer | batch | forward | input gradient | weight gradient | all three, ms | times faster |",
         "|---|---|---|---|---|---|---|",
