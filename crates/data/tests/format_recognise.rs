@@ -260,10 +260,12 @@ fn cifar_is_recognised() {
     folder.write("data_batch_1.bin", cifar10(&[1]));
     folder.write("test_batch.bin", cifar10(&[1]));
     let test = ("data.test.images", "test_batch.bin");
-    let expected = [("data.train.images", "."), ("data.test", ""), test];
+    // Raw pixels are taken as they are, whatever the size of the preset.
+    let size = ("data.image_size", "");
+    let expected = [("data.train.images", "."), ("data.test", ""), test, size];
     assert_settings(folder.path(), &folder, Family::Images, &expected);
     let path = folder.path().join("data_batch_1.bin");
-    let expected = [("data.train.images", "data_batch_1.bin"), ("data.test", ""), test];
+    let expected = [("data.train.images", "data_batch_1.bin"), ("data.test", ""), test, size];
     assert_settings(&path, &folder, Family::Images, &expected);
 }
 
@@ -279,6 +281,7 @@ fn mnist_is_recognised() {
         ("data.train.images", "train-images-idx3-ubyte.gz"),
         ("data.test", ""),
         ("data.test.images", "t10k-images-idx3-ubyte.gz"),
+        ("data.image_size", ""),
     ];
     assert_settings(folder.path(), &folder, Family::Images, &expected);
     std::fs::remove_file(folder.path().join("train-labels-idx1-ubyte.gz")).unwrap();

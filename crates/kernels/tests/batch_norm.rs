@@ -177,3 +177,19 @@ fn a_wrong_shift_is_named() {
     let affine = Affine { scale: None, shift: &[0.0], epsilon: 1e-5, activation };
     forward(&[0.0; 2], affine, &mut [0.0; 2], shape);
 }
+
+/// Whoever trains looks for numbers that are not finite: an activation must not hide them.
+#[test]
+fn what_is_not_finite_stays_so_through_any_activation() {
+    let shape = NormShape { batch: 2, channels: 1, pixels: 9 };
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut x = vec![0.5; 18];
+        x[4] = bad;
+        for activation in ACTIVATIONS {
+            let affine = Affine { scale: None, shift: &[0.1], epsilon: 1e-5, activation };
+            let mut out = vec![0.0; 18];
+            forward(&x, affine, &mut out, shape);
+            assert!(out.iter().any(|value| value.is_nan()), "{bad} {activation:?}: {out:?}");
+        }
+    }
+}

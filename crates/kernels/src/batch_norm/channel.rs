@@ -64,7 +64,9 @@ impl WithSimd for Channel<'_> {
                 count = total;
             }
         }
-        let variance = if count > 0.0 { (squares / count).max(0.0) } else { 0.0 };
+        let variance = if count > 0.0 { squares / count } else { 0.0 };
+        // Rounding can make it negative; what is not a number must stay so.
+        let variance = if variance < 0.0 { 0.0 } else { variance };
         (mean, variance)
     }
 }
@@ -141,21 +143,34 @@ impl WithSimd for Normalise<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { channel, fused, out } = self;
         let line = Line::new(simd, fused);
-        let (zero, six) = (simd.splat_f32s(0.0), simd.splat_f32s(6.0));
         match fused.activation {
             Activation::None => each_vector!(
                 simd, channel, |x in channel.plane(channel.x, start); start| line.at(simd, x), out
             ),
             Activation::Relu => each_vector!(
                 simd, channel, |x in channel.plane(channel.x, start); start|
-                simd.max_f32s(line.at(simd, x), zero), out
+                rectified(simd, line.at(simd, x)), out
             ),
             Activation::Relu6 => each_vector!(
                 simd, channel, |x in channel.plane(channel.x, start); start|
-                simd.min_f32s(simd.max_f32s(line.at(simd, x), zero), six), out
+                at_most_six(simd, rectified(simd, line.at(simd, x))), out
             ),
         }
     }
+}
+
+/// max(y, 0), by comparison: what is not a number stays so, for callers look for it.
+#[inline(always)]
+fn rectified<S: Simd>(simd: S, y: S::f32s) -> S::f32s {
+    let zero = simd.splat_f32s(0.0);
+    simd.select_f32s(simd.less_than_f32s(y, zero), zero, y)
+}
+
+/// min(y, 6), likewise.
+#[inline(always)]
+fn at_most_six<S: Simd>(simd: S, y: S::f32s) -> S::f32s {
+    let six = simd.splat_f32s(6.0);
+    simd.select_f32s(simd.less_than_f32s(six, y), six, y)
 }
 
 /// `y = factor · (x − mean) + shift` and what its activation lets through.
