@@ -36,14 +36,12 @@ pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
     if let Err(error) = Temperature::try_from(lowest) {
         return refuse(format!("head.temperature: {error}"));
     }
-    match (&recipe.network.layers, &data.shape) {
-        (Layers::Conv { .. } | Layers::Image { .. }, InputShape::Features(width)) => {
-            return refuse(format!(
-                "the network of the recipe needs images, and the data are vectors of {width} \
-                 features; use network.kind = \"none\" or \"mlp\""
-            ));
-        }
-        _ => {}
+    let of_images = matches!(recipe.network.layers, Layers::Conv { .. } | Layers::Image { .. });
+    if let (true, InputShape::Features(width)) = (of_images, &data.shape) {
+        return refuse(format!(
+            "the network of the recipe needs images, and the data are vectors of {width} \
+             features; use network.kind = \"none\" or \"mlp\""
+        ));
     }
     let shape = Shape { input: data.shape, classes: data.class_names.len() };
     let model = experiment::classifier(recipe, 0, &shape);

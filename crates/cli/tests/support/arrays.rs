@@ -99,7 +99,7 @@ pub fn picture(side: usize, seed: usize, down: bool) -> Vec<u8> {
     for row in 0..side {
         for column in 0..side {
             let along = if down { column } else { row };
-            let on = (along + seed) / 3 % 2 == 0;
+            let on = ((along + seed) / 3).is_multiple_of(2);
             let level = if on { 200 } else { 40 } + (seed * 7 + row * column) % 40;
             out.extend([level as u8, (255 - level) as u8, (seed % 200) as u8]);
         }
