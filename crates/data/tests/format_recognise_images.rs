@@ -153,6 +153,11 @@ fn shards_are_recognised_with_their_splits() {
     let expected = [("data.train.images", "plain/a-0.tar"), ("data.image_size", "6")];
     assert_found(&folder, "plain/a-0.tar", &expected, "shards of images");
 
+    let expected = [("data.train.images", "plain/a-{0..1}.tar"), ("data.image_size", "6")];
+    assert_found(&folder, "plain/a-{0..1}.tar", &expected, "shards of images");
+    let error = recognise(&folder.path().join("plain/b-*.tar")).unwrap_err().to_string();
+    assert!(error.contains("b-*.tar"), "{error}");
+
     folder.write("split/train-0000.tar", shard("a"));
     folder.write("split/train-0001.tar", shard("b"));
     folder.write("split/val-0000.tar", shard("c"));

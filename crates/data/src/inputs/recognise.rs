@@ -57,6 +57,10 @@ pub struct Recognised {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn recognise(path: &Path) -> Result<Recognised, DataError> {
+    let is_pattern = path.to_str().is_some_and(|text| text.contains(['{', '*']));
+    if is_pattern && !path.exists() {
+        return images::in_pattern(path);
+    }
     let is_folder = std::fs::metadata(path).map_err(|error| DataError::io(path, error))?.is_dir();
     let images = if is_folder { images::in_folder(path)? } else { images::in_file(path)? };
     if let Some(found) = images {

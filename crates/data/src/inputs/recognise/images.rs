@@ -80,6 +80,14 @@ pub(super) fn in_file(path: &Path) -> Result<Option<Recognised>, DataError> {
     Ok(None)
 }
 
+/// `shards-{000..099}.tar`.
+pub(super) fn in_pattern(path: &Path) -> Result<Recognised, DataError> {
+    match packed::in_pattern(path)? {
+        Some((splits, what)) => splits.recognised(what),
+        None => Err(unsure(path, "is a pattern, but not of shards or Parquet files with images")),
+    }
+}
+
 impl Splits {
     fn recognised(self, what: &str) -> Result<Recognised, DataError> {
         let mut settings = vec![("data.train.images".to_string(), value(&self.train)?)];

@@ -46,6 +46,13 @@ pub(super) fn in_file(path: &Path) -> Result<Option<(Splits, &'static str)>, Dat
     Ok(Some((splits, kind.phrase())))
 }
 
+/// Shards or Parquet files that a pattern names.
+pub(super) fn in_pattern(path: &Path) -> Result<Option<(Splits, &'static str)>, DataError> {
+    let files = patterns::expand(path)?.paths;
+    let found = files.first().map(|first| in_file(first)).transpose()?.flatten();
+    Ok(found.map(|(splits, what)| (Splits { train: path.to_path_buf(), ..splits }, what)))
+}
+
 fn splits(folder: &Path, files: &[PathBuf], kind: Kind) -> Result<Splits, DataError> {
     let part = |split: Option<Split>| -> Vec<PathBuf> {
         files.iter().filter(|file| split_of(&short(file)) == split).cloned().collect()
