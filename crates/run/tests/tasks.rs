@@ -37,3 +37,11 @@ fn what_is_wrong_with_a_file_of_tasks_is_said_with_its_line() {
         assert!(message.contains("tasks.toml") && message.contains(words), "{text}: {message}");
     }
 }
+
+#[test]
+fn the_example_of_the_documents_loads() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/tasks.toml");
+    let tasks = load_tasks(path.as_ref()).unwrap();
+    assert_eq!(tasks.recipe.as_deref(), Some("small/transfer"));
+    assert_eq!(tasks.tasks.len(), 4);
+}
