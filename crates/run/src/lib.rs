@@ -33,7 +33,7 @@ pub use events::EventFile;
 pub use examples::ExampleRow;
 pub use load::{Resolved, load};
 pub use log::MetricsLog;
-pub use predictions::Predictions;
+pub use predictions::{Field, Predictions, PredictionsFile};
 pub use presets::{Preset, paper_recipes, presets};
 pub use recipe::{Link, Noise, Recipe};
 pub use recipe_error::RecipeError;
