@@ -22,7 +22,8 @@ use crate::progress::tell;
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub struct EmbedArgs {
-    /// Images: a folder for each class, any folder of images, CIFAR or IDX files
+    /// Images: a folder for each class, any folder of images, a manifest, WebDataset shards,
+    /// Parquet, CIFAR or IDX files
     #[arg(required = true, value_name = "DATA")]
     data: Vec<PathBuf>,
     /// The network, an ONNX file that takes images and gives one vector for each

@@ -14,8 +14,9 @@ use crate::progress::tell;
 pub struct RecipeArgs {
     /// A preset (see `aleator recipes`) or the path of a recipe; not needed with --data
     pub recipe: Option<String>,
-    /// Data to look at: a file of embeddings, a folder of images by class, CIFAR or IDX files.
-    /// Without a recipe, what is found there chooses one
+    /// Data to look at: a file of embeddings, a folder of images by class, a manifest, WebDataset
+    /// shards, Parquet, CIFAR or IDX files; `aleator doctor` says more. Without a recipe, what is
+    /// found there chooses one
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
     /// Set a key of the recipe, as in --set head.rank=6; may be given several times

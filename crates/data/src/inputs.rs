@@ -348,11 +348,7 @@ impl Inputs {
     pub fn frame(&self, framing: &Framing) -> Option<Frame> {
         let InputShape::Image { height, width, .. } = self.shape() else { return None };
         match self.storage {
-            Storage::Encoded(_) => Some(Frame::new(framing, width, height)),
-            // Raw pixels are seen whole.
-            Storage::Pixels(_) => {
-                Some(Frame { centre_crop: None, ..Frame::new(framing, width, height) })
-            }
+            Storage::Encoded(_) | Storage::Pixels(_) => Some(Frame::new(framing, width, height)),
             Storage::Matrix(_) | Storage::Memory { .. } => None,
         }
     }

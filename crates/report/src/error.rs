@@ -23,6 +23,16 @@ pub enum ReportError {
         /// In what.
         reason: String,
     },
+    /// No finished audit.
+    #[error(
+        "{} holds no finished audit (no audit.json); `aleator audit … --out {}` makes one, and \
+         `aleator resume {}` finishes one that was stopped",
+        dir.display(), dir.display(), dir.display()
+    )]
+    NoAudit {
+        /// The folder.
+        dir: PathBuf,
+    },
     /// A run that was not evaluated.
     #[error("{} has no predictions of the {split} split: `aleator eval {}` makes them", dir.display(), dir.display())]
     NotEvaluated {

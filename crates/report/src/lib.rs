@@ -1,7 +1,9 @@
 //! From run directories to findings; no tensor library here.
 
+pub mod audit;
 pub mod confusion;
 pub mod ensemble;
 mod error;
+pub mod spreadsheet;
 
 pub use error::ReportError;

@@ -35,41 +35,52 @@ impl RunDir {
         &self,
         rows: impl IntoIterator<Item = ExampleRow>,
     ) -> Result<(), RunError> {
-        let path = self.examples_path();
-        atomic::write_file_by(&path, |temporary| {
-            let file = File::create(temporary).map_err(RunError::io("write", &path))?;
-            let mut writer = csv::Writer::from_writer(BufWriter::new(file));
-            let write = |writer: &mut csv::Writer<_>, cells: [&str; 4]| {
-                writer.write_record(cells).map_err(|error| in_csv(&path, "write", error))
-            };
-            write(&mut writer, HEADER)?;
-            for row in rows {
-                let (label, clean) = (cell(row.label.as_deref()), cell(row.clean_label.as_deref()));
-                write(&mut writer, [&row.id, row.split.name(), &label, &clean])?;
-            }
-            writer.flush().map_err(RunError::io("write", &path))
-        })
+        write_examples(&self.examples_path(), rows)
     }
 
     /// Reads `examples.csv` back.
     pub fn read_examples(&self) -> Result<Vec<ExampleRow>, RunError> {
-        let path = self.examples_path();
-        let file = File::open(&path).map_err(RunError::io("read", &path))?;
-        let mut reader = csv::Reader::from_reader(file);
-        let header = reader.headers().map_err(|error| in_csv(&path, "read", error))?;
-        if header.iter().ne(HEADER) {
-            let found: Vec<&str> = header.iter().collect();
-            let message = format!("the columns must be {HEADER:?}, found {found:?}");
-            return Err(RunError::damaged(&path, message));
-        }
-        let row = |record: Result<csv::StringRecord, csv::Error>| {
-            let record = record.map_err(|error| in_csv(&path, "read", error))?;
-            let line = record.position().map_or(0, csv::Position::line);
-            parse_row(&record)
-                .map_err(|message| RunError::damaged(&path, format!("line {line}: {message}")))
-        };
-        reader.records().map(row).collect()
+        read_examples(&self.examples_path())
     }
+}
+
+/// Writes such a file anywhere.
+pub fn write_examples(
+    path: &Path,
+    rows: impl IntoIterator<Item = ExampleRow>,
+) -> Result<(), RunError> {
+    atomic::write_file_by(path, |temporary| {
+        let file = File::create(temporary).map_err(RunError::io("write", path))?;
+        let mut writer = csv::Writer::from_writer(BufWriter::new(file));
+        let write = |writer: &mut csv::Writer<_>, cells: [&str; 4]| {
+            writer.write_record(cells).map_err(|error| in_csv(path, "write", error))
+        };
+        write(&mut writer, HEADER)?;
+        for row in rows {
+            let (label, clean) = (cell(row.label.as_deref()), cell(row.clean_label.as_deref()));
+            write(&mut writer, [&row.id, row.split.name(), &label, &clean])?;
+        }
+        writer.flush().map_err(RunError::io("write", path))
+    })
+}
+
+/// Reads a file that [`write_examples`] wrote.
+pub fn read_examples(path: &Path) -> Result<Vec<ExampleRow>, RunError> {
+    let file = File::open(path).map_err(RunError::io("read", path))?;
+    let mut reader = csv::Reader::from_reader(file);
+    let header = reader.headers().map_err(|error| in_csv(path, "read", error))?;
+    if header.iter().ne(HEADER) {
+        let found: Vec<&str> = header.iter().collect();
+        let message = format!("the columns must be {HEADER:?}, found {found:?}");
+        return Err(RunError::damaged(path, message));
+    }
+    let row = |record: Result<csv::StringRecord, csv::Error>| {
+        let record = record.map_err(|error| in_csv(path, "read", error))?;
+        let line = record.position().map_or(0, csv::Position::line);
+        parse_row(&record)
+            .map_err(|message| RunError::damaged(path, format!("line {line}: {message}")))
+    };
+    reader.records().map(row).collect()
 }
 
 fn parse_row(record: &csv::StringRecord) -> Result<ExampleRow, String> {

@@ -30,7 +30,7 @@ pub use difference::Difference;
 pub use document::{Document, Node, Origin, Table, Value};
 pub use error::RunError;
 pub use events::EventFile;
-pub use examples::ExampleRow;
+pub use examples::{ExampleRow, read_examples, write_examples};
 pub use load::{Resolved, load};
 pub use log::MetricsLog;
 pub use predictions::{Field, Predictions, PredictionsFile};

@@ -13,7 +13,9 @@ use aleator_run::{
 use crate::error::TrainError;
 use crate::evaluate::{EVALUATION, EvaluateSettings, evaluate, is_on};
 use crate::experiment::{self, Shape};
+use crate::normalize::Normalization;
 use crate::set_aside::without;
+use crate::state::State;
 use crate::{Ended, Job, Observer, train};
 
 /// How [`finish_run`] came back.
@@ -58,6 +60,7 @@ pub fn create_run(
     set_aside: &[SetAside],
 ) -> Result<RunDir, TrainError> {
     check_recipe(&resolved.recipe, data)?;
+    check_weights(&resolved.recipe, seed, data)?;
     let head = &resolved.recipe.head;
     let info = RunInfo {
         format: FORMAT,
@@ -99,6 +102,14 @@ fn hash_of(path: &Path) -> Result<String, TrainError> {
     let file = std::fs::File::open(path).map_err(read)?;
     hasher.update_reader(file).map_err(read)?;
     Ok(hasher.finalize().to_hex().to_string())
+}
+
+/// Refuses pretrained weights that do not fit the network, before anything is written.
+fn check_weights(recipe: &Recipe, seed: u64, data: &DataSet) -> Result<(), TrainError> {
+    let Some(path) = recipe.network.pretrained.as_deref() else { return Ok(()) };
+    let shape = Shape { input: data.shape, classes: data.class_names.len() };
+    let normalization = Normalization::identity(shape.input.len());
+    State::start(recipe, seed, &shape, normalization).load_network(path)
 }
 
 /// Refuses weights that are not those that the run began with.

@@ -13,7 +13,7 @@ pub(crate) struct Pixels {
     /// Bytes before the pixels of each record, where labels stand.
     skip: usize,
     stored: Stored,
-    /// What evaluation sees: whole images, which may be brought to another size.
+    /// What evaluation sees.
     frame: Frame,
     channels: usize,
     rows: usize,
@@ -58,8 +58,7 @@ impl Stored {
     /// What evaluation sees of such images, and in how many channels.
     pub(crate) fn framed(self, framing: &Framing) -> (Frame, usize) {
         let (width, height) = framing.size.map_or((self.width, self.height), |side| (side, side));
-        let frame = Frame { centre_crop: None, ..Frame::new(framing, width, height) };
-        (frame, framing.channels.unwrap_or(self.channels))
+        (Frame::new(framing, width, height), framing.channels.unwrap_or(self.channels))
     }
 }
 
@@ -107,7 +106,10 @@ impl Pixels {
     /// The numbers of one image.
     pub(crate) fn read(&self, row: usize, out: &mut [f32]) {
         let Stored { channels, height, width } = self.stored;
-        if self.channels != channels || (self.frame.width, self.frame.height) != (width, height) {
+        let as_stored = self.channels == channels
+            && (self.frame.width, self.frame.height) == (width, height)
+            && self.frame.centre_crop.is_none();
+        if !as_stored {
             self.frame.numbers(&self.frame.cut(&self.picture(row)), out);
             return;
         }

@@ -1,0 +1,259 @@
+//! What an audit found, as its directory holds it.
+
+use std::path::{Path, PathBuf};
+
+use aleator_run::{ExampleRow, Link, Noise, RunError, read_examples, write_examples, write_file};
+use serde::{Deserialize, Serialize};
+
+use super::tables;
+use crate::error::ReportError;
+
+/// The version of the files that this program writes and reads.
+const FORMAT: u32 = 1;
+const SUMMARY: &str = "audit.json";
+
+/// What an audit found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Audit {
+    /// `audit.json`.
+    pub summary: AuditSummary,
+    /// `issues.csv`: every label, the one that is most surely wrong first.
+    pub issues: Vec<Issue>,
+    /// `classes.csv`: in the order of the classes.
+    pub classes: Vec<ClassFinding>,
+    /// `pairs.csv`: how often each class is given where another is true, most frequent first.
+    pub pairs: Vec<PairFinding>,
+    /// `annotators.csv`: empty where annotators are not known.
+    pub annotators: Vec<AnnotatorFinding>,
+    /// `examples.csv`: what was audited, in the order of the data.
+    pub examples: Vec<ExampleRow>,
+}
+
+/// `audit.json`: what a reader must know first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AuditSummary {
+    /// The version of the layout.
+    pub format: u32,
+    /// The version of the program that wrote it.
+    pub version: String,
+    /// Whether one class is right, or each is on or off.
+    pub link: Link,
+    /// The noise model of the head.
+    pub noise: Noise,
+    /// Identifies the data.
+    pub fingerprint: String,
+    /// The names of the classes, in their order.
+    pub class_names: Vec<String>,
+    /// How many parts the data were divided into; each was judged by a model of the others.
+    pub folds: usize,
+    /// By what the labels are ranked.
+    pub score: String,
+    /// How many examples there are.
+    pub examples: usize,
+    /// How many labels were judged: as many, or with several classes on or off as many times
+    /// the number of classes.
+    pub labels: usize,
+    /// How many labels are wrong.
+    pub wrong: Estimate,
+    /// How well the ranking does, where the true labels are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Known>,
+}
+
+/// A number that is not known exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The best guess.
+    pub count: f64,
+    /// With 95 % probability at least, if the model is right.
+    pub low: f64,
+    /// With 95 % probability at most, if the model is right.
+    pub high: f64,
+}
+
+/// The ranking beside the truth.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Known {
+    /// How many labels are wrong.
+    pub wrong: usize,
+    /// Area under the ROC curve of the score.
+    pub auroc: f64,
+    /// Average precision of the score.
+    pub average_precision: f64,
+}
+
+/// What a label says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Answer {
+    /// This class is the right one.
+    Class(u32),
+    /// This class is on.
+    On(u32),
+    /// This class is off.
+    Off(u32),
+}
+
+impl Answer {
+    /// The class that it is about.
+    pub fn class(self) -> u32 {
+        match self {
+            Self::Class(class) | Self::On(class) | Self::Off(class) => class,
+        }
+    }
+}
+
+/// One label, judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Issue {
+    /// The id of the example.
+    pub id: String,
+    /// The file of its image, where it has one of its own.
+    pub path: Option<PathBuf>,
+    /// What the label says.
+    pub given: Answer,
+    /// The most probable other answer.
+    pub suggested: Answer,
+    /// How probable the given answer is to be true.
+    pub given_probability: f64,
+    /// How probable the suggested one is.
+    pub suggested_probability: f64,
+    /// How surely the label is wrong; larger is surer. The order of the file.
+    pub score: f64,
+    /// Whether it is among as many as are estimated to be wrong.
+    pub wrong: bool,
+    /// The covariance of the two classes' utilities for this example, over τ² and centred;
+    /// `None` without a noise model, and where a class is on or off.
+    pub covariance: Option<f64>,
+    /// The correlation of the same.
+    pub correlation: Option<f64>,
+    /// The true answer, where it is known.
+    pub truth: Option<Answer>,
+}
+
+/// What is known of one class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassFinding {
+    /// The class.
+    pub class: u32,
+    /// How many labels say so.
+    pub given: usize,
+    /// How many examples are expected to be of it.
+    pub expected: f64,
+    /// Of the labels that say so, the share that is expected to be wrong.
+    pub noise_rate: f64,
+    /// Of the examples that are expected to be of it, the share that is labelled otherwise.
+    pub missed_rate: f64,
+    /// The same as `noise_rate` by the true labels, where they are known.
+    pub known_noise_rate: Option<f64>,
+    /// The classes that examples labelled so rather are: class and share of those labels, most
+    /// frequent first.
+    pub confused_with: Vec<(u32, f64)>,
+}
+
+/// One cell of the joint of given and true label.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PairFinding {
+    /// The label that is given.
+    pub given: u32,
+    /// The class that is expected to be true.
+    pub truth: u32,
+    /// How many examples are expected to be so.
+    pub count: f64,
+    /// How likely the utility of `given` is above that of `truth`, averaged over the examples
+    /// that rather are `truth`; `None` on the diagonal and without a noise model.
+    pub flip_probability: Option<f64>,
+    /// The mean covariance of the two utilities over τ² and centred.
+    pub covariance: Option<f64>,
+    /// The correlation of the same.
+    pub correlation: Option<f64>,
+}
+
+/// What is known of one annotator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AnnotatorFinding {
+    /// The name.
+    pub name: String,
+    /// How many labels are theirs.
+    pub annotations: usize,
+    /// The share that is expected to be wrong.
+    pub error_rate: f64,
+    /// The same by the true labels, where they are known.
+    pub known_error_rate: Option<f64>,
+    /// What they take for what: (true, given, how many are expected), most frequent first.
+    pub confuses: Vec<(u32, u32, f64)>,
+}
+
+impl Audit {
+    /// Whether a directory holds an audit that was finished.
+    pub fn is_at(dir: &Path) -> bool {
+        dir.join(SUMMARY).is_file()
+    }
+
+    /// Writes all files; `audit.json` last, so that where it is, the audit is finished.
+    pub fn save(&self, dir: &Path) -> Result<(), ReportError> {
+        let names = &self.summary.class_names;
+        tables::write_issues(&dir.join("issues.csv"), &self.issues, names)?;
+        tables::write_classes(&dir.join("classes.csv"), &self.classes, names)?;
+        tables::write_pairs(&dir.join("pairs.csv"), &self.pairs, names)?;
+        if !self.annotators.is_empty() {
+            tables::write_annotators(&dir.join("annotators.csv"), &self.annotators, names)?;
+        }
+        write_examples(&dir.join("examples.csv"), self.examples.iter().cloned())?;
+        let path = dir.join(SUMMARY);
+        let text = serde_json::to_string_pretty(&self.summary)
+            .map_err(|error| damaged(&path, error.to_string()))?;
+        Ok(write_file(&path, (text + "\n").as_bytes())?)
+    }
+
+    /// Reads what [`save`](Self::save) wrote.
+    pub fn load(dir: &Path) -> Result<Self, ReportError> {
+        let summary = read_summary(dir)?;
+        let names = tables::Names::new(&summary.class_names);
+        let annotators = dir.join("annotators.csv");
+        Ok(Self {
+            issues: tables::read_issues(&dir.join("issues.csv"), &names, summary.link)?,
+            classes: tables::read_classes(&dir.join("classes.csv"), &names)?,
+            pairs: tables::read_pairs(&dir.join("pairs.csv"), &names)?,
+            annotators: match annotators.exists() {
+                true => tables::read_annotators(&annotators, &names)?,
+                false => vec![],
+            },
+            examples: read_examples(&dir.join("examples.csv"))?,
+            summary,
+        })
+    }
+}
+
+fn read_summary(dir: &Path) -> Result<AuditSummary, ReportError> {
+    let path = dir.join(SUMMARY);
+    if !path.exists() {
+        return Err(ReportError::NoAudit { dir: dir.to_path_buf() });
+    }
+    let text = std::fs::read_to_string(&path).map_err(|source| RunError::Io {
+        action: "read",
+        path: path.clone(),
+        source,
+    })?;
+    let version: Version =
+        serde_json::from_str(&text).map_err(|error| damaged(&path, error.to_string()))?;
+    if version.format != FORMAT {
+        let (found, writer) = (version.format.to_string(), version.version);
+        return Err(RunError::Format { path, found, writer }.into());
+    }
+    Ok(serde_json::from_str(&text).map_err(|error| damaged(&path, error.to_string()))?)
+}
+
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+    version: String,
+}
+
+fn damaged(path: &Path, message: String) -> RunError {
+    RunError::Damaged { path: path.to_path_buf(), message }
+}
+
+impl AuditSummary {
+    /// The format that this program writes.
+    pub const FORMAT: u32 = FORMAT;
+}
