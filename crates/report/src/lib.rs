@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod confusion;
+pub mod covariance;
 pub mod ensemble;
 mod error;
 pub mod spreadsheet;
