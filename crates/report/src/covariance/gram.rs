@@ -47,6 +47,7 @@ impl Covariances {
         let (classes, total) = (self.classes(), self.file.examples());
         let passes = plan(classes, self.memory);
         let steps = passes.len() * total;
+        let mut scratch = Scratch::default();
         for (pass, blocks) in passes.iter().enumerate() {
             let mut blocks: Vec<Block> =
                 blocks.iter().map(|rows| Block::zero(rows.clone(), classes)).collect();
@@ -55,12 +56,12 @@ impl Covariances {
                 let rows = read..total.min(read + self.examples_of_product());
                 read = rows.end;
                 let columns = self.columns(rows)?;
-                blocks.iter_mut().for_each(|block| block.add(&columns, classes));
+                blocks.iter_mut().for_each(|block| block.add(&columns, classes, &mut scratch));
                 let done = pass * total + read;
                 observer(Step { what: "examples: pairs of classes", done, total: steps });
             }
             for mut block in blocks {
-                block.finish(total, classes, self.shared.as_ref());
+                block.finish(total, classes, self.shared.as_ref(), &mut scratch);
                 visit(&block);
             }
         }
@@ -112,42 +113,58 @@ impl Block {
     }
 
     /// Adds the product of `[terms, K]` columns.
-    fn add(&mut self, columns: &[f32], classes: usize) {
-        let product = self.product(columns, classes);
-        self.values.par_iter_mut().zip(&product).for_each(|(sum, value)| *sum += *value as f64);
+    fn add(&mut self, columns: &[f32], classes: usize, scratch: &mut Scratch) {
+        let product = scratch.product(columns, classes, &self.rows);
+        self.values.par_iter_mut().zip(product).for_each(|(sum, value)| *sum += *value as f64);
     }
 
     /// Turns sums into means, and sums of v vᵀ into those of V Vᵀ.
-    fn finish(&mut self, examples: usize, classes: usize, shared: Option<&SharedFactors>) {
+    fn finish(
+        &mut self,
+        examples: usize,
+        classes: usize,
+        shared: Option<&SharedFactors>,
+        scratch: &mut Scratch,
+    ) {
         let over = (examples as f64).recip();
         match shared {
             None => self.values.par_iter_mut().for_each(|value| *value *= over),
             Some(shared) => {
-                let product = self.product(&shared.columns, classes);
-                let values = self.values.par_iter_mut().zip(&product);
+                let product = scratch.product(&shared.columns, classes, &self.rows);
+                let values = self.values.par_iter_mut().zip(product);
                 values.for_each(|(value, product)| *value *= over * *product as f64);
             }
         }
     }
+}
 
-    fn product(&self, columns: &[f32], classes: usize) -> Vec<f32> {
-        let terms = columns.len() / classes;
-        let left = cut(columns, classes, self.rows.clone());
-        let right = cut(columns, classes, self.rows.start..classes);
-        let mut out = vec![0.0; self.values.len()];
-        let outputs = classes - self.rows.start;
-        let shape = DenseShape { batch: terms, inputs: self.rows.len(), outputs };
-        dense::backward_weight(&left, &right, &mut out, shape);
-        out
+/// Memory that is used again: fresh pages cost more than the arithmetic in them.
+#[derive(Default)]
+struct Scratch {
+    left: Vec<f32>,
+    right: Vec<f32>,
+    out: Vec<f32>,
+}
+
+impl Scratch {
+    /// The product of `[terms, K]` columns with themselves, for the rows of a block.
+    fn product(&mut self, columns: &[f32], classes: usize, rows: &Range<usize>) -> &[f32] {
+        let batch = columns.len() / classes;
+        let (inputs, outputs) = (rows.len(), classes - rows.start);
+        cut(columns, classes, rows.clone(), &mut self.left);
+        cut(columns, classes, rows.start..classes, &mut self.right);
+        self.out.resize(inputs * outputs, 0.0);
+        let shape = DenseShape { batch, inputs, outputs };
+        dense::backward_weight(&self.left, &self.right, &mut self.out, shape);
+        &self.out
     }
 }
 
 /// Some columns of a matrix.
-fn cut(matrix: &[f32], width: usize, columns: Range<usize>) -> Vec<f32> {
+fn cut(matrix: &[f32], width: usize, columns: Range<usize>, out: &mut Vec<f32>) {
+    out.clear();
     let rows = matrix.chunks_exact(width);
-    let mut out = Vec::with_capacity(rows.len() * columns.len());
     rows.for_each(|row| out.extend_from_slice(&row[columns.clone()]));
-    out
 }
 
 /// The blocks of each pass over the file: as many as fit in `memory`, at least one.
