@@ -82,7 +82,7 @@ impl OpenSource {
     pub fn classes(&self, data: &Data, link: Link) -> Result<Classes, DataError> {
         let beside = self.beside.as_deref();
         let classes = Classes::find(data, &self.labels, self.clean.as_ref(), beside)?;
-        let binary = matches!(self.labels, RawLabels::MultiHot(_)) && link == Link::Sigmoid;
+        let binary = self.labels.is_multi_hot() && link == Link::Sigmoid;
         if classes.len() >= if binary { 1 } else { 2 } {
             return Ok(classes);
         }
