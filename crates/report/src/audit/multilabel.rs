@@ -77,7 +77,7 @@ fn collect(folds: &mut Folds, confusions: &[Confusion]) -> Result<Entries, Repor
             }
         }
     })?;
-    let issue = |(place, class, [bits]): (usize, usize, u64)| {
+    let issue = |(place, class, bits): (usize, usize, u64)| {
         let judged = &folds.examples[place];
         let class = class as u32;
         let is_on = judged.row.label.iter().flatten().any(|on| *on == class);
