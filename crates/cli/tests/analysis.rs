@@ -115,7 +115,9 @@ fn runs_that_have_nothing_to_analyse_say_so() {
     place.refuses("analyse nowhere", &["nowhere is not a run directory"]);
     place.write("notes/readme.txt", "x");
     place.refuses("analyse notes", &["notes is not a run directory"]);
-    place.refuses("analyse plain --top 0", &["--top"]);
+    let none = place.run("analyse plain --top 0");
+    assert_eq!(none.code, Some(2));
+    assert!(none.stderr.contains("from 1 to 10000"), "{}", none.stderr);
 }
 
 /// What the message says to do is what helps.
