@@ -1,6 +1,7 @@
 //! The `aleator` program: parse, call once.
 
 mod analysis;
+mod auditing;
 mod backbone;
 mod bench;
 mod demo;
@@ -70,6 +71,8 @@ enum Command {
     Analyse(analysis::AnalyseArgs),
     /// Predict new examples with a trained run
     Predict(prediction::PredictArgs),
+    /// Find the labels that are wrong, and what they should be
+    Audit(auditing::AuditArgs),
     /// Turn images into embeddings with a pretrained network, to train on
     Embed(embedding::EmbedArgs),
     /// Choose temperature and rank on the validation split
@@ -122,6 +125,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Eval(args) => evaluation::eval(args),
         Command::Analyse(args) => analysis::analyse(args),
         Command::Predict(args) => prediction::predict(args),
+        Command::Audit(args) => auditing::run(args),
         Command::Embed(args) => embedding::embed(args),
         Command::Tune(args) => tune::tune(args),
         Command::Sweep(args) => training::sweep(args),

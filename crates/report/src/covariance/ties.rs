@@ -139,6 +139,27 @@ impl Covariances {
         self.map_rows(&rows, &find, observer, sink)
     }
 
+    /// The covariance of two classes for each example, also with noise `"diagonal"`.
+    ///
+    /// # Panics
+    /// When there is not one pair for each example.
+    pub fn between(
+        &mut self,
+        pairs: &[(usize, usize)],
+        observer: Observer,
+    ) -> Result<Vec<Tie>, ReportError> {
+        assert_eq!(pairs.len(), self.file.examples(), "two classes for each example");
+        let rows: Vec<(usize, usize)> =
+            pairs.iter().enumerate().map(|(row, (class, _))| (row, *class)).collect();
+        let mut ties = Vec::with_capacity(pairs.len());
+        let find = |row: usize, of: &ClassRow| of.tie(pairs[row].1);
+        self.map_rows(&rows, &find, observer, &mut |tie| {
+            ties.push(tie);
+            Ok(())
+        })?;
+        Ok(ties)
+    }
+
     /// Gives `sink`, in their order, what `find` makes of (row of the file, its class); rows
     /// ascend.
     pub(super) fn map_rows<T: Send>(
