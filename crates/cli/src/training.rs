@@ -153,7 +153,7 @@ fn conclude(out: &Path, group: &Group, ended: GroupEnded) -> Result<()> {
     };
     let members = &group.members;
     match group.kind {
-        Kind::Demo => demo::conclude(out, members, &evaluations)?,
+        Kind::Demo => demo::conclude(out, members)?,
         Kind::Tune => tune::conclude(out, members, &evaluations)?,
         Kind::Transfer => transfer::conclude(out, members, &evaluations)?,
         Kind::Sweep => scores::print_each(members, &evaluations)?,

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use aleator_data::DataSet;
 use aleator_metrics::Evaluation;
-use aleator_run::recipe::{Data, Link};
 pub use aleator_run::GroupKind as Kind;
+use aleator_run::recipe::{Data, Link};
 use aleator_run::{
     AtomicFolder, Document, GroupFile, GroupMember, Resolved, RunDir, RunError, SetAside,
 };
