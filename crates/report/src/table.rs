@@ -117,10 +117,10 @@ impl Table {
         self.rows().flat_map(|row| &row.cells).any(is_best)
     }
 
-    /// What the mark of the best means.
+    /// What the mark of the best means, after its first words.
     fn best_note(&self, mark: &str) -> Option<String> {
         let group = if self.sections.len() > 1 { " and group" } else { "" };
-        self.has_best().then(|| format!("{mark} The best of its column{group}."))
+        self.has_best().then(|| format!("{mark} best of its column{group}."))
     }
 }
 

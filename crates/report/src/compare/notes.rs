@@ -12,6 +12,8 @@ pub(super) struct Notes {
     lines: Vec<String>,
     paired: bool,
     unpaired: bool,
+    /// Whether any row is significantly worse than the best.
+    daggers: bool,
     /// Rows of one run, which have no spread.
     single: Vec<String>,
     /// Rows that were not tested though they have several runs.
@@ -50,6 +52,7 @@ impl Notes {
         let testable = scores.iter().flatten().any(|score| score.best && score.std.is_some());
         for (row, score) in rows.iter().zip(scores) {
             let Some(score) = score else { continue };
+            self.daggers |= score.is_significant();
             match score.against_best {
                 Some(against) if against.paired => self.paired = true,
                 Some(_) => self.unpaired = true,
@@ -75,7 +78,8 @@ impl Notes {
     /// All lines, in the order of reading.
     pub fn finish(mut self) -> Vec<String> {
         if let Some(test) = self.test() {
-            self.lines.push(format!("† Worse than the best with p < {SIGNIFICANT}, by {test}."));
+            let who = if self.daggers { "† Worse" } else { "No row is worse" };
+            self.lines.push(format!("{who} than the best with p < {SIGNIFICANT}, by {test}."));
         }
         if !self.single.is_empty() {
             let names = self.single.join(", ");

@@ -31,7 +31,7 @@ pub(super) fn text(table: &Table) -> String {
     out.push_str("\\bottomrule\n\\end{tabular}\n");
     let title = table.title.iter().map(|title| format!("{title}."));
     let (first, others) = table.notes.split_at(table.notes.len().min(1));
-    let notes = first.iter().cloned().chain(table.best_note("Bold:"));
+    let notes = first.iter().cloned().chain(table.best_note("Bold: the"));
     let caption: Vec<String> = title.chain(notes).chain(others.iter().cloned()).collect();
     if !caption.is_empty() {
         out.push_str(&format!("\\caption{{{}}}\n", escaped(&caption.join(" "))));

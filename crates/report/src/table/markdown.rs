@@ -30,7 +30,7 @@ pub(super) fn text(table: &Table) -> String {
         }
     }
     let (first, others) = table.notes.split_at(table.notes.len().min(1));
-    for note in first.iter().chain(&table.best_note("Bold:")).chain(others) {
+    for note in first.iter().chain(&table.best_note("Bold: the")).chain(others) {
         out.push_str(&format!("\n{}\n", escaped(note)));
     }
     out

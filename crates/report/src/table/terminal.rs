@@ -39,7 +39,7 @@ impl Terminal {
                 out.push('\n');
             }
         }
-        let mark = if self.bold { "Bold:" } else { "*" };
+        let mark = if self.bold { "Bold: the" } else { "* The" };
         let (first, others) = table.notes.split_at(table.notes.len().min(1));
         for note in first.iter().chain(&table.best_note(mark)).chain(others) {
             out.push_str(&format!("{}\n", on_one_line(note)));
