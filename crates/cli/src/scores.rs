@@ -9,6 +9,10 @@ use aleator_train::group::Member;
 
 use crate::comparison;
 
+/// What is shown of a run, as far as it has it.
+const SHOWN: [Measure; 6] =
+    [Measure::Top1, Measure::Top5, Measure::Nll, Measure::Brier, Measure::Ece, Measure::Gap];
+
 /// One row for each split and kind of label.
 pub fn print(evaluation: &Evaluation) -> io::Result<()> {
     let mut out = io::stdout().lock();
@@ -39,7 +43,7 @@ fn table(evaluations: &[Evaluation]) -> String {
         all.iter().map(|rows| rows.get(at).and_then(|(_, row)| measure.read(row))).collect()
     };
     let has = |measure: &Measure| (0..names.len()).any(|at| values(at, *measure).is_some());
-    let measures: Vec<Measure> = Measure::ALL.into_iter().filter(has).collect();
+    let measures: Vec<Measure> = SHOWN.into_iter().filter(has).collect();
     let cell =
         |at, measure| Cell::of_score(values(at, measure).and_then(|values| Score::alone(&values)));
     let row = |(at, (name, _)): (usize, &(String, &Summary))| TableRow {
