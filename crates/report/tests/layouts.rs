@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use aleator_report::compare::{Layout, LayoutRow, Test, fill, layouts};
+use aleator_report::compare::{Layout, LayoutRow, Published, Test, Values, fill, layouts, scores};
 use aleator_report::table::{Cell, Table};
 use aleator_run::{Document, load, paper_recipes, presets};
 use runs_on_disk::{Made, Place};
@@ -129,7 +129,7 @@ fn paper(name: &str) -> Vec<Vec<Printed>> {
 }
 
 fn printed(row: &LayoutRow) -> Vec<Printed> {
-    let cell = |cell: &Option<aleator_report::compare::Published>| match cell {
+    let cell = |cell: &Option<Published>| match cell {
         None => NONE,
         Some(it) => (it.mean.value, it.std.as_ref().map_or(0.0, |std| std.value), it.dagger),
     };
@@ -166,6 +166,45 @@ fn every_table_has_the_numbers_of_the_paper() {
     // All but the two of covariances, 4 and 5.
     let expected = [1, 2, 3, 6, 7, 8, 9, 10, 11].map(|number| format!("Table {number}"));
     assert_eq!(tables, expected.into_iter().collect());
+}
+
+/// Five runs with the mean and the standard deviation that were printed.
+fn five_runs(&(mean, std, _): &Printed) -> Values {
+    let values = if std == 0.0 {
+        vec![]
+    } else {
+        [-2.0, -1.0, 0.0, 1.0, 2.0].map(|at: f64| mean + std * at / 2.5f64.sqrt()).to_vec()
+    };
+    Values { values, seeds: None }
+}
+
+/// So † means here what it means there: worse than the best row, by the test that we take for the
+/// paper's.
+#[test]
+fn the_papers_daggers_follow_from_its_means_and_deviations() {
+    let mut compared = 0;
+    for layout in layouts().unwrap() {
+        // Where nothing is marked, nothing was tested.
+        if !layout.rows.iter().flat_map(printed).any(|cell| cell.2) {
+            continue;
+        }
+        for (column, spec) in layout.columns.iter().enumerate() {
+            for group in layout.groups() {
+                let rows = layout.rows.iter().filter(|row| row.group.as_deref() == group);
+                let cells: Vec<Printed> = rows.map(|row| printed(row)[column]).collect();
+                let values: Vec<Values> = cells.iter().map(five_runs).collect();
+                let found = scores(&values, spec.measure.direction(), Test::Unpaired);
+                // The one that is not marked though its digits say so.
+                let cells = found.iter().zip(&cells).filter(|(_, cell)| cell.0 != 3.63);
+                for (score, cell) in cells {
+                    let dagger = score.is_some_and(|score| score.is_significant());
+                    assert_eq!(dagger, cell.2, "{}: {cell:?}", layout.name);
+                    compared += usize::from(score.is_some());
+                }
+            }
+        }
+    }
+    assert_eq!(compared, 18 + 18 + 15 + 3);
 }
 
 /// What `aleator train RECIPE` calls the folder when nobody says.
