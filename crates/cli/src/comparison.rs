@@ -38,9 +38,9 @@ pub struct CompareArgs {
     /// A table that is planned in a file: one that --list lists, or the path of a TOML file
     #[arg(long, value_name = "NAME", conflicts_with_all = ["dirs", "split", "labels", "calibrated", "metrics"])]
     table: Option<String>,
-    /// Where the runs of the table stand
-    #[arg(long, value_name = "DIR", requires = "table", default_value = "runs")]
-    runs: PathBuf,
+    /// Where the runs of the table stand [default: runs]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["dirs", "list"])]
+    runs: Option<PathBuf>,
     /// List the tables
     #[arg(long, conflicts_with_all = ["dirs", "table"])]
     list: bool,
@@ -133,7 +133,8 @@ pub fn terminal() -> Terminal {
 fn planned(name: &str, args: &CompareArgs) -> Result<Table> {
     let mut layout = Layout::load(name)?;
     layout.test = args.test.map_or(layout.test, TestName::test);
-    Ok(fill(&layout, &args.runs)?)
+    let runs = args.runs.clone().unwrap_or(PathBuf::from("runs"));
+    Ok(fill(&layout, &runs)?)
 }
 
 fn given(args: &CompareArgs) -> Result<Table> {

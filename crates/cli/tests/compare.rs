@@ -139,7 +139,8 @@ fn arguments_that_mean_nothing_are_named() {
         ("compare runs --format html", vec!["html", "markdown"]),
         ("compare runs --table ilsvrc12", vec!["cannot be used with"]),
         ("compare --table ilsvrc12 --metrics nll", vec!["cannot be used with"]),
-        ("compare runs --runs runs", vec!["--table"]),
+        ("compare runs --runs runs", vec!["cannot be used with"]),
+        ("compare --runs runs", vec!["DIR"]),
     ] {
         let ended = place.run(arguments);
         assert_eq!(ended.code, Some(2), "{arguments}: {}", ended.stderr);
