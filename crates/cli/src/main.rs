@@ -1,5 +1,7 @@
 //! The `aleator` program: parse, call once.
 
+mod analysis;
+mod auditing;
 mod backbone;
 mod bench;
 mod comparison;
@@ -51,6 +53,7 @@ Examples:
   aleator train features-full --set data.train.features=x.npy --set data.train.labels=y.npy
   aleator resume run                             go on after Ctrl-C, a kill or a power cut
   aleator predict run new.npy                    classes, probabilities, likely confusions
+  aleator analyse run                            which classes are taken for each other
   aleator embed photos --model net.onnx --out photos.safetensors
                                                  images → embeddings, to train on with --data
   aleator compare none=runs/a full=runs/b        mean ± standard deviation, and what is chance
@@ -66,8 +69,12 @@ enum Command {
     Resume(training::ResumeArgs),
     /// Evaluate a trained run again
     Eval(evaluation::EvalArgs),
+    /// Say which classes the noise ties together, and in which examples
+    Analyse(analysis::AnalyseArgs),
     /// Predict new examples with a trained run
     Predict(prediction::PredictArgs),
+    /// Find the labels that are wrong, and what they should be
+    Audit(auditing::AuditArgs),
     /// Turn images into embeddings with a pretrained network, to train on
     Embed(embedding::EmbedArgs),
     /// Choose temperature and rank on the validation split
@@ -120,7 +127,9 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Train(args) => training::train(args),
         Command::Resume(args) => training::resume(args),
         Command::Eval(args) => evaluation::eval(args),
+        Command::Analyse(args) => analysis::analyse(args),
         Command::Predict(args) => prediction::predict(args),
+        Command::Audit(args) => auditing::run(args),
         Command::Embed(args) => embedding::embed(args),
         Command::Tune(args) => tune::tune(args),
         Command::Sweep(args) => training::sweep(args),

@@ -11,9 +11,12 @@
 //! | a table of other floats, each row summing to 1 | soft |
 //! | a table of whole zeros and ones, under softmax | refused: it may mean anything |
 //!
+//! A CSV table with a column `id` beside them is matched to the examples by id.
+//!
 //! A held-out source may always have one column of single labels, whatever the training labels
 //! are: crowds and soft labels are often tested on expert labels.
 
+mod by_id;
 mod classes;
 mod read;
 mod table;
@@ -111,6 +114,17 @@ impl Labels {
                 largest(row, seed, ids.key(index))
             }),
             Self::Annotations(votes) => each(&|index| votes.majority(index, seed, ids.key(index))),
+        }
+    }
+
+    /// What examples are divided evenly by: their class, or the first of those that are on.
+    pub(crate) fn strata(&self, ids: &Ids) -> Vec<u32> {
+        match self {
+            Self::MultiHot(rows) => {
+                let first = |row| rows.row(row).first().copied().unwrap_or(u32::MAX);
+                (0..self.len()).map(first).collect()
+            }
+            _ => self.hard(0, ids).expect("labels of one class"),
         }
     }
 

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod compare;
 pub mod confusion;
+pub mod covariance;
 pub mod ensemble;
 mod error;
 pub mod spreadsheet;

@@ -26,6 +26,8 @@ pub enum GroupKind {
     Demo,
     /// The tasks that a network is carried over to.
     Transfer,
+    /// The parts of an audit, each held out once.
+    Audit,
 }
 
 /// `group.json`: what suffices to go on with a group.

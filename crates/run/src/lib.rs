@@ -35,7 +35,7 @@ pub use examples::{ExampleRow, read_examples, write_examples};
 pub use group::{GroupFile, GroupKind, GroupMember};
 pub use load::{Resolved, load};
 pub use log::MetricsLog;
-pub use predictions::Predictions;
+pub use predictions::{Field, Predictions, PredictionsFile};
 pub use presets::{Preset, paper_recipes, presets};
 pub use recipe::{Link, Noise, Recipe};
 pub use recipe_error::RecipeError;

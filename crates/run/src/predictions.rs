@@ -1,12 +1,16 @@
 //! What a model says of every example of a split, as a file.
 
+mod file;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
+use safetensors::serialize_to_file;
 use safetensors::tensor::{Dtype, SafeTensorError, View};
-use safetensors::{SafeTensors, serialize_to_file};
 use serde::{Deserialize, Serialize};
+
+pub use file::PredictionsFile;
 
 use crate::atomic;
 use crate::error::RunError;
@@ -62,12 +66,86 @@ pub struct Predictions {
     pub shared_loadings: Option<Vec<f32>>,
 }
 
+/// A tensor of a file of predictions; the fields of [`Predictions`] say what they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// `diag_scale`.
+    DiagScale,
+    /// `loading_scale`.
+    LoadingScale,
+    /// `loadings`.
+    Loadings,
+    /// `log_probs`.
+    LogProbs,
+    /// `log_probs_off`.
+    LogProbsOff,
+    /// `mean`.
+    Mean,
+    /// `shared_loadings`.
+    SharedLoadings,
+}
+
+impl Field {
+    /// All of them, in the order of their names.
+    pub const ALL: [Self; 7] = [
+        Self::DiagScale,
+        Self::LoadingScale,
+        Self::Loadings,
+        Self::LogProbs,
+        Self::LogProbsOff,
+        Self::Mean,
+        Self::SharedLoadings,
+    ];
+
+    /// As the file calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DiagScale => "diag_scale",
+            Self::LoadingScale => "loading_scale",
+            Self::Loadings => "loadings",
+            Self::LogProbs => "log_probs",
+            Self::LogProbsOff => "log_probs_off",
+            Self::Mean => "mean",
+            Self::SharedLoadings => "shared_loadings",
+        }
+    }
+
+    /// For N examples.
+    fn shape(self, examples: usize, metadata: Metadata) -> Vec<usize> {
+        let Metadata { classes, rank, .. } = metadata;
+        match self {
+            Self::Loadings => vec![examples, classes, rank],
+            Self::SharedLoadings => vec![classes, rank],
+            _ => vec![examples, classes],
+        }
+    }
+}
+
 /// What the file says of itself beside the tensors.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Metadata {
     classes: usize,
     rank: usize,
     temperature: f32,
+}
+
+impl Metadata {
+    fn check(self) -> Result<(), String> {
+        if self.classes == 0 {
+            return Err("classes must be at least 1".to_string());
+        }
+        if self.classes.checked_mul(self.rank).is_none() {
+            let Self { classes, rank, .. } = self;
+            return Err(format!("classes × rank must be a size, found {classes} × {rank}"));
+        }
+        if !(self.temperature.is_finite() && self.temperature > 0.0) {
+            return Err(format!(
+                "temperature must be a finite number above 0, found {}",
+                self.temperature
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// The one entry of the file's metadata: with several their order, and so the file's bytes,
@@ -83,134 +161,87 @@ impl Predictions {
     /// Writes a safetensors file, complete or not at all.
     pub fn save(&self, path: &Path) -> Result<(), RunError> {
         self.check().map_err(|message| RunError::damaged(path, message))?;
-        let Self { classes, rank, temperature, .. } = *self;
-        let metadata = serde_json::to_string(&Metadata { classes, rank, temperature })
+        let metadata = serde_json::to_string(&self.metadata())
             .map_err(|error| RunError::damaged(path, error.to_string()))?;
         let metadata = HashMap::from([(METADATA.to_string(), metadata)]);
+        let tensors = self.tensors().map(|(field, tensor)| (field.name(), tensor));
         atomic::write_file_by(path, |temporary| {
-            serialize_to_file(self.tensors(), Some(metadata), temporary).map_err(
-                |error| match error {
-                    SafeTensorError::IoError(source) => RunError::io("write", path)(source),
-                    other => RunError::damaged(path, other.to_string()),
-                },
-            )
+            serialize_to_file(tensors, Some(metadata), temporary).map_err(|error| match error {
+                SafeTensorError::IoError(source) => RunError::io("write", path)(source),
+                other => RunError::damaged(path, other.to_string()),
+            })
         })
     }
 
-    /// Reads a file that [`save`](Self::save) wrote.
+    /// Reads a file that [`save`](Self::save) wrote; [`PredictionsFile`] reads a part of one.
     pub fn load(path: &Path) -> Result<Self, RunError> {
-        let bytes = std::fs::read(path).map_err(RunError::io("read", path))?;
-        Self::from_bytes(&bytes).map_err(|message| RunError::damaged(path, message))
+        let mut file = PredictionsFile::open(path)?;
+        file.rows(0..file.examples())
     }
 
-    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let broken = |error| format!("not a complete safetensors file: {error}");
-        let file = SafeTensors::deserialize(bytes).map_err(broken)?;
-        let (_, header) = SafeTensors::read_metadata(bytes).map_err(broken)?;
-        let metadata = header.metadata().as_ref().and_then(|metadata| metadata.get(METADATA));
-        let metadata = metadata.ok_or_else(|| {
-            format!("no entry {METADATA:?} in the metadata: not a file of predictions")
-        })?;
-        let metadata: Metadata = serde_json::from_str(metadata)
-            .map_err(|error| format!("the metadata's entry {METADATA:?}: {error}"))?;
-        let required = |name: &str| {
-            read_tensor(&file, name)?.ok_or_else(|| format!("tensor {name:?} is missing"))
-        };
-        let optional = |name: &str| read_tensor(&file, name);
-        let predictions = Self {
-            classes: metadata.classes,
-            rank: metadata.rank,
-            temperature: metadata.temperature,
-            log_probs: required("log_probs")?,
-            log_probs_off: optional("log_probs_off")?,
-            mean: required("mean")?,
-            diag_scale: optional("diag_scale")?,
-            loadings: optional("loadings")?,
-            loading_scale: optional("loading_scale")?,
-            shared_loadings: optional("shared_loadings")?,
-        };
-        predictions.check()?;
-        for (name, tensor) in predictions.tensors() {
-            let found = file.tensor(name).map_err(|error| error.to_string())?;
-            if found.shape() != tensor.shape {
-                return Err(format!(
-                    "tensor {name:?} must be {:?}, found {:?}",
-                    tensor.shape,
-                    found.shape()
-                ));
-            }
+    fn metadata(&self) -> Metadata {
+        let Self { classes, rank, temperature, .. } = *self;
+        Metadata { classes, rank, temperature }
+    }
+
+    fn values(&self, field: Field) -> Option<&[f32]> {
+        match field {
+            Field::DiagScale => self.diag_scale.as_deref(),
+            Field::LoadingScale => self.loading_scale.as_deref(),
+            Field::Loadings => self.loadings.as_deref(),
+            Field::LogProbs => Some(&self.log_probs),
+            Field::LogProbsOff => self.log_probs_off.as_deref(),
+            Field::Mean => Some(&self.mean),
+            Field::SharedLoadings => self.shared_loadings.as_deref(),
         }
-        Ok(predictions)
     }
 
     /// The tensors of the file, in the order of their names.
-    fn tensors(&self) -> Vec<(&'static str, Tensor<'_>)> {
-        let (n, k, r) = (self.examples(), self.classes, self.rank);
-        let per_class = vec![n, k];
-        let all = [
-            ("diag_scale", self.diag_scale.as_deref(), per_class.clone()),
-            ("loading_scale", self.loading_scale.as_deref(), per_class.clone()),
-            ("loadings", self.loadings.as_deref(), vec![n, k, r]),
-            ("log_probs", Some(&self.log_probs[..]), per_class.clone()),
-            ("log_probs_off", self.log_probs_off.as_deref(), per_class.clone()),
-            ("mean", Some(&self.mean[..]), per_class),
-            ("shared_loadings", self.shared_loadings.as_deref(), vec![k, r]),
-        ];
-        let there = |(name, values, shape): (_, Option<_>, _)| {
-            values.map(|values| (name, Tensor { values, shape }))
-        };
-        all.into_iter().filter_map(there).collect()
+    fn tensors(&self) -> impl Iterator<Item = (Field, Tensor<'_>)> {
+        Field::ALL.into_iter().filter_map(|field| {
+            let shape = field.shape(self.examples(), self.metadata());
+            self.values(field).map(|values| (field, Tensor { values, shape }))
+        })
     }
 
     /// Whether the fields agree with each other and hold numbers.
     fn check(&self) -> Result<(), String> {
-        if self.classes == 0 {
-            return Err("classes must be at least 1".to_string());
-        }
-        if !(self.temperature.is_finite() && self.temperature > 0.0) {
-            return Err(format!(
-                "temperature must be a finite number above 0, found {}",
-                self.temperature
-            ));
-        }
-        let found = self.log_probs.len();
-        if !found.is_multiple_of(self.classes) {
-            let classes = self.classes;
+        self.metadata().check()?;
+        let (found, classes) = (self.log_probs.len(), self.classes);
+        if !found.is_multiple_of(classes) {
             return Err(format!(
                 "tensor \"log_probs\" must be [N, {classes}], found {found} numbers"
             ));
         }
-        if self.loading_scale.is_some() != self.shared_loadings.is_some() {
-            return Err("loading_scale and shared_loadings come together".to_string());
-        }
-        for (name, tensor) in self.tensors() {
-            let size = tensor.shape.iter().try_fold(1_usize, |size, &side| size.checked_mul(side));
-            if size != Some(tensor.values.len()) {
-                return Err(format!(
-                    "tensor {name:?} must be {:?}, found {} numbers",
-                    tensor.shape,
-                    tensor.values.len()
-                ));
+        check_pair(self.loading_scale.is_some(), self.shared_loadings.is_some())?;
+        for (field, Tensor { values, shape }) in self.tensors() {
+            let size = shape.iter().try_fold(1_usize, |size, &side| size.checked_mul(side));
+            if size != Some(values.len()) {
+                let (name, found) = (field.name(), values.len());
+                return Err(format!("tensor {name:?} must be {shape:?}, found {found} numbers"));
             }
-            if let Some(at) = tensor.values.iter().position(|value| value.is_nan()) {
-                return Err(format!("tensor {name:?}: number {at} is not a number (NaN)"));
-            }
+            check_numbers(field, values, 0, shape[1..].iter().product())?;
         }
         Ok(())
     }
 }
 
-fn read_tensor(file: &SafeTensors, name: &str) -> Result<Option<Vec<f32>>, String> {
-    let tensor = match file.tensor(name) {
-        Ok(tensor) => tensor,
-        Err(SafeTensorError::TensorNotFound(_)) => return Ok(None),
-        Err(error) => return Err(format!("tensor {name:?}: {error}")),
-    };
-    if tensor.dtype() != Dtype::F32 {
-        return Err(format!("tensor {name:?} must hold F32, found {:?}", tensor.dtype()));
+fn check_pair(loading_scale: bool, shared_loadings: bool) -> Result<(), String> {
+    match loading_scale == shared_loadings {
+        true => Ok(()),
+        false => Err("loading_scale and shared_loadings come together".to_string()),
     }
-    let (numbers, _) = tensor.data().as_chunks::<4>();
-    Ok(Some(numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()))
+}
+
+/// Refuses NaN, by its row. `values` begin with row `first`; each row has `width` numbers.
+fn check_numbers(field: Field, values: &[f32], first: usize, width: usize) -> Result<(), String> {
+    match values.iter().position(|value| value.is_nan()) {
+        None => Ok(()),
+        Some(at) => {
+            let (name, row) = (field.name(), first + at / width);
+            Err(format!("tensor {name:?}: row {row}, number {} is not a number (NaN)", at % width))
+        }
+    }
 }
 
 struct Tensor<'a> {

@@ -71,7 +71,7 @@ pub fn start(
 ) -> Result<GroupEnded, TrainError> {
     let alone = matches!(group.members.as_slice(), [member] if member.name.is_empty());
     if !alone {
-        create_group(out, group)?;
+        create(out, group)?;
     }
     finish(out, &group.members, Entry::New, stop, observer)
 }
@@ -107,7 +107,8 @@ fn single(path: &Path) -> Result<Member, TrainError> {
     Ok(Member { name: String::new(), seed: run.info().seed, resolved })
 }
 
-fn create_group(out: &Path, group: &Group) -> Result<(), TrainError> {
+/// Makes the folder of a group whose runs are yet to come, by [`resume`].
+pub fn create(out: &Path, group: &Group) -> Result<(), TrainError> {
     let members = &group.members;
     let is_empty_folder = out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
     if out.symlink_metadata().is_ok() && !is_empty_folder {

@@ -1,0 +1,231 @@
+//! A file of predictions that need not fit in memory.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use safetensors::tensor::{Dtype, Metadata as Header};
+
+use super::{Field, METADATA, Metadata, Predictions, check_numbers, check_pair};
+use crate::error::RunError;
+
+/// A file of [`Predictions`] that is open, and is read by ranges of its rows.
+///
+/// All sizes are compared with the file when it is opened; numbers are looked at as they are read.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("test.safetensors");
+/// # aleator_run::Predictions {
+/// #     classes: 2, rank: 0, temperature: 1.0, log_probs: vec![-0.1, -2.3, -0.7, -0.7],
+/// #     log_probs_off: None, mean: vec![1.5, -0.7, 0.0, 0.0], diag_scale: None, loadings: None,
+/// #     loading_scale: None, shared_loadings: None,
+/// # }.save(&path)?;
+/// use aleator_run::{Field, PredictionsFile};
+///
+/// let mut file = PredictionsFile::open(&path)?;
+/// assert_eq!((file.examples(), file.classes()), (2, 2));
+/// assert_eq!(file.rows(0..1)?.log_probs, [-0.1, -2.3]);
+/// assert_eq!(file.read(Field::Mean, 1..2)?, Some(vec![0.0, 0.0]));
+/// assert_eq!(file.read(Field::DiagScale, 0..2)?, None);
+/// # Ok::<(), aleator_run::RunError>(())
+/// ```
+#[derive(Debug)]
+pub struct PredictionsFile {
+    path: PathBuf,
+    file: File,
+    metadata: Metadata,
+    examples: usize,
+    /// Where each of [`Field::ALL`] begins; `None` if it is not there.
+    starts: [Option<u64>; Field::ALL.len()],
+    shared_loadings: Option<Vec<f32>>,
+}
+
+/// Larger headers are refused by every reader of the format.
+const LARGEST_HEADER: u64 = 100_000_000;
+
+/// Numbers that are read at a time.
+const PIECE: usize = 1 << 16;
+
+impl PredictionsFile {
+    /// Opens a file that [`Predictions::save`] wrote, and checks all but its numbers.
+    pub fn open(path: &Path) -> Result<Self, RunError> {
+        let mut file = File::open(path).map_err(RunError::io("read", path))?;
+        let damaged = |message| RunError::damaged(path, message);
+        let (start, header) = match read_header(&mut file).map_err(RunError::io("read", path))? {
+            Ok(found) => found,
+            Err(message) => {
+                return Err(damaged(format!("not a complete safetensors file: {message}")));
+            }
+        };
+        let metadata = read_metadata(&header).map_err(damaged)?;
+        let examples = check_tensors(&header, metadata).map_err(damaged)?;
+        let place = |field: Field| {
+            let info = header.info(field.name())?;
+            Some(start + info.data_offsets.0 as u64)
+        };
+        let mut opened = Self {
+            path: path.to_path_buf(),
+            file,
+            metadata,
+            examples,
+            starts: Field::ALL.map(place),
+            shared_loadings: None,
+        };
+        opened.shared_loadings = opened.read(Field::SharedLoadings, 0..metadata.classes)?;
+        Ok(opened)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// N.
+    pub fn examples(&self) -> usize {
+        self.examples
+    }
+
+    /// K.
+    pub fn classes(&self) -> usize {
+        self.metadata.classes
+    }
+
+    /// R; 0 without loadings.
+    pub fn rank(&self) -> usize {
+        self.metadata.rank
+    }
+
+    /// τ.
+    pub fn temperature(&self) -> f32 {
+        self.metadata.temperature
+    }
+
+    /// Whether the file has this tensor.
+    pub fn has(&self, field: Field) -> bool {
+        self.start(field).is_some()
+    }
+
+    /// V of noise `"shared"`, `[K, R]`.
+    pub fn shared_loadings(&self) -> Option<&[f32]> {
+        self.shared_loadings.as_deref()
+    }
+
+    /// Some rows of all tensors.
+    ///
+    /// # Panics
+    /// When there are no such rows.
+    pub fn rows(&mut self, rows: Range<usize>) -> Result<Predictions, RunError> {
+        let Metadata { classes, rank, temperature } = self.metadata;
+        let mut read = |field| self.read(field, rows.clone());
+        Ok(Predictions {
+            classes,
+            rank,
+            temperature,
+            log_probs: read(Field::LogProbs)?.unwrap_or_default(),
+            log_probs_off: read(Field::LogProbsOff)?,
+            mean: read(Field::Mean)?.unwrap_or_default(),
+            diag_scale: read(Field::DiagScale)?,
+            loadings: read(Field::Loadings)?,
+            loading_scale: read(Field::LoadingScale)?,
+            shared_loadings: self.shared_loadings.clone(),
+        })
+    }
+
+    /// Some rows of one tensor, where the file has it: of examples, or with
+    /// [`Field::SharedLoadings`] of classes.
+    ///
+    /// # Panics
+    /// When there are no such rows.
+    pub fn read(&mut self, field: Field, rows: Range<usize>) -> Result<Option<Vec<f32>>, RunError> {
+        let shape = field.shape(self.examples, self.metadata);
+        assert!(rows.start <= rows.end && rows.end <= shape[0], "rows {rows:?} of {}", shape[0]);
+        let Some(start) = self.start(field) else { return Ok(None) };
+        let width = shape[1..].iter().product::<usize>();
+        let from = start + (rows.start * width * size_of::<f32>()) as u64;
+        let values = read_numbers(&mut self.file, from, rows.len() * width)
+            .map_err(RunError::io("read", &self.path))?;
+        check_numbers(field, &values, rows.start, width)
+            .map_err(|message| RunError::damaged(&self.path, message))?;
+        Ok(Some(values))
+    }
+
+    fn start(&self, field: Field) -> Option<u64> {
+        let at = Field::ALL.iter().position(|other| *other == field)?;
+        self.starts[at]
+    }
+}
+
+/// Where the tensors begin, and what they are; their sizes add up to the file's.
+fn read_header(file: &mut File) -> io::Result<Result<(u64, Header), String>> {
+    let bytes = file.metadata()?.len();
+    let mut length = [0; 8];
+    if bytes < 8 {
+        return Ok(Err(format!("it has {bytes} bytes")));
+    }
+    file.read_exact(&mut length)?;
+    let length = u64::from_le_bytes(length);
+    if length > LARGEST_HEADER || length > bytes - 8 {
+        return Ok(Err(format!("a header of {length} bytes in a file of {bytes} bytes")));
+    }
+    let mut text = vec![0; length as usize];
+    file.read_exact(&mut text)?;
+    let header: Header = match serde_json::from_slice(&text) {
+        Ok(header) => header,
+        Err(error) => return Ok(Err(format!("its header: {error}"))),
+    };
+    let (start, expected) = (8 + length, header.data_len() as u64);
+    Ok(match bytes - start == expected {
+        true => Ok((start, header)),
+        false => Err(format!("tensors of {expected} bytes, found {}", bytes - start)),
+    })
+}
+
+fn read_metadata(header: &Header) -> Result<Metadata, String> {
+    let metadata = header.metadata().as_ref().and_then(|metadata| metadata.get(METADATA));
+    let metadata = metadata.ok_or_else(|| {
+        format!("no entry {METADATA:?} in the metadata: not a file of predictions")
+    })?;
+    let metadata: Metadata = serde_json::from_str(metadata)
+        .map_err(|error| format!("the metadata's entry {METADATA:?}: {error}"))?;
+    metadata.check()?;
+    Ok(metadata)
+}
+
+/// N, if every tensor is what it must be and the necessary ones are there.
+fn check_tensors(header: &Header, metadata: Metadata) -> Result<usize, String> {
+    let has = |field: Field| header.info(field.name()).is_some();
+    for field in [Field::LogProbs, Field::Mean] {
+        if !has(field) {
+            return Err(format!("tensor {:?} is missing", field.name()));
+        }
+    }
+    check_pair(has(Field::LoadingScale), has(Field::SharedLoadings))?;
+    let rows = |field: Field| header.info(field.name()).and_then(|info| info.shape.first());
+    let examples = rows(Field::LogProbs).copied().unwrap_or(0);
+    for field in Field::ALL {
+        let Some(info) = header.info(field.name()) else { continue };
+        let (name, shape) = (field.name(), field.shape(examples, metadata));
+        if info.dtype != Dtype::F32 {
+            return Err(format!("tensor {name:?} must hold F32, found {:?}", info.dtype));
+        }
+        if info.shape != shape {
+            return Err(format!("tensor {name:?} must be {shape:?}, found {:?}", info.shape));
+        }
+    }
+    Ok(examples)
+}
+
+fn read_numbers(file: &mut File, from: u64, count: usize) -> io::Result<Vec<f32>> {
+    file.seek(SeekFrom::Start(from))?;
+    let mut values = Vec::with_capacity(count);
+    let mut bytes = vec![0; PIECE.min(count) * size_of::<f32>()];
+    while values.len() < count {
+        let piece = &mut bytes[..PIECE.min(count - values.len()) * size_of::<f32>()];
+        file.read_exact(piece)?;
+        let (numbers, _) = piece.as_chunks::<4>();
+        values.extend(numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)));
+    }
+    Ok(values)
+}
