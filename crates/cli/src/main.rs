@@ -4,6 +4,7 @@ mod analysis;
 mod auditing;
 mod backbone;
 mod bench;
+mod comparison;
 mod demo;
 mod doctor;
 mod embedding;
@@ -55,6 +56,7 @@ Examples:
   aleator analyse run                            which classes are taken for each other
   aleator embed photos --model net.onnx --out photos.safetensors
                                                  images → embeddings, to train on with --data
+  aleator compare none=runs/a full=runs/b        mean ± standard deviation, and what is chance
   aleator recipes                                the presets";
 
 #[derive(Subcommand)]
@@ -79,6 +81,8 @@ enum Command {
     Tune(tune::TuneArgs),
     /// Run a recipe over all combinations of some keys
     Sweep(training::SweepArgs),
+    /// Put runs side by side: mean ± standard deviation, t-tests, tables of the paper
+    Compare(comparison::CompareArgs),
     /// Average the probabilities of several runs
     Ensemble(evaluation::EnsembleArgs),
     /// List the presets, or print one
@@ -129,6 +133,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Embed(args) => embedding::embed(args),
         Command::Tune(args) => tune::tune(args),
         Command::Sweep(args) => training::sweep(args),
+        Command::Compare(args) => comparison::run(args),
         Command::Ensemble(args) => evaluation::ensemble(args),
         Command::Recipes(args) => recipes::run(args),
         Command::Transfer(args) => transfer::transfer(args),

@@ -160,7 +160,7 @@ fn conclude(out: &Path, group: &Group, ended: GroupEnded, quiet: bool) -> Result
     };
     let members = &group.members;
     match group.kind {
-        Kind::Demo => demo::conclude(out, members, &evaluations)?,
+        Kind::Demo => demo::conclude(out, members)?,
         Kind::Tune => tune::conclude(out, members, &evaluations)?,
         Kind::Audit => auditing::conclude(out, members, quiet)?,
         Kind::Transfer => transfer::conclude(out, members, &evaluations)?,
