@@ -1,9 +1,15 @@
 //! From run directories to findings; no tensor library here.
 
 pub mod audit;
+pub mod cluster;
 pub mod confusion;
 pub mod ensemble;
 mod error;
+mod escape;
+pub mod figure;
+mod noise_correlation;
+mod number;
+pub mod page;
 pub mod spreadsheet;
 
 pub use error::ReportError;
