@@ -1,5 +1,6 @@
 //! The `aleator` program: parse, call once.
 
+mod analysis;
 mod backbone;
 mod bench;
 mod demo;
@@ -50,6 +51,7 @@ Examples:
   aleator train features-full --set data.train.features=x.npy --set data.train.labels=y.npy
   aleator resume run                             go on after Ctrl-C, a kill or a power cut
   aleator predict run new.npy                    classes, probabilities, likely confusions
+  aleator analyse run                            which classes are taken for each other
   aleator embed photos --model net.onnx --out photos.safetensors
                                                  images → embeddings, to train on with --data
   aleator recipes                                the presets";
@@ -64,6 +66,8 @@ enum Command {
     Resume(training::ResumeArgs),
     /// Evaluate a trained run again
     Eval(evaluation::EvalArgs),
+    /// Say which classes the noise ties together, and in which examples
+    Analyse(analysis::AnalyseArgs),
     /// Predict new examples with a trained run
     Predict(prediction::PredictArgs),
     /// Turn images into embeddings with a pretrained network, to train on
@@ -116,6 +120,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Train(args) => training::train(args),
         Command::Resume(args) => training::resume(args),
         Command::Eval(args) => evaluation::eval(args),
+        Command::Analyse(args) => analysis::analyse(args),
         Command::Predict(args) => prediction::predict(args),
         Command::Embed(args) => embedding::embed(args),
         Command::Tune(args) => tune::tune(args),

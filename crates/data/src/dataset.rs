@@ -121,7 +121,8 @@ impl DataSet {
     /// Opens and checks all that `data` names.
     ///
     /// The training source's labels are corrupted before it is divided, so a validation split that
-    /// is a part of it is as noisy as the training split; a test split never is.
+    /// is a part of it is as noisy as the training split. A test split never is, unless it is a
+    /// fold, which is there to be judged.
     ///
     /// # Errors
     /// When a file cannot be read, or anything in it is not what it should be; the message says
@@ -131,7 +132,7 @@ impl DataSet {
         let classes = opened.classes(data, link)?;
         let source = opened.read(&classes, link)?;
         let own = |held_out: &HeldOut| match held_out {
-            HeldOut::Fraction { .. } => Ok(None),
+            HeldOut::Fraction { .. } | HeldOut::Fold { .. } => Ok(None),
             HeldOut::Source(other) => {
                 source::held_out(other, data, link, &classes, source.inputs.shape()).map(Some)
             }
@@ -151,7 +152,8 @@ impl DataSet {
 
         let corrupted = corrupted(&source, classes.len(), data.noise.as_ref())?;
         let trained = corrupted.as_ref().unwrap_or(&source);
-        let parts = divide(&source.ids, &data.validation, data.test.as_ref(), data.limit)?;
+        let strata = trained.labels.strata(&source.ids);
+        let parts = divide(&source.ids, &strata, &data.validation, data.test.as_ref(), data.limit)?;
         let split = |name, own: Option<&Source>, from: &Source, rows| {
             Arc::new(match own {
                 Some(own) => {
@@ -163,8 +165,13 @@ impl DataSet {
         let mut train = split("train", None, trained, parts.train);
         Arc::make_mut(&mut train).augment = augmenter(&source, data, link)?;
         let validation = split("validation", validation_source.as_ref(), trained, parts.validation);
+        // A fold is judged by the labels that it would be trained on.
+        let tested = match data.test {
+            Some(HeldOut::Fold { .. }) => trained,
+            _ => &source,
+        };
         let test =
-            data.test.is_some().then(|| split("test", test_source.as_ref(), &source, parts.test));
+            data.test.is_some().then(|| split("test", test_source.as_ref(), tested, parts.test));
         Ok(Self {
             warnings: empty_classes(&train, &classes).into_iter().chain(marks.repeated).collect(),
             fingerprint: marks.fingerprint,

@@ -114,6 +114,17 @@ impl Labels {
         }
     }
 
+    /// What examples are divided evenly by: their class, or the first of those that are on.
+    pub(crate) fn strata(&self, ids: &Ids) -> Vec<u32> {
+        match self {
+            Self::MultiHot(rows) => {
+                let first = |row| rows.row(row).first().copied().unwrap_or(u32::MAX);
+                (0..self.len()).map(first).collect()
+            }
+            _ => self.hard(0, ids).expect("labels of one class"),
+        }
+    }
+
     /// Single and multi-hot labels as zeros and ones, `[N, K]`; `None` for the other kinds.
     pub fn multi_hot_dense(&self, classes: usize) -> Option<Vec<f32>> {
         let mut out = vec![0.0; self.len() * classes];

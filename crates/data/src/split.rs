@@ -86,6 +86,33 @@ fn first(count: usize, candidates: &[usize], seed: u64, purpose: Purpose, ids: &
     Parts { held_out: ascending(&ranked[..count]), rest: ascending(&ranked[count..]) }
 }
 
+fn check_fold(parts: &Parts, folds: usize, name: &str) -> Result<(), DataError> {
+    if !parts.held_out.is_empty() && !parts.rest.is_empty() {
+        return Ok(());
+    }
+    let examples = parts.held_out.len() + parts.rest.len();
+    let message = format!("{examples} examples cannot be divided into {folds} folds; use fewer");
+    Err(DataError::invalid(name, message))
+}
+
+/// One of `folds` parts, each with about as many examples of every stratum.
+fn fold_of(ids: &Ids, strata: &[u32], (fold, folds): (usize, usize), seed: u64) -> Parts {
+    let mut ranked: Vec<(u32, u64, u64, usize)> = (0..ids.len())
+        .map(|index| {
+            let key = ids.key(index);
+            (strata[index], draws::word(seed, Purpose::HoldOut, &[key]), key, index)
+        })
+        .collect();
+    ranked.sort_unstable();
+    let (mut held_out, mut rest) = (vec![], vec![]);
+    for (place, (_, _, _, index)) in ranked.into_iter().enumerate() {
+        if place % folds == fold { &mut held_out } else { &mut rest }.push(index);
+    }
+    held_out.sort_unstable();
+    rest.sort_unstable();
+    Parts { held_out, rest }
+}
+
 /// The examples of each split of one source, ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Division {
@@ -98,12 +125,14 @@ pub struct Division {
 }
 
 /// Divides a source: the test part first, so that it stays the same when the validation part
-/// changes, then as many of what is left as `limit` says, then validation from those.
+/// changes, then as many of what is left as `limit` says, then validation from those. A fold has
+/// about as many examples of each of the `strata`, `[N]`.
 ///
 /// # Errors
 /// As [`hold_out`].
 pub fn divide(
     ids: &Ids,
+    strata: &[u32],
     validation: &HeldOut,
     test: Option<&HeldOut>,
     limit: Option<usize>,
@@ -111,6 +140,10 @@ pub fn divide(
     let part = |all, candidates: Vec<usize>, held_out: Option<&HeldOut>, name| match held_out {
         Some(HeldOut::Fraction { fraction, seed }) => {
             hold_out_of(all, &candidates, *fraction, *seed, ids, name)
+        }
+        Some(HeldOut::Fold { fold, folds, seed }) => {
+            let parts = fold_of(ids, strata, (*fold, *folds), *seed);
+            check_fold(&parts, *folds, name).map(|()| parts)
         }
         Some(HeldOut::Source(_)) | None => Ok(Parts { held_out: vec![], rest: candidates }),
     };

@@ -11,6 +11,54 @@ use aleator_run::recipe::{
 };
 use support::{Folder, data, digits, in_source_order, npy, refusal};
 
+fn fold(fold: usize, folds: usize) -> HeldOut {
+    HeldOut::Fold { fold, folds, seed: 0 }
+}
+
+#[test]
+fn folds_are_disjoint_complete_and_balanced() {
+    let folder = Folder::new();
+    let labels: String = (0..60).map(|row| if row % 3 == 0 { "1\n" } else { "0\n" }).collect();
+    let source = folder.source(60, &labels);
+    let mut seen = BTreeSet::new();
+    for number in 0..4 {
+        let data = Data { test: Some(fold(number, 4)), ..data(source.clone()) };
+        let opened = DataSet::open(&data, Link::Softmax).unwrap();
+        let test = opened.test.unwrap();
+        assert_eq!(test.len(), 15);
+        let Labels::Single(labels) = &test.labels else { panic!("single labels") };
+        assert_eq!(labels.iter().filter(|label| **label == 1).count(), 5);
+        assert!(test.rows.iter().all(|row| seen.insert(*row)), "a row is in two folds");
+        let others = [&opened.train, &opened.validation];
+        assert!(others.iter().all(|split| split.rows.iter().all(|row| !test.rows.contains(row))));
+        assert_eq!(others.iter().map(|split| split.len()).sum::<usize>(), 45);
+    }
+    assert_eq!(seen.len(), 60);
+}
+
+#[test]
+fn a_fold_has_the_labels_that_it_would_be_trained_on() {
+    let folder = Folder::new();
+    let labels: String = (0..40).map(|row| format!("{}\n", row % 2)).collect();
+    let noise = LabelNoise { seed: 0, kind: NoiseKind::Symmetric { rate: 0.5 } };
+    let data =
+        Data { test: Some(fold(0, 2)), noise: Some(noise), ..data(folder.source(40, &labels)) };
+    let test = DataSet::open(&data, Link::Softmax).unwrap().test.unwrap();
+    let Labels::Single(given) = &test.labels else { panic!("single labels") };
+    assert_ne!(Some(given), test.clean_labels.as_ref());
+}
+
+#[test]
+fn more_folds_than_examples_are_refused() {
+    let folder = Folder::new();
+    let data =
+        Data { test: Some(fold(7, 9)), ..data(folder.source(8, "0\n1\n0\n1\n0\n1\n0\n1\n")) };
+    assert!(DataSet::open(&data, Link::Softmax).is_ok());
+    let none = Data { test: Some(fold(8, 9)), ..data };
+    let message = refusal(&none, Link::Softmax);
+    assert!(message.contains("8 examples cannot be divided into 9 folds"), "{message}");
+}
+
 fn fraction(fraction: f64, seed: u64) -> HeldOut {
     HeldOut::Fraction { fraction, seed }
 }

@@ -33,6 +33,35 @@ pub enum ReportError {
         /// The folder.
         dir: PathBuf,
     },
+    /// A run without what an analysis is of.
+    #[error("{} has no covariance to analyse: {reason}", dir.display())]
+    NoCovariance {
+        /// The run.
+        dir: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// Two runs that do not speak of the same examples.
+    #[error("{} cannot be held against {}: {reason}", first.display(), other.display())]
+    NotComparable {
+        /// The run that is analysed.
+        first: PathBuf,
+        /// The other one.
+        other: PathBuf,
+        /// What differs.
+        reason: String,
+    },
+    /// A matrix that no page can show.
+    #[error(
+        "a covariance matrix of {classes} classes is too large to hold, at most {limit} are; \
+         its strongest pairs can be had"
+    )]
+    TooManyClasses {
+        /// K.
+        classes: usize,
+        /// At most so many.
+        limit: usize,
+    },
     /// A run that was not evaluated.
     #[error("{} has no predictions of the {split} split: `aleator eval {}` makes them", dir.display(), dir.display())]
     NotEvaluated {

@@ -3,11 +3,11 @@
 pub mod audit;
 pub mod cluster;
 pub mod confusion;
+pub mod covariance;
 pub mod ensemble;
 mod error;
 mod escape;
 pub mod figure;
-mod noise_correlation;
 mod number;
 pub mod page;
 pub mod spreadsheet;

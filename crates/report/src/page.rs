@@ -20,7 +20,6 @@ use aleator_run::{RunError, Split, write_file};
 
 use crate::error::ReportError;
 use crate::figure::{Figure, Fonts};
-pub(crate) use held_out::blocks;
 use held_out::{HeldOut, Limits};
 use material::{EvaluatedRun, Material};
 pub use pictures::{EncodedPicture, Picture, PictureKey, PictureSource};

@@ -29,7 +29,7 @@ pub(crate) const SECTIONS: &[SectionKeys] = &[
         keys: &["features", "images", "builtin", "labels", "clean_labels", "ids"],
     },
     SectionKeys { name: "data.validation", keys: HELD_OUT },
-    SectionKeys { name: "data.test", keys: HELD_OUT },
+    SectionKeys { name: "data.test", keys: TEST },
     SectionKeys { name: "data.noise", keys: &["kind", "seed", "rate", "pairs", "matrix"] },
     SectionKeys {
         name: "data.augment",
@@ -94,6 +94,20 @@ pub(crate) const SECTIONS: &[SectionKeys] = &[
 /// A part of the training data, or a source of its own.
 const HELD_OUT: &[&str] =
     &["fraction", "seed", "features", "images", "builtin", "labels", "clean_labels", "ids"];
+
+/// As [`HELD_OUT`], or one of several equal parts of the training data.
+const TEST: &[&str] = &[
+    "fraction",
+    "fold",
+    "folds",
+    "seed",
+    "features",
+    "images",
+    "builtin",
+    "labels",
+    "clean_labels",
+    "ids",
+];
 
 /// Tables that are values: written on one line, as `temperature = { low = 0.3, high = 3.0 }`.
 const TABLE_VALUES: &[SectionKeys] =

@@ -100,7 +100,7 @@ fn check_network_and_data(row: &Row, recipe: &Recipe) {
     assert_eq!(recipe.seeds, (0..row.seeds as u64).collect::<Vec<u64>>(), "{name}");
     let fraction = |split: &recipe::HeldOut| match split {
         recipe::HeldOut::Fraction { fraction, .. } => Some(*fraction),
-        recipe::HeldOut::Source(_) => None,
+        recipe::HeldOut::Fold { .. } | recipe::HeldOut::Source(_) => None,
     };
     let validation = fraction(&recipe.data.validation);
     let test = recipe.data.test.as_ref().and_then(fraction);

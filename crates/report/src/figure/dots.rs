@@ -31,8 +31,12 @@ impl DotChart<'_> {
             self.rows.iter().map(|(name, _, _)| label(name, CHARACTERS)).collect();
         let widest = labels.iter().map(|label| text_width(label, SMALL)).fold(0.0, f64::max);
         let times = if self.percent { 100.0 } else { 1.0 };
-        let all = self.rows.iter().flat_map(|(_, _, values)| values);
-        let x = Scale::nice(all.map(|value| times * value), (widest + 14.0, WIDTH - 14.0));
+        let ends = |(_, _, values): &(String, usize, Vec<f64>)| {
+            let (mean, spread) = (mean(values).unwrap_or(f64::NAN), sample_std(values));
+            [-1.0, 1.0].map(|side| times * (mean + side * spread.unwrap_or(0.0)))
+        };
+        let all = self.rows.iter().flat_map(ends);
+        let x = Scale::nice(all, (widest + 22.0, WIDTH - 20.0));
         let unit = if self.percent { ", %" } else { "" };
         figure.sized_text(
             (0.0, 13.0),

@@ -77,15 +77,20 @@ impl HeatMap<'_> {
 
     fn cell(&self, figure: &mut Figure, at: Place, i: usize, j: usize) {
         let value = (self.value)(i, j);
-        let strength = (value.abs() / self.full).min(1.0);
-        let ink = if value < 0.0 { Ink::HeatNegative } else { Ink::Heat };
+        // Agreement says nothing of confusion: it has no colour.
+        let strength = if i == j { 0.0 } else { (value.abs() / self.full).min(1.0) };
+        let ink = match value {
+            _ if i == j => Ink::Grid,
+            value if value < 0.0 => Ink::HeatNegative,
+            _ => Ink::Heat,
+        };
         let shown = if self.percent { number::percent(value, 1) } else { number::fixed(value, 2) };
         let short = |class: usize| label(&self.class_names[class], 40);
         let tooltip = Some(format!("{} → {}: {shown}", short(i), short(j)));
         // The faintest is still seen as a cell.
-        let opacity = 0.03 + 0.97 * strength;
+        let opacity = if i == j { 1.0 } else { 0.03 + 0.97 * strength };
         figure.marks.push(Mark::Rect { at, ink, opacity, tooltip });
-        if self.order.len() > NUMBERED {
+        if self.order.len() > NUMBERED || (i == j && !self.percent) {
             return;
         }
         let text = if self.percent {
@@ -107,6 +112,9 @@ impl HeatMap<'_> {
         const LABELS: f64 = 122.0;
         let count = self.order.len();
         let scaled = |row: usize, column: usize| {
+            if row == column {
+                return 0.0;
+            }
             let value = (self.value)(self.order[row], self.order[column]) / self.full;
             // Roots make what is rare visible beside what is common.
             value.signum() * value.abs().min(1.0).sqrt()
@@ -151,7 +159,12 @@ impl HeatMap<'_> {
             (size.0.max(300.0), size.1),
         );
         figure.sized_text((0.0, 13.0), self.title, Ink::Text, Anchor::Start, 12.5);
-        let sides = format!("rows: {} · columns: {}", self.rows, self.columns);
+        let most = match self.percent {
+            true => number::percent(self.full, 1),
+            false => format!("±{}", number::fixed(self.full, 2)),
+        };
+        let (rows, columns) = (self.rows, self.columns);
+        let sides = format!("rows: {rows} · columns: {columns} · full colour: {most}");
         figure.text((0.0, 29.0), &sides, Ink::Muted, Anchor::Start);
         figure
     }

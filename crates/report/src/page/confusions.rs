@@ -1,6 +1,6 @@
 //! Which classes are taken for which, and which noise goes together.
 
-use aleator_run::{Link, PredictionsFile};
+use aleator_run::{Link, RunDir, Split};
 
 use super::held_out::{HeldOut, flip_probabilities};
 use super::material::AuditAt;
@@ -8,10 +8,10 @@ use super::table::{Cell, Extent, Table};
 use super::{Details, Figures, Section};
 use crate::audit::PairFinding;
 use crate::cluster::{Order, order};
+use crate::covariance::{ClassPair, Covariances, LARGEST_MATRIX};
 use crate::error::ReportError;
 use crate::escape;
 use crate::figure::heat::{HeatMap, NAMED};
-use crate::noise_correlation::noise_correlation;
 use crate::number;
 
 /// Pairs of a table.
@@ -27,12 +27,22 @@ pub(super) fn of_run(
 ) -> Result<Option<Section>, ReportError> {
     let Some(unseen) = details.unseen() else { return Ok(None) };
     let run = &details.run.dir;
+    let body = match details.names().len() {
+        0 | 1 => return Ok(None),
+        2..=LARGEST_MATRIX => maps_and_tables(details, unseen, figures)?,
+        _ => most_tied(run, unseen.split)?,
+    };
+    Ok(Some(Section { id: "confusions".to_string(), title: "Confusions".to_string(), body }))
+}
+
+fn maps_and_tables(
+    details: &Details<'_>,
+    unseen: &HeldOut,
+    figures: &mut Figures,
+) -> Result<String, ReportError> {
+    let run = &details.run.dir;
     let (names, link) = (details.names(), run.info().link);
-    if names.len() < 2 {
-        return Ok(None);
-    }
-    let mut file = PredictionsFile::open(&run.predictions_path(unseen.split))?;
-    let correlation = noise_correlation(&mut file, link)?;
+    let correlation = noise_correlation(run, unseen.split)?;
     let order = order(&distances(&unseen.expected, names.len()), names.len());
     let mut maps = String::new();
     let labelled = details.validation.as_ref().filter(|_| link == Link::Softmax);
@@ -42,12 +52,54 @@ pub(super) fn of_run(
     if let Some(correlation) = &correlation {
         maps += &figures.add(correlation_map("noise-correlation", correlation, names, &order));
     }
-    let mut body = heat_figure(&maps, &run_words(labelled, correlation.is_some(), unseen));
-    body += &expected_table(details, unseen, correlation.as_deref())?;
+    let mut tables =
+        format!("<div>{}</div>\n", expected_table(details, unseen, correlation.as_deref())?);
     if let Some(correlation) = &correlation {
-        body += &correlated_table(correlation, names, link);
+        tables += &format!("<div>{}</div>\n", correlated_table(correlation, names, link));
     }
-    Ok(Some(Section { id: "confusions".to_string(), title: "Confusions".to_string(), body }))
+    let words = run_words(labelled, correlation.is_some(), unseen);
+    Ok(format!("{}<div class=\"tables\">\n{tables}</div>\n", heat_figure(&maps, &words)))
+}
+
+/// The covariances of a split, where the run has noise that classes share.
+fn shared_noise(run: &RunDir, split: Split) -> Result<Option<Covariances>, ReportError> {
+    match Covariances::open(run, split) {
+        Ok(covariances) => Ok(Some(covariances).filter(Covariances::has_factors)),
+        Err(ReportError::NoCovariance { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The mean correlation of the noise, `[K, K]`; zero where a class has none.
+fn noise_correlation(run: &RunDir, split: Split) -> Result<Option<Vec<f64>>, ReportError> {
+    let Some(mut covariances) = shared_noise(run, split)? else { return Ok(None) };
+    let matrix = covariances.average_covariance(&mut |_| {})?;
+    let known = |value: &f64| if value.is_nan() { 0.0 } else { *value };
+    Ok(Some(matrix.correlation.iter().map(known).collect()))
+}
+
+/// Of very many classes no matrix is made: the pairs of strongest correlation alone.
+fn most_tied(run: &RunDir, split: Split) -> Result<String, ReportError> {
+    let names = &run.info().class_names;
+    let mut rows = vec![];
+    if let Some(mut covariances) = shared_noise(run, split)? {
+        let row = |pair: &ClassPair| {
+            let (first, second) = (&names[pair.first], &names[pair.second]);
+            vec![
+                Cell::Html(format!("{} · {}", escape::name(first), escape::name(second))),
+                Cell::Html(pair.relation.name().to_string()),
+                Cell::number(pair.correlation, |value| number::fixed(value, 2)),
+            ]
+        };
+        let pairs = covariances.top_pairs(2 * CORRELATED, &mut |_| {})?;
+        rows.extend(pairs.by_correlation.iter().map(row));
+    }
+    let caption = format!(
+        "With more than {} classes no maps are drawn: these are the pairs whose noise is tied most.",
+        number::count(LARGEST_MATRIX)
+    );
+    let columns = vec!["Pair", "Kind", "Correlation"];
+    Ok(Table { caption, columns, rows, extent: Extent::Short }.html())
 }
 
 fn run_words(labelled: Option<&HeldOut>, correlated: bool, unseen: &HeldOut) -> String {

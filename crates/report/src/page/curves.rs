@@ -57,7 +57,12 @@ pub(super) fn section(material: &Material, figures: &mut Figures) -> Option<Sect
         if series.is_empty() {
             continue;
         }
-        let description = format!("{} over the steps of {} runs.", quantity.title, series.len());
+        let runs = series.len();
+        let first = series[0].points.clone();
+        if series.iter().all(|other| other.points == first) {
+            series = vec![Series { label: String::new(), colour: SERIES - 1, points: first }];
+        }
+        let description = format!("{} over the steps of {runs} runs.", quantity.title);
         let chart = LineChart {
             name: quantity.file,
             title: quantity.title,
@@ -76,9 +81,10 @@ pub(super) fn section(material: &Material, figures: &mut Figures) -> Option<Sect
         false => "Each line is one run",
     };
     let body = format!(
-        "<figure><div class=\"row\">\n{}</div><figcaption>{lines}. Validation is measured against \
+        "<figure><div class=\"row{}\">\n{}</div><figcaption>{lines}. Validation is measured against \
          the given labels, wrong ones included; long logs are drawn as means over stretches of \
          steps.</figcaption></figure>\n",
+        if charts.len() == 4 { " two" } else { "" },
         charts.concat()
     );
     Some(Section { id: "training".to_string(), title: "Training".to_string(), body })

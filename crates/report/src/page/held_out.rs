@@ -7,6 +7,7 @@ use aleator_metrics::probability_above_zero;
 use aleator_run::{ExampleRow, Field, Link, PredictionsFile, RunDir, RunError, Split};
 
 use crate::audit::Answer;
+use crate::covariance::LARGEST_MATRIX;
 use crate::error::ReportError;
 
 /// Numbers of one tensor that are read at a time.
@@ -17,10 +18,10 @@ pub(crate) struct HeldOut {
     pub split: Split,
     pub classes: usize,
     /// How often each class is predicted (second) where another is given (first), `[K, K]`;
-    /// empty where classes are on or off.
+    /// empty where classes are on or off, and where they are too many for a matrix.
     pub confusion: Vec<f64>,
     /// The probability of each class, averaged over the examples whose utility has its largest
-    /// mean in one class, `[K, K]`.
+    /// mean in one class, `[K, K]`; empty where they are too many for a matrix.
     pub expected: Vec<f64>,
     /// Labels that the model contradicts, the surest first.
     pub suspects: Vec<Judged>,
@@ -93,10 +94,7 @@ fn open(path: &Path, examples: usize, classes: usize) -> Result<PredictionsFile,
     Ok(file)
 }
 
-pub(crate) fn blocks(
-    examples: usize,
-    classes: usize,
-) -> impl Iterator<Item = std::ops::Range<usize>> {
+fn blocks(examples: usize, classes: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     let size = (BLOCK / classes.max(1)).max(1);
     (0..examples).step_by(size).map(move |start| start..(start + size).min(examples))
 }
@@ -126,11 +124,15 @@ struct Pass {
 
 impl Pass {
     fn new(classes: usize, link: Link) -> Self {
+        let matrix = |wanted: bool| {
+            let size = if wanted && classes <= LARGEST_MATRIX { classes * classes } else { 0 };
+            vec![0.0; size]
+        };
         Self {
             classes,
             link,
-            confusion: if link == Link::Softmax { vec![0.0; classes * classes] } else { vec![] },
-            expected: vec![0.0; classes * classes],
+            confusion: matrix(link == Link::Softmax),
+            expected: matrix(true),
             tops: vec![0; classes],
             suspects: vec![],
             ambiguous: vec![],
@@ -141,9 +143,9 @@ impl Pass {
         let classes = self.classes;
         let top = argmax(mean);
         self.tops[top] += 1;
-        let probability = |class: usize| (log_probs[class] as f64).exp();
-        let sums = &mut self.expected[top * classes..(top + 1) * classes];
-        sums.iter_mut().enumerate().for_each(|(class, sum)| *sum += probability(class));
+        if let Some(sums) = self.expected.get_mut(top * classes..(top + 1) * classes) {
+            sums.iter_mut().zip(log_probs).for_each(|(sum, log_p)| *sum += (*log_p as f64).exp());
+        }
         match self.link {
             Link::Softmax => self.add_single(example, row, log_probs),
             Link::Sigmoid => self.add_entries(example, row, log_probs),
@@ -160,7 +162,9 @@ impl Pass {
         self.ambiguous.push(Found { score, example, class: predicted });
         let Some([given]) = row.label.as_deref() else { return };
         let given = *given as usize;
-        self.confusion[given * self.classes + predicted] += 1.0;
+        if let Some(count) = self.confusion.get_mut(given * self.classes + predicted) {
+            *count += 1.0;
+        }
         if given != predicted {
             let probability = |class: usize| (log_probs[class] as f64).exp();
             let score = probability(predicted) - probability(given);

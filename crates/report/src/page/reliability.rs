@@ -9,22 +9,23 @@ use crate::number;
 
 pub(super) fn section(run: &EvaluatedRun, figures: &mut Figures) -> Option<Section> {
     let evaluation = &run.evaluation;
-    let (words, split) = match &evaluation.test {
-        Some(test) => ("Test", test),
-        None => ("Validation", &evaluation.validation),
-    };
-    let drawn: [(&str, &str, Option<&Summary>); 3] = [
-        ("reliability-given", "given labels", Some(&split.given)),
-        ("reliability-true", "true labels", split.clean.as_ref()),
-        ("reliability-calibrated", "calibrated", split.calibrated.as_ref()),
-    ];
+    let splits = [("Test", evaluation.test.as_ref()), ("Validation", Some(&evaluation.validation))];
     let mut row = String::new();
-    for (name, kind, summary) in drawn {
-        let Some(summary) = summary.filter(|summary| !summary.reliability.is_empty()) else {
-            continue;
-        };
-        let title = format!("{words}, {kind}");
-        row += &figures.add(draw(name, &title, &summary.reliability, summary.ece));
+    for (words, split) in splits {
+        let Some(split) = split else { continue };
+        let kinds: [(&str, &str, Option<&Summary>); 3] = [
+            ("given", "given labels", Some(&split.given)),
+            ("true", "true labels", split.clean.as_ref()),
+            ("calibrated", "calibrated", split.calibrated.as_ref()),
+        ];
+        for (file, kind, summary) in kinds {
+            let Some(summary) = summary.filter(|summary| !summary.reliability.is_empty()) else {
+                continue;
+            };
+            let name = format!("reliability-{}-{file}", words.to_lowercase());
+            let title = format!("{words}, {kind}");
+            row += &figures.add(draw(&name, &title, &summary.reliability, summary.ece));
+        }
     }
     if row.is_empty() {
         return None;

@@ -181,7 +181,7 @@ fn audit_tiles(at: &AuditAt, named: bool) -> String {
 /// Settings beside each other, one small figure for each measure.
 fn beside(settings: &[Setting], figures: &mut Figures) -> String {
     let against = first_against(settings);
-    let mut out = String::from("<figure><div class=\"row\">\n");
+    let mut charts = vec![];
     for measure in MEASURES.iter().filter(|measure| measure.name != "Top 5") {
         let row = |(at, setting): (usize, &Setting)| {
             (setting.name.clone(), at % SERIES, values(setting, against, measure))
@@ -201,15 +201,18 @@ fn beside(settings: &[Setting], figures: &mut Figures) -> String {
             rows,
             percent: measure.percent,
         };
-        out += &figures.add(chart.draw());
+        charts.push(figures.add(chart.draw()));
     }
-    let _ = write!(
-        out,
-        "</div><figcaption>{}: each dot is the mean over seeds, its line one standard deviation to \
-         either side.</figcaption></figure>\n",
+    let spread = match settings.iter().any(|setting| setting.runs.len() > 1) {
+        true => "each dot is the mean over seeds, its line one standard deviation to either side",
+        false => "each dot is one run",
+    };
+    let two = if charts.len() == 4 { " two" } else { "" };
+    format!(
+        "<figure><div class=\"row{two}\">\n{}</div><figcaption>{}: {spread}.</figcaption></figure>\n",
+        charts.concat(),
         against.words
-    );
-    out
+    )
 }
 
 fn scores_table(settings: &[Setting]) -> String {

@@ -66,18 +66,17 @@ fn test(document: &Document) -> Result<Option<HeldOut>, RecipeError> {
 
 /// Something must be left to train on.
 fn check_what_is_left(document: &Document, data: &Data) -> Result<(), RecipeError> {
-    let (
-        HeldOut::Fraction { fraction: validation, .. },
-        Some(HeldOut::Fraction { fraction: test, .. }),
-    ) = (&data.validation, &data.test)
-    else {
-        return Ok(());
+    let HeldOut::Fraction { fraction: validation, .. } = &data.validation else { return Ok(()) };
+    let (key, test) = match &data.test {
+        Some(HeldOut::Fraction { fraction, .. }) => ("fraction", *fraction),
+        Some(HeldOut::Fold { folds, .. }) => ("folds", 1.0 / *folds as f64),
+        Some(HeldOut::Source(_)) | None => return Ok(()),
     };
     let section = Section::new(document, "data.test")?;
-    match section.optional("fraction") {
+    match section.optional(key) {
         Some(field) if validation + test >= 1.0 => Err(field.impossible(format!(
-            "data.validation.fraction = {validation} and data.test.fraction = {test} leave \
-             nothing to train on"
+            "data.validation.fraction = {validation} and the {test} of the examples that \
+             data.test.{key} holds out leave nothing to train on"
         ))),
         _ => Ok(()),
     }
@@ -117,6 +116,9 @@ fn source(section: &Section, wanted: (&str, &str)) -> Result<Source, RecipeError
 
 fn held_out(section: &Section) -> Result<HeldOut, RecipeError> {
     let is_source = SOURCE.iter().any(|key| section.optional(key).is_some());
+    if let Some(folds) = section.optional("folds") {
+        return fold(section, &folds);
+    }
     let Some(fraction) = section.optional("fraction") else {
         if !is_source {
             return Err(section.missing("fraction", "0.1"));
@@ -130,19 +132,35 @@ fn held_out(section: &Section) -> Result<HeldOut, RecipeError> {
         }
         return source(section, ("features", "FILE")).map(HeldOut::Source);
     };
-    if let Some(other) = SOURCE.iter().find_map(|key| section.optional(key)) {
-        let split = fraction.key.trim_end_matches(".fraction");
-        return Err(fraction.impossible(format!(
-            "{} takes a part of the training data, and {} ({}) gives data of its own: keep one; \
-             --set {split}= before the other settings of {split} removes all that the recipe says \
-             of it",
-            fraction.key,
-            other.key,
-            other.origin()
-        )));
-    }
+    refuse_source(section, &fraction)?;
     let seed = section.required("seed", "0")?.seed()?;
     Ok(HeldOut::Fraction { fraction: fraction.fraction()?, seed })
+}
+
+/// One of several equal parts.
+fn fold(section: &Section, folds: &Field) -> Result<HeldOut, RecipeError> {
+    refuse_source(section, folds)?;
+    section.refuse(&["fraction"], folds)?;
+    let count = folds.size(2, MANY)?;
+    Ok(HeldOut::Fold {
+        fold: section.required("fold", "0")?.size(0, count - 1)?,
+        folds: count,
+        seed: section.required("seed", "0")?.seed()?,
+    })
+}
+
+/// A part of the training data has no source of its own.
+fn refuse_source(section: &Section, part: &Field) -> Result<(), RecipeError> {
+    let Some(other) = SOURCE.iter().find_map(|key| section.optional(key)) else { return Ok(()) };
+    let split = part.key.rsplit_once('.').map_or(part.key.as_str(), |(split, _)| split);
+    Err(part.impossible(format!(
+        "{} takes a part of the training data, and {} ({}) gives data of its own: keep one; \
+         --set {split}= before the other settings of {split} removes all that the recipe says of \
+         it",
+        part.key,
+        other.key,
+        other.origin()
+    )))
 }
 
 fn noise(document: &Document, classes: Option<usize>) -> Result<Option<LabelNoise>, RecipeError> {

@@ -180,6 +180,17 @@ pub enum HeldOut {
         /// Another seed, another choice.
         seed: u64,
     },
+    /// `fold = 0, folds = 5, seed = 0`, of a test split only: one of so many equal parts of the
+    /// training data, its labels as they are given. The parts hold about as many examples of each
+    /// class, no example is in two of them, and together they are all.
+    Fold {
+        /// From 0; below `folds`.
+        fold: usize,
+        /// At least 2.
+        folds: usize,
+        /// Another seed, other parts.
+        seed: u64,
+    },
     /// Data of its own.
     Source(Source),
 }

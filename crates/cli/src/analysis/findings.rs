@@ -1,0 +1,159 @@
+//! What an analysis found, and `analysis.json`.
+
+use std::cmp::Ordering;
+use std::path::PathBuf;
+
+use aleator_report::covariance::{Case, ClassPair, Comparison, Measure, Relation, Tie, TopPairs};
+use aleator_run::{ExampleRow, Noise, RunInfo, Split};
+use serde_json::{Value, json};
+
+/// The version of `analysis.json`.
+const FORMAT: u32 = 1;
+
+/// All that tables and files are made of.
+pub struct Findings {
+    pub dir: PathBuf,
+    /// The run that it was held against, and its noise.
+    pub other: Option<(PathBuf, Noise)>,
+    pub info: RunInfo,
+    pub split: Split,
+    pub temperature: f64,
+    pub measure: Measure,
+    pub top: usize,
+    pub pairs: TopPairs,
+    pub strongest: Vec<Strongest>,
+    pub comparison: Option<Comparison>,
+    pub examples: Vec<ExampleRow>,
+}
+
+/// An example and the class that is tied most to its prediction.
+#[derive(Clone, Debug)]
+pub struct Strongest {
+    pub row: usize,
+    pub predicted: usize,
+    pub tie: Tie,
+}
+
+impl Ord for Strongest {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.row.cmp(&other.row)
+    }
+}
+
+impl PartialOrd for Strongest {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Strongest {
+    fn eq(&self, other: &Self) -> bool {
+        self.row == other.row
+    }
+}
+
+impl Eq for Strongest {}
+
+impl Findings {
+    /// The cases that the paper shows: no class is tied more to the right one.
+    pub fn shown_cases(&self) -> impl Iterator<Item = &Case> {
+        self.comparison.iter().flat_map(|it| &it.cases).filter(|case| case.rank == 1)
+    }
+
+    /// `analysis.json`.
+    pub fn json(&self) -> Value {
+        let pairs = |pairs: &[ClassPair]| pairs.iter().map(|it| self.pair(it)).collect::<Value>();
+        json!({
+            "format": FORMAT,
+            "version": env!("CARGO_PKG_VERSION"),
+            "run": self.dir.display().to_string(),
+            "split": self.split.name(),
+            "link": self.info.link,
+            "noise": self.info.noise,
+            "temperature": self.temperature,
+            "examples": self.examples.len(),
+            "classes": self.info.class_names.len(),
+            "pairs": {
+                "by_covariance": pairs(&self.pairs.by_covariance),
+                "by_centred_covariance": pairs(&self.pairs.by_centred),
+                "by_correlation": pairs(&self.pairs.by_correlation),
+            },
+            "compared_by": self.measure,
+            "examples_most_tied": self.strongest.iter().map(|it| self.example(it)).collect::<Value>(),
+            "against": self.comparison.as_ref().map(|it| self.against(it)),
+        })
+    }
+
+    fn name(&self, class: usize) -> &str {
+        &self.info.class_names[class]
+    }
+
+    fn pair(&self, pair: &ClassPair) -> Value {
+        json!({
+            "class_a": self.name(pair.first),
+            "class_b": self.name(pair.second),
+            "covariance": pair.covariance,
+            "centred_covariance": pair.centred,
+            "correlation": pair.correlation,
+            "flip_a_to_b": pair.flip,
+            "flip_b_to_a": pair.flip_back,
+            "relation": pair.relation,
+        })
+    }
+
+    fn example(&self, example: &Strongest) -> Value {
+        json!({
+            "id": self.examples[example.row].id,
+            "predicted": self.name(example.predicted),
+            "class": self.name(example.tie.class),
+            "covariance": example.tie.covariance,
+            "centred_covariance": example.tie.centred,
+            "correlation": example.tie.correlation,
+        })
+    }
+
+    fn against(&self, comparison: &Comparison) -> Value {
+        let case = |case: &Case| {
+            json!({
+                "id": self.examples[case.row].id,
+                "predicted": self.name(case.predicted),
+                "other_predicted": self.name(case.other.class),
+                "covariance": case.other.covariance,
+                "centred_covariance": case.other.centred,
+                "correlation": case.other.correlation,
+                "relation": relation(self, &case.other),
+            })
+        };
+        let ranks = &comparison.ranks;
+        json!({
+            "run": self.other.as_ref().map(|(dir, _)| dir.display().to_string()),
+            "noise": self.other.as_ref().map(|(_, noise)| noise),
+            "examples": comparison.examples,
+            "both_right": comparison.both_right,
+            "only_this_right": comparison.first_right,
+            "only_other_right": comparison.other_right,
+            "both_wrong": comparison.both_wrong,
+            "largest_covariance": self.shown_cases().take(self.top).map(case).collect::<Value>(),
+            "ranks": {
+                "counts": ranks.counts,
+                "median": ranks.median(),
+                "share_of_rank_1": ranks.share_within(1),
+                "share_within_5": ranks.share_within(5),
+                "share_within_10": ranks.share_within(10),
+            },
+        })
+    }
+}
+
+/// What the sign of a tie says, by the number that the link determines.
+pub fn relation(findings: &Findings, tie: &Tie) -> Relation {
+    let value = match findings.info.link {
+        aleator_run::Link::Softmax => tie.centred,
+        aleator_run::Link::Sigmoid => tie.covariance,
+    };
+    match value {
+        value if value < 0.0 => Relation::Substitutes,
+        value if value > 0.0 => Relation::CoOccurring,
+        _ => Relation::Unrelated,
+    }
+}

@@ -1,0 +1,267 @@
+//! Findings as tables for people.
+
+use std::fmt::Write;
+
+use aleator_report::covariance::{ClassPair, Comparison, Measure, Tie};
+use aleator_run::{Link, Noise};
+
+use super::findings::{Findings, relation};
+
+/// Puts a text together.
+pub struct Printer {
+    /// Names are cut to what fits a line.
+    terminal: bool,
+    out: String,
+}
+
+/// Characters of a name that fit a terminal's line.
+const NAME: usize = 26;
+
+/// Ranges of ranks, and characters of the longest bar.
+const BINS: usize = 20;
+const BAR: f64 = 40.0;
+
+impl Printer {
+    /// For a terminal, or for a file or another program.
+    pub fn new(terminal: bool) -> Self {
+        Self { terminal, out: String::new() }
+    }
+
+    /// The text so far.
+    pub fn text(self) -> String {
+        self.out
+    }
+
+    /// Everything.
+    pub fn findings(&mut self, findings: &Findings) {
+        self.heading(findings);
+        for (measure, title) in [
+            (Measure::Raw, "Pairs by average covariance, as in the paper"),
+            (Measure::Centred, "Pairs by centred covariance, in units of τ²"),
+            (Measure::Correlation, "Pairs by correlation of the centred utilities"),
+        ] {
+            let pairs = findings.pairs.by(measure);
+            if !pairs.is_empty() {
+                self.line(&format!("\n{title}"));
+                self.pairs(findings, pairs);
+            }
+        }
+        self.strongest(findings);
+        if let Some(comparison) = &findings.comparison {
+            self.against(findings, comparison);
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.out.push_str(line.trim_end());
+        self.out.push('\n');
+    }
+
+    fn heading(&mut self, findings: &Findings) {
+        let noise = match findings.info.noise {
+            Noise::None => "none".to_string(),
+            Noise::Diagonal => "diagonal".to_string(),
+            Noise::LowRank { rank } => format!("full, rank {rank}"),
+            Noise::SharedLowRank { rank } => format!("shared, rank {rank}"),
+        };
+        let (examples, classes) = (findings.examples.len(), findings.info.class_names.len());
+        self.line(&format!(
+            "{}: {} split, {examples} examples, {classes} classes; noise {noise}; τ = {}",
+            findings.dir.display(),
+            findings.split.name(),
+            findings.temperature as f32
+        ));
+        let others = classes.saturating_sub(1).max(1) as f64;
+        self.line(&match (findings.info.noise, findings.info.link) {
+            (Noise::Diagonal, _) => {
+                "The noise is diagonal: no two classes share any, and their covariance is \
+                 zero.\nThe centred numbers below follow from the variances alone and name no \
+                 confusions; flips do."
+                    .to_string()
+            }
+            (_, Link::Softmax) => format!(
+                "Labels determine the centred numbers and the flips, not the covariance. Independent \
+                 noise of\nequal size would have centred correlations of {:.3}.",
+                -1.0 / others
+            ),
+            (_, Link::Sigmoid) => {
+                "With the sigmoid link each utility is held against zero: labels determine the \
+                 covariance itself."
+                    .to_string()
+            }
+        });
+    }
+
+    fn pairs(&mut self, findings: &Findings, pairs: &[ClassPair]) {
+        let header =
+            ["class A", "class B", "covariance", "centred", "corr.", "flip A→B", "B→A", "relation"];
+        let percent = |share: Option<f64>| {
+            share.map_or("–".to_string(), |share| format!("{:.1} %", 100.0 * share))
+        };
+        let row = |pair: &ClassPair| {
+            vec![
+                self.name(findings, pair.first),
+                self.name(findings, pair.second),
+                signed(pair.covariance),
+                signed(pair.centred),
+                maybe(pair.correlation),
+                percent(pair.flip),
+                percent(pair.flip_back),
+                pair.relation.name().to_string(),
+            ]
+        };
+        let rows: Vec<Vec<String>> = pairs.iter().map(row).collect();
+        self.table(&header, &rows, &[0, 1, 7]);
+    }
+
+    fn strongest(&mut self, findings: &Findings) {
+        if findings.strongest.is_empty() {
+            return;
+        }
+        let by = measure_name(findings.measure);
+        self.line(&format!("\nExamples whose prediction is tied most to another class, by {by}"));
+        let header =
+            ["example", "predicted", "class", "covariance", "centred", "corr.", "relation"];
+        let row = |one: &super::Strongest| {
+            let mut cells = vec![
+                self.cut(&findings.examples[one.row].id),
+                self.name(findings, one.predicted),
+                self.name(findings, one.tie.class),
+            ];
+            cells.extend(tie(findings, &one.tie));
+            cells
+        };
+        let rows: Vec<Vec<String>> = findings.strongest.iter().map(row).collect();
+        self.table(&header, &rows, &[0, 1, 2, 6]);
+    }
+
+    fn against(&mut self, findings: &Findings, comparison: &Comparison) {
+        let Some((other, noise)) = &findings.other else { return };
+        let Comparison { examples, both_right, first_right, other_right, both_wrong, .. } =
+            comparison;
+        self.line(&format!("\nAgainst {}", other.display()));
+        if *noise != Noise::None {
+            self.line(
+                "It has a noise model of its own; the paper compares with one that has none.",
+            );
+        }
+        self.line(&format!(
+            "Of {examples} examples both runs get {both_right} right, only the first {first_right}, \
+             only the other\n{other_right}, and neither {both_wrong}."
+        ));
+        let cases = findings.shown_cases().count();
+        self.line(&format!(
+            "In {cases} of the {first_right} that only the first gets right, no class is tied more \
+             to the right one\n(by {}) than the one that the other run names.",
+            measure_name(findings.measure)
+        ));
+        let header =
+            ["example", "predicted", "other run", "covariance", "centred", "corr.", "relation"];
+        let row = |case: &aleator_report::covariance::Case| {
+            let mut cells = vec![
+                self.cut(&findings.examples[case.row].id),
+                self.name(findings, case.predicted),
+                self.name(findings, case.other.class),
+            ];
+            cells.extend(tie(findings, &case.other));
+            cells
+        };
+        let rows: Vec<Vec<String>> = findings.shown_cases().take(findings.top).map(row).collect();
+        if !rows.is_empty() {
+            self.table(&header, &rows, &[0, 1, 2, 6]);
+        }
+        self.ranks(comparison);
+    }
+
+    fn ranks(&mut self, comparison: &Comparison) {
+        let ranks = &comparison.ranks;
+        let total = ranks.total();
+        let (Some(first), Some(five), Some(median)) =
+            (ranks.share_within(1), ranks.share_within(5), ranks.median())
+        else {
+            return;
+        };
+        self.line("\nRank of the class that the other run names, by its tie to the right class");
+        let bins = ranks.histogram(BINS);
+        let most = bins.iter().map(|(_, _, count)| *count).max().unwrap_or(0).max(1);
+        for (low, high, count) in bins {
+            let range = if low == high { low.to_string() } else { format!("{low}–{high}") };
+            let bar = "█".repeat((BAR * count as f64 / most as f64).round() as usize);
+            let share = 100.0 * count as f64 / total as f64;
+            self.line(&format!("{range:>13}{count:>8}{share:>8.1} %  {bar}"));
+        }
+        let random = |within: f64| 100.0 * (within / ranks.counts.len() as f64).min(1.0);
+        self.line(&format!(
+            "rank 1: {:.1} % (at random {:.1} %); within 5: {:.1} % ({:.1} %); median {median} of {}",
+            100.0 * first,
+            random(1.0),
+            100.0 * five,
+            random(5.0),
+            ranks.counts.len()
+        ));
+    }
+
+    /// Columns as wide as their cells; those of words begin at the left.
+    fn table(&mut self, header: &[&str], rows: &[Vec<String>], words: &[usize]) {
+        let width = |column: usize| {
+            let cells = rows.iter().map(|row| row[column].chars().count());
+            cells.chain([header[column].chars().count()]).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..header.len()).map(width).collect();
+        let header: Vec<String> = header.iter().map(|name| name.to_string()).collect();
+        for row in std::iter::once(&header).chain(rows) {
+            let mut line = String::new();
+            for (column, cell) in row.iter().enumerate() {
+                let space = " ".repeat(widths[column] - cell.chars().count());
+                let gap = if column > 0 { "  " } else { "" };
+                let _ = match words.contains(&column) {
+                    true => write!(line, "{gap}{cell}{space}"),
+                    false => write!(line, "{gap}{space}{cell}"),
+                };
+            }
+            self.line(&line);
+        }
+    }
+
+    fn name(&self, findings: &Findings, class: usize) -> String {
+        self.cut(&findings.info.class_names[class])
+    }
+
+    /// A text that someone else chose, on one line.
+    fn cut(&self, text: &str) -> String {
+        let plain = text.chars().map(|it| if it.is_control() { '\u{fffd}' } else { it });
+        match self.terminal && text.chars().count() > NAME {
+            true => plain.take(NAME - 1).chain(['…']).collect(),
+            false => plain.collect(),
+        }
+    }
+}
+
+fn measure_name(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Raw => "covariance",
+        Measure::Centred => "centred covariance",
+        Measure::Correlation => "correlation",
+    }
+}
+
+fn tie(findings: &Findings, tie: &Tie) -> Vec<String> {
+    vec![
+        signed(tie.covariance),
+        signed(tie.centred),
+        maybe(tie.correlation),
+        relation(findings, tie).name().to_string(),
+    ]
+}
+
+fn signed(value: f64) -> String {
+    let size = value.abs();
+    match size == 0.0 || (1e-3..1e4).contains(&size) {
+        true => format!("{value:+.3}"),
+        false => format!("{value:+.1e}"),
+    }
+}
+
+fn maybe(value: Option<f64>) -> String {
+    value.map_or("–".to_string(), signed)
+}

@@ -1,0 +1,227 @@
+//! A run held against another one that has no noise model: does the noise explain its mistakes?
+
+use std::collections::BTreeMap;
+
+use aleator_run::{ExampleRow, Field, RunDir};
+use serde::Serialize;
+
+use super::open::{Covariances, largest, open_split, truth};
+use super::ties::{ClassRow, Tie};
+use super::{Measure, Observer};
+use crate::error::ReportError;
+
+/// Two runs on the same examples.
+///
+/// The first one has a noise model. What it makes of the other's mistakes is in `cases`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Examples with a label to judge by.
+    pub examples: usize,
+    /// Both are right.
+    pub both_right: usize,
+    /// Only the first is right: the number of `cases`.
+    pub first_right: usize,
+    /// Only the other one is right.
+    pub other_right: usize,
+    /// Neither is.
+    pub both_wrong: usize,
+    /// The examples where only the first is right, by absolute covariance, the largest first.
+    pub cases: Vec<Case>,
+    /// Where the other's wrong classes stand among all classes by absolute covariance to the
+    /// right one.
+    pub ranks: Ranks,
+}
+
+/// An example where the first run is right and the other is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Case {
+    /// The example, by its place in the split.
+    pub row: usize,
+    /// What the first run predicts, which is right.
+    pub predicted: usize,
+    /// What the other predicts, with its covariance to `predicted`.
+    pub other: Tie,
+    /// The place of the other's class among all classes but `predicted`; 1 if no class has a
+    /// larger absolute covariance.
+    pub rank: usize,
+}
+
+/// How often a class had each rank.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ranks {
+    /// `counts[r]` classes had rank r + 1; K − 1 of them.
+    pub counts: Vec<usize>,
+}
+
+impl Ranks {
+    /// All.
+    pub fn total(&self) -> usize {
+        self.counts.iter().sum()
+    }
+
+    /// The share with rank `rank` or better.
+    pub fn share_within(&self, rank: usize) -> Option<f64> {
+        let within: usize = self.counts.iter().take(rank).sum();
+        let total = self.total();
+        (total > 0).then(|| within as f64 / total as f64)
+    }
+
+    /// The lowest rank that at least half of them have or are better than.
+    pub fn median(&self) -> Option<usize> {
+        let total = self.total();
+        let mut within = 0;
+        let reached = |count: &usize| {
+            within += count;
+            total > 0 && 2 * within >= total
+        };
+        self.counts.iter().position(reached).map(|at| at + 1)
+    }
+
+    /// Counts in at most `bins` equal ranges of ranks: (first rank, last rank, count).
+    pub fn histogram(&self, bins: usize) -> Vec<(usize, usize, usize)> {
+        let width = self.counts.len().div_ceil(bins.max(1)).max(1);
+        let bin = |(at, counts): (usize, &[usize])| {
+            (at * width + 1, at * width + counts.len(), counts.iter().sum())
+        };
+        self.counts.chunks(width).enumerate().map(bin).collect()
+    }
+}
+
+impl Covariances {
+    /// Holds this run against another one, on the examples of the split.
+    ///
+    /// An example counts as right if its true label, where it is known, else its given one, has
+    /// the predicted class. `predicted` is of [`predicted`](Self::predicted).
+    pub fn against(
+        &mut self,
+        predicted: &[usize],
+        other: &RunDir,
+        measure: Measure,
+        observer: Observer,
+    ) -> Result<Comparison, ReportError> {
+        let (first, path) = (self.dir().to_path_buf(), other.path().to_path_buf());
+        let differ = |reason: String| ReportError::NotComparable {
+            first: first.clone(),
+            other: path.clone(),
+            reason,
+        };
+        if !self.has_factors() {
+            return Err(differ(
+                "its noise is \"diagonal\", so that no two classes share any; train with \
+                 head.noise = \"full\" or \"shared\""
+                    .to_string(),
+            ));
+        }
+        let (ours, theirs) = (&self.info().class_names, &other.info().class_names);
+        if let Some(reason) = other_classes(ours, theirs) {
+            return Err(differ(reason));
+        }
+        let (mut file, examples) = open_split(other, self.split())?;
+        let places = same_examples(self.examples(), &examples).map_err(differ)?;
+        let theirs = largest(&mut file, Field::LogProbs, observer)?;
+        let others: Vec<usize> = places.into_iter().map(|place| theirs[place]).collect();
+        let (mut comparison, rows) = self.judge(predicted, &others);
+        let find = |row: usize, of: &ClassRow| Case {
+            row,
+            predicted: predicted[row],
+            other: of.tie(others[row]),
+            rank: of.rank(others[row], measure),
+        };
+        let cases = &mut comparison.cases;
+        self.map_rows(&rows, &find, observer, &mut |case| {
+            cases.push(case);
+            Ok(())
+        })?;
+        let size = |case: &Case| case.other.value(measure).abs();
+        cases.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.row.cmp(&b.row)));
+        for case in cases {
+            comparison.ranks.counts[case.rank - 1] += 1;
+        }
+        Ok(comparison)
+    }
+
+    /// Who is right, and the examples where only the first is, with their right class.
+    fn judge(&self, predicted: &[usize], others: &[usize]) -> (Comparison, Vec<(usize, usize)>) {
+        let mut comparison = Comparison {
+            examples: 0,
+            both_right: 0,
+            first_right: 0,
+            other_right: 0,
+            both_wrong: 0,
+            cases: vec![],
+            ranks: Ranks { counts: vec![0; self.classes() - 1] },
+        };
+        let mut rows = vec![];
+        for (row, example) in self.examples().iter().enumerate() {
+            let Some(truth) = truth(example) else { continue };
+            let right = |class: usize| truth.iter().any(|label| *label as usize == class);
+            comparison.examples += 1;
+            match (right(predicted[row]), right(others[row])) {
+                (true, true) => comparison.both_right += 1,
+                (true, false) => {
+                    comparison.first_right += 1;
+                    rows.push((row, predicted[row]));
+                }
+                (false, true) => comparison.other_right += 1,
+                (false, false) => comparison.both_wrong += 1,
+            }
+        }
+        (comparison, rows)
+    }
+}
+
+fn other_classes(ours: &[String], theirs: &[String]) -> Option<String> {
+    if ours.len() != theirs.len() {
+        return Some(format!("they have {} and {} classes", ours.len(), theirs.len()));
+    }
+    let at = ours.iter().zip(theirs).position(|(a, b)| a != b)?;
+    Some(format!("class {at} is {:?} here and {:?} there", ours[at], theirs[at]))
+}
+
+/// For each of our examples its place among theirs.
+fn same_examples(ours: &[ExampleRow], theirs: &[ExampleRow]) -> Result<Vec<usize>, String> {
+    let mut places = BTreeMap::new();
+    for (place, row) in theirs.iter().enumerate() {
+        if places.insert(row.id.as_str(), place).is_some() {
+            return Err(format!("example {:?} stands twice in the second", row.id));
+        }
+    }
+    let mut found = Vec::with_capacity(ours.len());
+    for row in ours {
+        let Some(place) = places.remove(row.id.as_str()) else {
+            return Err(format!(
+                "they are not of the same examples: {:?} is in the first only; train both with \
+                 the same data and splits",
+                row.id
+            ));
+        };
+        if truth(row) != truth(&theirs[place]) {
+            return Err(format!("example {:?} has another label there", row.id));
+        }
+        found.push(place);
+    }
+    match places.keys().next() {
+        None => Ok(found),
+        Some(id) => Err(format!(
+            "they are not of the same examples: {id:?} is in the second only; train both with the \
+             same data and splits"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_summed_up() {
+        let ranks = Ranks { counts: vec![5, 0, 3, 1, 1] };
+        assert_eq!((ranks.total(), ranks.median()), (10, Some(1)));
+        assert_eq!(ranks.share_within(3), Some(0.8));
+        assert_eq!(ranks.histogram(2), [(1, 3, 8), (4, 5, 2)]);
+        assert_eq!(ranks.histogram(50).len(), 5);
+        let none = Ranks { counts: vec![0; 3] };
+        assert_eq!((none.median(), none.share_within(1)), (None, None));
+        assert!(Ranks { counts: vec![] }.histogram(3).is_empty());
+    }
+}

@@ -1,0 +1,165 @@
+//! V of some examples, in whichever form the file has it.
+
+use aleator_kernels::dense::{self, DenseShape};
+use aleator_run::PredictionsFile;
+use rayon::prelude::*;
+
+/// d and V of n examples.
+#[derive(Debug)]
+pub(super) struct LowRank<'a> {
+    pub classes: usize,
+    pub rank: usize,
+    /// d, `[n, K]`.
+    pub diag: Vec<f32>,
+    pub loadings: Loadings,
+    pub shared: Option<&'a SharedFactors>,
+}
+
+#[derive(Debug)]
+pub(super) enum Loadings {
+    None,
+    /// V(x), `[n, K, R]`.
+    Full(Vec<f32>),
+    /// v(x), `[n, K]`.
+    Shared(Vec<f32>),
+}
+
+/// V of all examples of noise `"shared"`.
+#[derive(Debug)]
+pub(super) struct SharedFactors {
+    /// `[K, R]`.
+    pub rows: Vec<f32>,
+    /// `[R, K]`.
+    pub columns: Vec<f32>,
+    /// ‖V_k‖², `[K]`.
+    squares: Vec<f64>,
+}
+
+impl SharedFactors {
+    pub fn new(loadings: &[f32], file: &PredictionsFile) -> Self {
+        let (classes, rank) = (file.classes(), file.rank());
+        let columns = (0..rank)
+            .flat_map(|factor| (0..classes).map(move |class| loadings[class * rank + factor]));
+        let square = |class: usize| square_norm(&loadings[class * rank..(class + 1) * rank]);
+        Self {
+            columns: columns.collect(),
+            squares: (0..classes).map(square).collect(),
+            rows: loadings.to_vec(),
+        }
+    }
+}
+
+/// Classes whose products are added up in 32-bit floats before they join a sum of 64 bits.
+const BLOCK: usize = 1024;
+
+impl LowRank<'_> {
+    /// n.
+    pub fn examples(&self) -> usize {
+        self.diag.len() / self.classes
+    }
+
+    /// d² of one example, `[K]`.
+    pub fn diag_squares(&self, example: usize) -> impl Iterator<Item = f64> {
+        let row = &self.diag[example * self.classes..(example + 1) * self.classes];
+        row.iter().map(|scale| (*scale as f64).powi(2))
+    }
+
+    /// The row of V of one class, `[R]`.
+    pub fn loading(&self, example: usize, class: usize) -> Vec<f64> {
+        let (at, rank) = (example * self.classes + class, self.rank);
+        match (&self.loadings, self.shared) {
+            (Loadings::Full(values), _) => {
+                values[at * rank..(at + 1) * rank].iter().map(|value| *value as f64).collect()
+            }
+            (Loadings::Shared(scale), Some(shared)) => {
+                let row = &shared.rows[class * rank..(class + 1) * rank];
+                row.iter().map(|value| scale[at] as f64 * *value as f64).collect()
+            }
+            _ => vec![0.0; rank],
+        }
+    }
+
+    /// ‖V_k‖² of one example and class.
+    pub fn square(&self, example: usize, class: usize) -> f64 {
+        let (at, rank) = (example * self.classes + class, self.rank);
+        match (&self.loadings, self.shared) {
+            (Loadings::Full(values), _) => square_norm(&values[at * rank..(at + 1) * rank]),
+            (Loadings::Shared(scale), Some(shared)) => {
+                (scale[at] as f64).powi(2) * shared.squares[class]
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// Vᵀ1, `[n, R]`.
+    pub fn sums(&self) -> Vec<f64> {
+        let mut out = vec![0.0; self.examples() * self.rank];
+        if out.is_empty() {
+            return out;
+        }
+        match (&self.loadings, self.shared) {
+            (Loadings::Full(values), _) => {
+                let examples = values.par_chunks_exact(self.classes * self.rank);
+                out.par_chunks_exact_mut(self.rank).zip(examples).for_each(|(sums, values)| {
+                    for row in values.chunks_exact(self.rank) {
+                        sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += *value as f64);
+                    }
+                });
+            }
+            (Loadings::Shared(scale), Some(shared)) => self.shared_sums(scale, shared, &mut out),
+            _ => {}
+        }
+        out
+    }
+
+    fn shared_sums(&self, scale: &[f32], shared: &SharedFactors, out: &mut [f64]) {
+        let mut product = vec![0.0; out.len()];
+        for start in (0..self.classes).step_by(BLOCK) {
+            let block = start..self.classes.min(start + BLOCK);
+            let inputs = block.len();
+            let scale: Vec<f32> = scale
+                .chunks_exact(self.classes)
+                .flat_map(|row| row[block.clone()].iter().copied())
+                .collect();
+            let rows = &shared.rows[start * self.rank..block.end * self.rank];
+            let shape = DenseShape { batch: self.examples(), inputs, outputs: self.rank };
+            dense::forward(&scale, rows, None, &mut product, shape);
+            out.iter_mut().zip(&product).for_each(|(sum, value)| *sum += *value as f64);
+        }
+    }
+
+    /// V f for a vector f `[R]` of each example, `[n, K]`.
+    pub fn times(&self, factors: &[f64]) -> Vec<f64> {
+        let mut out = vec![0.0; self.diag.len()];
+        if factors.is_empty() {
+            return out;
+        }
+        match (&self.loadings, self.shared) {
+            (Loadings::Full(values), _) => {
+                let examples = values.par_chunks_exact(self.classes * self.rank);
+                let factors = factors.par_chunks_exact(self.rank);
+                let rows = out.par_chunks_exact_mut(self.classes).zip(examples.zip(factors));
+                rows.for_each(|(out, (values, factors))| {
+                    for (out, row) in out.iter_mut().zip(values.chunks_exact(self.rank)) {
+                        *out = row.iter().zip(factors).map(|(a, b)| *a as f64 * b).sum();
+                    }
+                });
+            }
+            (Loadings::Shared(scale), Some(shared)) => {
+                let factors: Vec<f32> = factors.iter().map(|value| *value as f32).collect();
+                let mut product = vec![0.0; out.len()];
+                let (batch, inputs, outputs) = (self.examples(), self.rank, self.classes);
+                let shape = DenseShape { batch, inputs, outputs };
+                dense::forward(&factors, &shared.columns, None, &mut product, shape);
+                let values = product.par_iter().zip(scale).map(|(a, b)| *a as f64 * *b as f64);
+                out.par_iter_mut().zip(values).for_each(|(out, value)| *out = value);
+            }
+            _ => {}
+        }
+        out
+    }
+}
+
+fn square_norm(values: &[f32]) -> f64 {
+    values.iter().map(|value| (*value as f64).powi(2)).sum()
+}

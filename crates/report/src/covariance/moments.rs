@@ -1,0 +1,142 @@
+//! What centring needs of the average covariance: its diagonal and the means of its rows.
+
+use super::open::Covariances;
+use super::{Observer, ROUNDING, Step};
+use crate::error::ReportError;
+use rayon::prelude::*;
+
+/// Of Σ̄ = diag(`diag`) + mean V Vᵀ; all `[K]`.
+#[derive(Clone, Debug)]
+pub(super) struct Moments {
+    /// The mean of d².
+    pub diag: Vec<f64>,
+    /// The diagonal of mean V Vᵀ.
+    pub factors: Vec<f64>,
+    /// The means of the rows of mean V Vᵀ.
+    pub factor_rows: Vec<f64>,
+    /// The mean of all numbers of mean V Vᵀ.
+    pub factor_mean: f64,
+}
+
+/// One number of Σ̄ in its three forms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub raw: f64,
+    /// C Σ̄ C / τ².
+    pub centred: f64,
+    /// Zero where it is not defined.
+    pub correlation: f64,
+}
+
+/// Turns numbers of mean V Vᵀ into those of Σ̄.
+#[derive(Clone, Debug)]
+pub(super) struct Entries {
+    moments: Moments,
+    /// Whether those numbers are of C V (C V)ᵀ.
+    centred: bool,
+    /// The means of the rows of Σ̄, and of these.
+    rows: Vec<f64>,
+    mean: f64,
+    /// The standard deviations of C Σ̄ C, inverted; zero where there is none to speak of.
+    inverse: Vec<f64>,
+    temperature: f64,
+}
+
+/// Classes of one task.
+const CLASSES: usize = 64;
+
+impl Covariances {
+    pub(super) fn moments(&mut self, observer: Observer) -> Result<Moments, ReportError> {
+        let (classes, total) = (self.classes(), self.file.examples());
+        let mut sums = vec![Sums::default(); classes];
+        let mut mean = 0.0;
+        for rows in self.pieces() {
+            let done = rows.end;
+            let noise = self.noise(rows)?;
+            let factors = noise.sums();
+            let products = noise.times(&factors);
+            mean += factors.iter().map(|value| value * value).sum::<f64>();
+            sums.par_chunks_mut(CLASSES).enumerate().for_each(|(chunk, sums)| {
+                let first = chunk * CLASSES;
+                for example in 0..noise.examples() {
+                    for (class, sums) in (first..).zip(sums.iter_mut()) {
+                        let at = example * classes + class;
+                        sums.diag += (noise.diag[at] as f64).powi(2);
+                        sums.factors += noise.square(example, class);
+                        sums.rows += products[at];
+                    }
+                }
+            });
+            observer(Step { what: "examples: variances", done, total });
+        }
+        let (n, k) = (total as f64, classes as f64);
+        let collect = |read: fn(&Sums) -> f64, over: f64| {
+            sums.iter().map(|sums| read(sums) / over).collect::<Vec<f64>>()
+        };
+        Ok(Moments {
+            diag: collect(|it| it.diag, n),
+            factors: collect(|it| it.factors, n),
+            factor_rows: collect(|it| it.rows, n * k),
+            factor_mean: mean / (n * k * k),
+        })
+    }
+}
+
+#[derive(Clone, Default)]
+struct Sums {
+    diag: f64,
+    factors: f64,
+    rows: f64,
+}
+
+impl Entries {
+    pub fn new(moments: Moments, centred: bool, temperature: f64) -> Self {
+        let k = moments.diag.len() as f64;
+        let rows: Vec<f64> =
+            moments.diag.iter().zip(&moments.factor_rows).map(|(own, row)| own / k + row).collect();
+        let mean = moments.diag.iter().sum::<f64>() / (k * k) + moments.factor_mean;
+        let variances = moments.diag.iter().zip(&moments.factors).map(|(own, of)| own + of);
+        let inverse = variances.zip(&rows).map(|(raw, row)| inverse_deviation(raw, *row, mean));
+        Self { inverse: inverse.collect(), moments, centred, rows, mean, temperature }
+    }
+
+    /// Of two different classes, from their number of mean V Vᵀ, raw or centred.
+    pub fn pair(&self, i: usize, j: usize, factors: f64) -> Entry {
+        let Moments { factor_rows, factor_mean, .. } = &self.moments;
+        let raw = match self.centred {
+            true => factors + factor_rows[i] + factor_rows[j] - factor_mean,
+            false => factors,
+        };
+        let centred = match self.centred {
+            // The factors' part is exact as it is; only the diagonal's has to be centred.
+            true => {
+                let row = |class: usize| self.rows[class] - factor_rows[class];
+                factors - row(i) - row(j) + (self.mean - factor_mean)
+            }
+            false => raw - self.rows[i] - self.rows[j] + self.mean,
+        };
+        let correlation = (centred * self.inverse[i] * self.inverse[j]).clamp(-1.0, 1.0);
+        Entry { raw, centred: centred / self.temperature.powi(2), correlation }
+    }
+
+    /// The variance of one class.
+    pub fn variance(&self, class: usize) -> Entry {
+        let raw = self.moments.diag[class] + self.moments.factors[class];
+        let centred = raw - 2.0 * self.rows[class] + self.mean;
+        let correlation = f64::from(u8::from(self.inverse[class] > 0.0));
+        Entry { raw, centred: centred / self.temperature.powi(2), correlation }
+    }
+
+    /// Whether two classes have a correlation.
+    pub fn correlated(&self, i: usize, j: usize) -> bool {
+        self.inverse[i] > 0.0 && self.inverse[j] > 0.0
+    }
+}
+
+/// One over the standard deviation of a centred utility, from its variance, the mean of its row
+/// of Σ and the mean of Σ; zero where rounding may have made the variance.
+pub(super) fn inverse_deviation(variance: f64, row: f64, mean: f64) -> f64 {
+    let centred = variance - 2.0 * row + mean;
+    let size = variance + 2.0 * row.abs() + mean.abs();
+    if centred > ROUNDING * size { centred.sqrt().recip() } else { 0.0 }
+}

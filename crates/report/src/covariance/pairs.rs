@@ -1,0 +1,235 @@
+//! The pairs of classes whose noise is tied most.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use aleator_metrics::probability_above_zero;
+use aleator_run::{Field, Predictions};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::best::Best;
+use super::gram::Block;
+use super::moments::Entries;
+use super::open::{Covariances, is_centred, largest};
+use super::{Measure, Observer, Step};
+use crate::error::ReportError;
+
+/// Two classes, the first of the lower index, over all examples of a split.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassPair {
+    /// The index of a class.
+    pub first: usize,
+    /// The index of another.
+    pub second: usize,
+    /// Σ̄_ij.
+    pub covariance: f64,
+    /// (C Σ̄ C)_ij / τ².
+    pub centred: f64,
+    /// (C Σ̄ C)_ij over the root of both variances; `None` where one of these is no more than
+    /// rounding.
+    pub correlation: Option<f64>,
+    /// P(u_second > u_first), averaged over the examples whose utility has its largest mean in
+    /// the first class; `None` where there are none.
+    pub flip: Option<f64>,
+    /// The same with the classes exchanged.
+    pub flip_back: Option<f64>,
+    /// What the sign says.
+    pub relation: Relation,
+}
+
+/// What the noise of two classes has to do with each other.
+///
+/// It is the sign of the centred covariance, and of Σ̄ itself with the sigmoid link, where Σ is
+/// determined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Relation {
+    /// Negative: where one class gains, the other loses. One is named for the other.
+    Substitutes,
+    /// Positive: both gain at the expense of others. They occur together, or look alike.
+    CoOccurring,
+    /// Noise of their own each.
+    Unrelated,
+}
+
+impl Relation {
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Substitutes => "substitutes",
+            Self::CoOccurring => "co-occurring",
+            Self::Unrelated => "unrelated",
+        }
+    }
+}
+
+/// The pairs of largest absolute value, by three measures; the largest first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TopPairs {
+    /// By Σ̄, as the paper has it; none with noise `"diagonal"`, whose classes share no noise.
+    pub by_covariance: Vec<ClassPair>,
+    /// By C Σ̄ C / τ².
+    pub by_centred: Vec<ClassPair>,
+    /// By the correlation of C Σ̄ C.
+    pub by_correlation: Vec<ClassPair>,
+}
+
+impl TopPairs {
+    /// The pairs by one of the measures.
+    pub fn by(&self, measure: Measure) -> &[ClassPair] {
+        match measure {
+            Measure::Raw => &self.by_covariance,
+            Measure::Centred => &self.by_centred,
+            Measure::Correlation => &self.by_correlation,
+        }
+    }
+}
+
+/// (i, j) and its number of mean V Vᵀ, as bits that can be ordered.
+type Found = (usize, usize, u64);
+
+impl Covariances {
+    /// The pairs of classes of largest absolute average covariance.
+    ///
+    /// Reads the file about three times, and more often where K² sums do not fit the memory.
+    pub fn top_pairs(&mut self, top: usize, observer: Observer) -> Result<TopPairs, ReportError> {
+        let classes = self.classes();
+        let entries = self.entries(observer)?;
+        let mut best = [(); 3].map(|()| Best::new(top));
+        self.for_each_block(observer, |block| {
+            let rows: Vec<usize> = block.rows.clone().collect();
+            let found: Vec<[Best<Found>; 3]> = rows
+                .par_chunks(ROWS)
+                .map(|rows| best_of_rows(block, rows, classes, &entries, top))
+                .collect();
+            for found in found {
+                best.iter_mut().zip(found).for_each(|(best, found)| best.merge(found));
+            }
+        })?;
+        let lists = best.map(Best::into_sorted);
+        let mut pairs: Vec<(usize, usize)> =
+            lists.iter().flatten().map(|(i, j, _)| (*i, *j)).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        let flips = self.flips(&pairs, observer)?;
+        let softmax = is_centred(self.info());
+        let related = self.has_factors();
+        let describe = |(i, j, bits): Found| {
+            let entry = entries.pair(i, j, f64::from_bits(bits));
+            let signed = if softmax { entry.centred } else { entry.raw };
+            ClassPair {
+                first: i,
+                second: j,
+                covariance: entry.raw,
+                centred: entry.centred,
+                correlation: entries.correlated(i, j).then_some(entry.correlation),
+                flip: flips[&(i, j)].there.mean(),
+                flip_back: flips[&(i, j)].back.mean(),
+                relation: match signed {
+                    value if related && value < 0.0 => Relation::Substitutes,
+                    value if related && value > 0.0 => Relation::CoOccurring,
+                    _ => Relation::Unrelated,
+                },
+            }
+        };
+        let [by_covariance, by_centred, by_correlation] =
+            lists.map(|list| list.into_iter().map(describe).collect());
+        Ok(TopPairs { by_covariance, by_centred, by_correlation })
+    }
+
+    /// What turns the numbers of blocks into those of Σ̄.
+    pub(super) fn entries(&mut self, observer: Observer) -> Result<Entries, ReportError> {
+        let moments = self.moments(observer)?;
+        Ok(Entries::new(moments, self.blocks_are_centred(), self.temperature()))
+    }
+
+    /// How often each class of the pairs gives way to the other.
+    fn flips(
+        &mut self,
+        pairs: &[(usize, usize)],
+        observer: Observer,
+    ) -> Result<BTreeMap<(usize, usize), Flips>, ReportError> {
+        let mut flips: BTreeMap<(usize, usize), Flips> =
+            pairs.iter().map(|pair| (*pair, Flips::default())).collect();
+        let mut partners: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (i, j) in pairs {
+            partners.entry(*i).or_default().push(*j);
+            partners.entry(*j).or_default().push(*i);
+        }
+        let tops = largest(&mut self.file, Field::Mean, observer)?;
+        let total = tops.len();
+        for rows in self.pieces() {
+            let done = rows.end;
+            if tops[rows.clone()].iter().any(|top| partners.contains_key(top)) {
+                let predictions = self.file.rows(rows.clone())?;
+                add_flips(&predictions, &tops[rows], &partners, &mut flips);
+            }
+            observer(Step { what: "examples: flips", done, total });
+        }
+        Ok(flips)
+    }
+}
+
+/// Rows of a block for one task.
+const ROWS: usize = 16;
+
+fn best_of_rows(
+    block: &Block,
+    rows: &[usize],
+    classes: usize,
+    entries: &Entries,
+    top: usize,
+) -> [Best<Found>; 3] {
+    let mut best = [(); 3].map(|()| Best::new(top));
+    for i in rows.iter().copied() {
+        let others: Range<usize> = i + 1..classes;
+        for (j, factors) in others.zip(&block.row(i, classes)[1..]) {
+            let entry = entries.pair(i, j, *factors);
+            let values = [entry.raw, entry.centred, entry.correlation];
+            for (best, value) in best.iter_mut().zip(values) {
+                if value != 0.0 {
+                    best.offer(value.abs(), (i, j, factors.to_bits()));
+                }
+            }
+        }
+    }
+    best
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Flips {
+    there: Mean,
+    back: Mean,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    sum: f64,
+    count: usize,
+}
+
+impl Mean {
+    fn mean(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+}
+
+fn add_flips(
+    predictions: &Predictions,
+    tops: &[usize],
+    partners: &BTreeMap<usize, Vec<usize>>,
+    flips: &mut BTreeMap<(usize, usize), Flips>,
+) {
+    for (example, top) in tops.iter().copied().enumerate() {
+        for partner in partners.get(&top).into_iter().flatten().copied() {
+            let difference = predictions.difference(example, partner, top);
+            let above = probability_above_zero(difference.mean, difference.variance);
+            let key = (top.min(partner), top.max(partner));
+            let Some(flips) = flips.get_mut(&key) else { continue };
+            let mean = if top < partner { &mut flips.there } else { &mut flips.back };
+            mean.sum += above;
+            mean.count += 1;
+        }
+    }
+}

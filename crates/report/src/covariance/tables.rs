@@ -1,0 +1,219 @@
+//! The findings as CSV files, which people open in spreadsheets.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+
+use aleator_run::{ExampleRow, RunError, write_file_by};
+
+use super::open::truth;
+use super::{Case, ClassPair, ExampleTies, Measure, Ranks, Tie, TopPairs};
+use crate::spreadsheet::guarded;
+
+/// `pairs.csv`: the strongest pairs by each measure.
+pub fn write_pairs(path: &Path, pairs: &TopPairs, names: &[String]) -> Result<(), RunError> {
+    let header = [
+        "ranked_by",
+        "position",
+        "class_a",
+        "class_b",
+        "covariance",
+        "centred_covariance",
+        "correlation",
+        "flip_a_to_b",
+        "flip_b_to_a",
+        "relation",
+    ];
+    let rankings = [
+        ("covariance", Measure::Raw),
+        ("centred_covariance", Measure::Centred),
+        ("correlation", Measure::Correlation),
+    ];
+    write(path, &header, |table| {
+        for (ranking, measure) in rankings {
+            for (at, pair) in pairs.by(measure).iter().enumerate() {
+                table.row(&pair_cells(ranking, at + 1, pair, names))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn pair_cells(ranking: &str, position: usize, pair: &ClassPair, names: &[String]) -> Vec<String> {
+    let (flip, flip_back) = (maybe(pair.flip), maybe(pair.flip_back));
+    vec![
+        ranking.to_string(),
+        position.to_string(),
+        class(pair.first, names),
+        class(pair.second, names),
+        number(pair.covariance),
+        number(pair.centred),
+        maybe(pair.correlation),
+        flip,
+        flip_back,
+        pair.relation.name().to_string(),
+    ]
+}
+
+/// `examples.csv`: the ties of every example, written as they come.
+pub struct TiesTable<'a> {
+    table: Table<'a>,
+    examples: &'a [ExampleRow],
+    names: &'a [String],
+}
+
+impl<'a> TiesTable<'a> {
+    /// Writes the file, complete or not at all, with what `fill` adds.
+    pub fn write<E: From<RunError>>(
+        path: &'a Path,
+        examples: &'a [ExampleRow],
+        names: &'a [String],
+        fill: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let header = [
+            "id",
+            "predicted",
+            "position",
+            "class",
+            "covariance",
+            "centred_covariance",
+            "correlation",
+        ];
+        write_file_by(path, |temporary| {
+            let mut this = Self { table: Table::create(temporary, path)?, examples, names };
+            this.table.row(&header)?;
+            fill(&mut this)?;
+            Ok(this.table.finish()?)
+        })
+    }
+
+    /// The rows of one example, one for each tie.
+    pub fn add(&mut self, example: &ExampleTies) -> Result<(), RunError> {
+        for (at, tie) in example.ties.iter().enumerate() {
+            let mut cells = vec![
+                guarded(&self.examples[example.row].id).into_owned(),
+                class(example.predicted, self.names),
+                (at + 1).to_string(),
+                class(tie.class, self.names),
+            ];
+            cells.extend(tie_numbers(tie));
+            self.table.row(&cells)?;
+        }
+        Ok(())
+    }
+}
+
+/// `against.csv`: the examples where the run is right and the other one is wrong.
+pub fn write_cases(
+    path: &Path,
+    cases: &[Case],
+    examples: &[ExampleRow],
+    names: &[String],
+) -> Result<(), RunError> {
+    let header = [
+        "id",
+        "truth",
+        "predicted",
+        "other_predicted",
+        "covariance",
+        "centred_covariance",
+        "correlation",
+        "rank",
+    ];
+    write(path, &header, |table| {
+        for case in cases {
+            let example = &examples[case.row];
+            let labels = truth(example).unwrap_or_default().iter();
+            let labels: Vec<&str> =
+                labels.filter_map(|label| names.get(*label as usize)).map(String::as_str).collect();
+            let mut cells = vec![
+                guarded(&example.id).into_owned(),
+                guarded(&labels.join(";")).into_owned(),
+                class(case.predicted, names),
+                class(case.other.class, names),
+            ];
+            cells.extend(tie_numbers(&case.other));
+            cells.push(case.rank.to_string());
+            table.row(&cells)?;
+        }
+        Ok(())
+    })
+}
+
+/// `ranks.csv`: how often the other's wrong class had each rank.
+pub fn write_ranks(path: &Path, ranks: &Ranks) -> Result<(), RunError> {
+    let header = ["rank", "examples", "share", "cumulative_share", "share_at_random"];
+    let total = ranks.total().max(1) as f64;
+    let random = (ranks.counts.len() as f64).recip();
+    write(path, &header, |table| {
+        let mut within = 0;
+        for (at, count) in ranks.counts.iter().enumerate() {
+            within += count;
+            let shares = [*count as f64 / total, within as f64 / total, random].map(number);
+            let [share, cumulative, random] = shares;
+            table.row(&[(at + 1).to_string(), count.to_string(), share, cumulative, random])?;
+        }
+        Ok(())
+    })
+}
+
+/// The name of a class, as a cell.
+fn class(class: usize, names: &[String]) -> String {
+    guarded(&names[class]).into_owned()
+}
+
+fn tie_numbers(tie: &Tie) -> [String; 3] {
+    [number(tie.covariance), number(tie.centred), maybe(tie.correlation)]
+}
+
+/// Six digits, more than 32-bit floats leave certain.
+fn number(value: f64) -> String {
+    match value == 0.0 || (1e-4..1e6).contains(&value.abs()) {
+        true => format!("{value:.6}"),
+        false => format!("{value:.5e}"),
+    }
+}
+
+fn maybe(value: Option<f64>) -> String {
+    value.map_or(String::new(), number)
+}
+
+fn write(
+    path: &Path,
+    header: &[&str],
+    fill: impl FnOnce(&mut Table) -> Result<(), RunError>,
+) -> Result<(), RunError> {
+    write_file_by(path, |temporary| {
+        let mut table = Table::create(temporary, path)?;
+        table.row(header)?;
+        fill(&mut table)?;
+        table.finish()
+    })
+}
+
+/// A CSV file that is being written.
+struct Table<'a> {
+    writer: csv::Writer<BufWriter<File>>,
+    path: &'a Path,
+}
+
+impl<'a> Table<'a> {
+    /// Under a temporary name; messages name `path`.
+    fn create(temporary: &Path, path: &'a Path) -> Result<Self, RunError> {
+        let file = File::create(temporary).map_err(|error| in_words(path, error))?;
+        Ok(Self { writer: csv::Writer::from_writer(BufWriter::new(file)), path })
+    }
+
+    fn row(&mut self, cells: &[impl AsRef<[u8]>]) -> Result<(), RunError> {
+        let written = self.writer.write_record(cells);
+        written.map_err(|error| in_words(self.path, io::Error::from(error)))
+    }
+
+    fn finish(mut self) -> Result<(), RunError> {
+        self.writer.flush().map_err(|error| in_words(self.path, error))
+    }
+}
+
+fn in_words(path: &Path, source: io::Error) -> RunError {
+    RunError::Io { action: "write", path: path.to_path_buf(), source }
+}

@@ -1,0 +1,215 @@
+//! One example: the classes whose noise is tied to that of one class.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::best::Best;
+use super::low_rank::LowRank;
+use super::moments::inverse_deviation;
+use super::open::Covariances;
+use super::{Measure, Observer, Step};
+use crate::error::ReportError;
+
+/// The classes that are tied most to what is predicted for an example.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExampleTies {
+    /// The example, by its place in the split.
+    pub row: usize,
+    /// The class of the largest probability.
+    pub predicted: usize,
+    /// The strongest first.
+    pub ties: Vec<Tie>,
+}
+
+/// The covariance of an example's prediction with another class.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Tie {
+    /// The other class.
+    pub class: usize,
+    /// Σ(x) of both.
+    pub covariance: f64,
+    /// C Σ(x) C / τ² of both.
+    pub centred: f64,
+    /// Of C Σ(x) C; `None` where a variance is no more than rounding.
+    pub correlation: Option<f64>,
+}
+
+impl Tie {
+    /// By one of the measures; a correlation that is not defined counts as none.
+    pub fn value(&self, measure: Measure) -> f64 {
+        match measure {
+            Measure::Raw => self.covariance,
+            Measure::Centred => self.centred,
+            Measure::Correlation => self.correlation.unwrap_or(0.0),
+        }
+    }
+}
+
+/// The covariances of one class with all, of one example.
+pub(super) struct ClassRow {
+    class: usize,
+    raw: Vec<f64>,
+    /// The means of the rows of Σ(x), and of these.
+    rows: Vec<f64>,
+    mean: f64,
+    inverse: Vec<f64>,
+    temperature: f64,
+}
+
+impl ClassRow {
+    /// With another class.
+    pub fn tie(&self, class: usize) -> Tie {
+        let (at, covariance) = (self.class, self.raw[class]);
+        let centred = covariance - self.rows[class] - self.rows[at] + self.mean;
+        let inverse = self.inverse[class] * self.inverse[at];
+        Tie {
+            class,
+            covariance,
+            centred: centred / self.temperature.powi(2),
+            correlation: (inverse > 0.0).then(|| (centred * inverse).clamp(-1.0, 1.0)),
+        }
+    }
+
+    /// With all other classes.
+    fn others(&self) -> impl Iterator<Item = Tie> {
+        (0..self.raw.len()).filter(|class| *class != self.class).map(|class| self.tie(class))
+    }
+
+    /// The strongest ties.
+    fn strongest(&self, measure: Measure, top: usize) -> Vec<Tie> {
+        let mut best = Best::new(top);
+        for tie in self.others() {
+            let value = tie.value(measure);
+            if value != 0.0 {
+                best.offer(value.abs(), tie.class);
+            }
+        }
+        best.into_sorted().into_iter().map(|class| self.tie(class)).collect()
+    }
+
+    /// The place of a class among all others by its absolute value, 1 for the largest; of equal
+    /// ones the lower index comes first.
+    pub fn rank(&self, class: usize, measure: Measure) -> usize {
+        let own = self.tie(class).value(measure).abs();
+        let before = |tie: &Tie| {
+            let value = tie.value(measure).abs();
+            value > own || (value == own && tie.class < class)
+        };
+        1 + self.others().filter(before).count()
+    }
+}
+
+impl Covariances {
+    /// Gives `sink` for each example the classes that are tied most to its prediction; none with
+    /// noise `"diagonal"`. `predicted` is of [`predicted`](Self::predicted).
+    ///
+    /// ```no_run
+    /// # use aleator_report::covariance::{Covariances, Measure};
+    /// # let run = aleator_run::RunDir::open("run".as_ref())?;
+    /// let mut covariances = Covariances::open(&run, aleator_run::Split::Test)?;
+    /// let predicted = covariances.predicted(&mut |_| {})?;
+    /// covariances.ties(&predicted, Measure::Raw, 3, &mut |_| {}, &mut |example| {
+    ///     println!("{}: {:?}", example.row, example.ties);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), aleator_report::ReportError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// When `predicted` is not of this split.
+    pub fn ties(
+        &mut self,
+        predicted: &[usize],
+        measure: Measure,
+        top: usize,
+        observer: Observer,
+        sink: &mut dyn FnMut(ExampleTies) -> Result<(), ReportError>,
+    ) -> Result<(), ReportError> {
+        assert_eq!(predicted.len(), self.file.examples(), "a prediction for each example");
+        if !self.has_factors() {
+            return Ok(());
+        }
+        let rows: Vec<(usize, usize)> = predicted.iter().copied().enumerate().collect();
+        let find = |row: usize, of: &ClassRow| ExampleTies {
+            row,
+            predicted: of.class,
+            ties: of.strongest(measure, top),
+        };
+        self.map_rows(&rows, &find, observer, sink)
+    }
+
+    /// Gives `sink`, in their order, what `find` makes of (row of the file, its class); rows
+    /// ascend.
+    pub(super) fn map_rows<T: Send>(
+        &mut self,
+        rows: &[(usize, usize)],
+        find: &(impl Fn(usize, &ClassRow) -> T + Sync),
+        observer: Observer,
+        sink: &mut dyn FnMut(T) -> Result<(), ReportError>,
+    ) -> Result<(), ReportError> {
+        let temperature = self.temperature();
+        let mut done = 0;
+        for piece in self.pieces() {
+            let within = rows[done..].partition_point(|(row, _)| *row < piece.end);
+            let wanted = &rows[done..done + within];
+            let (Some((first, _)), Some((last, _))) = (wanted.first(), wanted.last()) else {
+                continue;
+            };
+            let noise = self.noise(*first..last + 1)?;
+            let products = Products::of(&noise, wanted, *first);
+            let found: Vec<T> = wanted
+                .par_iter()
+                .map(|(row, class)| {
+                    find(*row, &class_row(&noise, &products, row - first, *class, temperature))
+                })
+                .collect();
+            found.into_iter().try_for_each(&mut *sink)?;
+            done += within;
+            observer(Step { what: "examples: ties", done, total: rows.len() });
+        }
+        Ok(())
+    }
+}
+
+/// Of some examples, `[n, K]` each.
+struct Products {
+    /// V V_cᵀ with the class that is asked for; zero where none is.
+    with_class: Vec<f64>,
+    /// V Vᵀ 1.
+    with_all: Vec<f64>,
+}
+
+impl Products {
+    fn of(noise: &LowRank, wanted: &[(usize, usize)], first: usize) -> Self {
+        let mut factors = vec![0.0; noise.examples() * noise.rank];
+        for (row, class) in wanted {
+            let example = row - first;
+            factors[example * noise.rank..(example + 1) * noise.rank]
+                .copy_from_slice(&noise.loading(example, *class));
+        }
+        Self { with_class: noise.times(&factors), with_all: noise.times(&noise.sums()) }
+    }
+}
+
+fn class_row(
+    noise: &LowRank,
+    products: &Products,
+    example: usize,
+    class: usize,
+    temperature: f64,
+) -> ClassRow {
+    let classes = noise.classes;
+    let own: Vec<f64> = noise.diag_squares(example).collect();
+    let span = example * classes..(example + 1) * classes;
+    let mut raw = products.with_class[span.clone()].to_vec();
+    raw[class] += own[class];
+    let k = classes as f64;
+    let rows: Vec<f64> =
+        own.iter().zip(&products.with_all[span]).map(|(own, all)| (own + all) / k).collect();
+    let mean = rows.iter().sum::<f64>() / k;
+    let inverse = |other: usize| {
+        inverse_deviation(own[other] + noise.square(example, other), rows[other], mean)
+    };
+    let inverse = (0..classes).map(inverse).collect();
+    ClassRow { class, raw, inverse, rows, mean, temperature }
+}
