@@ -8,6 +8,7 @@ mod pages;
 pub(crate) mod records;
 mod table;
 pub(crate) mod tensors;
+pub(crate) mod words;
 
 use std::path::{Path, PathBuf};
 

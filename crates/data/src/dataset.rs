@@ -206,6 +206,16 @@ pub fn noisy_labels(data: &Data, link: Link) -> Result<NoisyLabels, DataError> {
     })
 }
 
+/// What the examples of the training source are called, in the order of its rows.
+///
+/// # Errors
+/// When the inputs or their ids cannot be read.
+pub fn training_ids(data: &Data) -> Result<Ids, DataError> {
+    let path = source::path_of(&data.train.inputs);
+    let opened = Inputs::open(&data.train.inputs, &data.framing)?;
+    source::ids_of(&data.train, &path, opened.ids, opened.inputs.len())
+}
+
 /// The source with its labels corrupted, and the labels from before as the true ones.
 fn corrupted(
     source: &Source,

@@ -106,6 +106,50 @@ impl Ids {
     }
 }
 
+/// Finds examples by what they are called.
+#[derive(Clone, Debug)]
+pub struct IdIndex {
+    ids: Ids,
+    /// The examples in the order of their names.
+    sorted: Vec<usize>,
+}
+
+impl IdIndex {
+    /// An index of these ids.
+    ///
+    /// ```
+    /// use aleator_data::Ids;
+    /// use aleator_data::ids::IdIndex;
+    ///
+    /// let index = IdIndex::new(Ids::Rows(12));
+    /// assert_eq!(index.row("11"), Some(11));
+    /// assert_eq!(index.row("011"), None);
+    /// ```
+    pub fn new(ids: Ids) -> Self {
+        let mut sorted: Vec<usize> = match ids {
+            Ids::Rows(_) => vec![],
+            Ids::Selected(_) | Ids::Names(_) => (0..ids.len()).collect(),
+        };
+        sorted.sort_by(|a, b| ids.name(*a).cmp(&ids.name(*b)));
+        Self { ids, sorted }
+    }
+
+    /// The ids.
+    pub fn ids(&self) -> &Ids {
+        &self.ids
+    }
+
+    /// The position of the example that is called so.
+    pub fn row(&self, name: &str) -> Option<usize> {
+        if let Ids::Rows(count) = self.ids {
+            let row: usize = name.parse().ok()?;
+            return (row < count && row.to_string() == name).then_some(row);
+        }
+        let at = self.sorted.binary_search_by(|at| self.ids.name(*at).as_ref().cmp(name)).ok()?;
+        Some(self.sorted[at])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

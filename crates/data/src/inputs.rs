@@ -18,7 +18,7 @@ mod shards;
 pub(crate) mod spool;
 pub(crate) mod unpack;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use aleator_run::recipe::{Framing, InputSource};
 
@@ -27,6 +27,7 @@ use crate::error::DataError;
 use crate::labels::{WrittenAnnotations, WrittenLabels};
 use crate::picture::{Frame, Limits, Picture};
 use encoded::Encoded;
+pub(crate) use encoded::decode_file;
 use matrix::Matrix;
 use pixels::{Bytes, Pixels, Stored};
 
@@ -271,6 +272,18 @@ impl Inputs {
             Storage::Matrix(_) | Storage::Memory { .. } => {
                 Err(DataError::invalid(&self.name, "holds no images; name a folder of images"))
             }
+        }
+    }
+
+    /// The file of example `row`, where its image has one of its own.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn file(&self, row: usize) -> Option<PathBuf> {
+        assert!(row < self.len(), "row {row} of {}", self.len());
+        match &self.storage {
+            Storage::Encoded(encoded) => encoded.file(row),
+            Storage::Pixels(_) | Storage::Matrix(_) | Storage::Memory { .. } => None,
         }
     }
 

@@ -11,9 +11,12 @@
 //! | a table of other floats, each row summing to 1 | soft |
 //! | a table of whole zeros and ones, under softmax | refused: it may mean anything |
 //!
+//! A CSV table with a column `id` beside them is matched to the examples by id.
+//!
 //! A held-out source may always have one column of single labels, whatever the training labels
 //! are: crowds and soft labels are often tested on expert labels.
 
+mod by_id;
 mod classes;
 mod read;
 mod table;

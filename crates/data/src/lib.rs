@@ -25,13 +25,15 @@ pub mod labels;
 pub mod noise;
 pub mod picture;
 pub mod split;
+pub mod thumbnails;
 pub mod write;
 
 pub use batch::{Batch, Batches, Order, Targets, evaluation_batches, training_batches};
-pub use dataset::{DataSet, NoisyLabels, SetAside, Split, noisy_labels};
+pub use dataset::{DataSet, NoisyLabels, SetAside, Split, noisy_labels, training_ids};
 pub use doctor::{Diagnosis, examine};
 pub use error::DataError;
 pub use ids::Ids;
 pub use inputs::{InputShape, Inputs};
 pub use labels::{DenseRows, Labels, SparseRows, Votes};
 pub use picture::Picture;
+pub use thumbnails::{Thumbnail, ThumbnailError, Thumbnails, thumbnail_of_file};

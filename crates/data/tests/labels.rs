@@ -416,8 +416,8 @@ fn annotated_training_data_may_be_tested_on_single_labels() {
 #[test]
 fn a_table_with_a_label_column_is_not_taken_for_annotators() {
     let message =
-        refused("id,label\n7,0\n8,1\n9,0\n1,1\n2,0\n3,1\n4,0\n5,1\n", AUTO, Link::Softmax);
-    assert_says(&message, &["columns id, label", "labels.csv#label"]);
+        refused("note,label\n7,0\n8,1\n9,0\n1,1\n2,0\n3,1\n4,0\n5,1\n", AUTO, Link::Softmax);
+    assert_says(&message, &["columns note, label", "labels.csv#label"]);
     let message = refused(WIDE, LabelKind::Single, Link::Softmax);
     assert_says(&message, &["ann, bob, eve", "one column"]);
 }

@@ -192,7 +192,7 @@ fn number(cell: &str) -> Option<f64> {
     cell.parse().ok()
 }
 
-fn damaged(path: &Path, error: &csv::Error) -> DataError {
+pub(super) fn damaged(path: &Path, error: &csv::Error) -> DataError {
     let line = error.position().map_or(0, csv::Position::line);
     let message = match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {

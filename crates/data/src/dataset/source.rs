@@ -47,11 +47,7 @@ impl OpenSource {
         let path = path_of(&source.inputs);
         let opened = Inputs::open(&source.inputs, &data.framing)?;
         let examples = opened.inputs.len();
-        let ids = match (&source.ids, opened.ids) {
-            (Some(spec), _) => read_ids(spec, examples)?,
-            (None, Some(names)) => Ids::named(names, &path)?,
-            (None, None) => Ids::Rows(examples),
-        };
+        let ids = ids_of(source, &path, opened.ids, examples)?;
         let (labels, beside) = match (&source.labels, opened.labels) {
             (Some(spec), _) => {
                 (RawLabels::load(spec, data.label_kind, link, role)?, opened.class_names)
@@ -86,7 +82,7 @@ impl OpenSource {
     pub fn classes(&self, data: &Data, link: Link) -> Result<Classes, DataError> {
         let beside = self.beside.as_deref();
         let classes = Classes::find(data, &self.labels, self.clean.as_ref(), beside)?;
-        let binary = matches!(self.labels, RawLabels::MultiHot(_)) && link == Link::Sigmoid;
+        let binary = self.labels.is_multi_hot() && link == Link::Sigmoid;
         if classes.len() >= if binary { 1 } else { 2 } {
             return Ok(classes);
         }
@@ -203,6 +199,21 @@ fn check_carried(
     ))
 }
 
+/// What the examples are called: as the recipe says, else as the inputs' files at `path` do, else
+/// by their rows.
+pub(crate) fn ids_of(
+    source: &recipe::Source,
+    path: &Path,
+    carried: Option<Vec<String>>,
+    examples: usize,
+) -> Result<Ids, DataError> {
+    match (&source.ids, carried) {
+        (Some(spec), _) => read_ids(spec, examples),
+        (None, Some(names)) => Ids::named(names, path),
+        (None, None) => Ok(Ids::Rows(examples)),
+    }
+}
+
 fn read_ids(spec: &str, examples: usize) -> Result<Ids, DataError> {
     let array = Array::load(spec)?;
     let count = array.values.len();
@@ -230,7 +241,8 @@ fn read_ids(spec: &str, examples: usize) -> Result<Ids, DataError> {
     }
 }
 
-fn path_of(inputs: &InputSource) -> PathBuf {
+/// The file or folder of some inputs, for messages.
+pub(crate) fn path_of(inputs: &InputSource) -> PathBuf {
     match inputs {
         InputSource::Features(spec) => spec.into(),
         InputSource::Images(paths) => paths[0].clone(),

@@ -67,6 +67,11 @@ impl Encoded {
         self.places.path(row)
     }
 
+    /// The file of an image, if it holds nothing else.
+    pub(crate) fn file(&self, row: usize) -> Option<PathBuf> {
+        matches!(self.places, Places::Files { .. }).then(|| self.path(row))
+    }
+
     /// One image as it is stored.
     pub(crate) fn picture(&self, row: usize) -> Result<Picture, DataError> {
         decoded(&self.path(row), &self.places.bytes(row)?)
@@ -175,6 +180,11 @@ pub(crate) fn size_of(path: &Path, bytes: &[u8]) -> Result<(usize, usize), DataE
     guarded(path, || {
         picture::size_of(bytes, Limits::DEFAULT).map_err(|what| DataError::invalid(path, what))
     })
+}
+
+/// The image in a file.
+pub(crate) fn decode_file(path: &Path) -> Result<Picture, DataError> {
+    decoded(path, &read_file(path)?)
 }
 
 fn decoded(path: &Path, bytes: &[u8]) -> Result<Picture, DataError> {

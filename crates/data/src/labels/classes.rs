@@ -6,6 +6,7 @@ use std::path::Path;
 
 use aleator_run::recipe::Data;
 
+use super::by_id::LabelsById;
 use super::read::{CleanLabels, RawLabels};
 use super::table::{Cell, Table};
 use super::written::WrittenLabels;
@@ -52,22 +53,7 @@ impl Classes {
         if let Some(path) = &data.class_names {
             return Self::from_file(path, data.classes);
         }
-        let classes = match labels {
-            RawLabels::Carried { names: Some(names), path, .. } => Self::named(names, path)?,
-            RawLabels::Carried { names: None, labels, path } => {
-                let numbers: BTreeSet<i64> = labels.iter().map(|class| i64::from(*class)).collect();
-                Self::numbered(&numbers, path, data.classes, beside)?
-            }
-            RawLabels::MultiHot(table) | RawLabels::Soft(table) => match &table.columns {
-                Some(columns) => Self::named(columns, Path::new(&table.path))?,
-                None => Self::new(numbers_as_names(table.width), Origin::Numbers),
-            },
-            RawLabels::Single(table) => Said::of_table(table, false, clean, data, beside)?,
-            RawLabels::Wide(table) => Said::of_table(table, true, clean, data, beside)?,
-            RawLabels::Long(table) => Said::of_table(&table.labels, false, clean, data, beside)?,
-            RawLabels::Written(labels) => Said::of_words(labels, clean, data, beside)?,
-            RawLabels::Annotated(votes) => Said::of_words(votes.labels(), clean, data, beside)?,
-        };
+        let classes = Self::of_labels(labels, data, clean, beside)?;
         match data.classes {
             Some(count) if count != classes.len() => Err(DataError::invalid(
                 "data.classes",
@@ -79,6 +65,42 @@ impl Classes {
                 ),
             )),
             _ => Ok(classes),
+        }
+    }
+
+    fn of_labels(
+        labels: &RawLabels,
+        data: &Data,
+        clean: Option<&CleanLabels>,
+        beside: Option<&[String]>,
+    ) -> Result<Self, DataError> {
+        match labels {
+            RawLabels::Carried { names: Some(names), path, .. } => Self::named(names, path),
+            RawLabels::Carried { names: None, labels, path } => {
+                let numbers: BTreeSet<i64> = labels.iter().map(|class| i64::from(*class)).collect();
+                Self::numbered(&numbers, path, data.classes, beside)
+            }
+            RawLabels::MultiHot(table) | RawLabels::Soft(table) => match &table.columns {
+                Some(columns) => Self::named(columns, Path::new(&table.path)),
+                None => Ok(Self::new(numbers_as_names(table.width), Origin::Numbers)),
+            },
+            RawLabels::Single(table) => Said::of_table(table, false, clean, data, beside),
+            RawLabels::Wide(table) => Said::of_table(table, true, clean, data, beside),
+            RawLabels::Long(table) => Said::of_table(&table.labels, false, clean, data, beside),
+            RawLabels::Written(labels) => Said::of_words(labels, clean, data, beside),
+            RawLabels::Annotated(votes) => Said::of_words(votes.labels(), clean, data, beside),
+            RawLabels::ById(LabelsById { labels, words, .. }) => {
+                let carried = |names: &&[String]| {
+                    words.as_ref().is_some_and(|words| {
+                        let known: BTreeSet<&str> = names.iter().map(|name| name.trim()).collect();
+                        words.iter().all(|word| known.contains(word.trim()))
+                    })
+                };
+                match beside.filter(carried) {
+                    Some(names) => Self::named(names, Path::new("labels")),
+                    None => Self::of_labels(labels, data, clean, beside),
+                }
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use aleator_run::recipe::{LabelKind, Link};
 
+use super::by_id::LabelsById;
 use super::classes::Classes;
 use super::table::{Cell, Cells, Table};
 use super::votes::{self, LongTable};
@@ -35,6 +36,8 @@ pub(crate) enum RawLabels {
     Written(WrittenLabels),
     /// From the inputs' own files: several an example, with who said them.
     Annotated(WrittenAnnotations),
+    /// A row for each example, which it names.
+    ById(LabelsById),
 }
 
 /// The true labels as their file has them.
@@ -64,11 +67,18 @@ pub(crate) enum Role {
 impl RawLabels {
     /// Reads a label file.
     pub fn load(spec: &str, kind: LabelKind, link: Link, role: Role) -> Result<Self, DataError> {
+        let held_out = role == Role::HeldOut && kind != LabelKind::MultiHot;
+        let by_id = LabelsById::load(spec, if held_out { LabelKind::Auto } else { kind }, link)?;
+        if let Some(labels) = by_id {
+            return Ok(Self::ById(labels));
+        }
         let table = Table::load(spec)?;
-        let kind = match role {
-            Role::HeldOut if table.width == 1 && kind != LabelKind::MultiHot => LabelKind::Auto,
-            _ => kind,
-        };
+        let kind = if held_out && table.width == 1 { LabelKind::Auto } else { kind };
+        Self::of_table(table, kind, link)
+    }
+
+    /// A table whose rows are in the order of the examples.
+    pub(super) fn of_table(table: Table, kind: LabelKind, link: Link) -> Result<Self, DataError> {
         match kind {
             LabelKind::Auto => Self::recognise(table, link),
             LabelKind::Single if table.width == 1 => Ok(Self::Single(table)),
@@ -138,6 +148,15 @@ impl RawLabels {
         }
     }
 
+    /// Whether each class is on or off.
+    pub fn is_multi_hot(&self) -> bool {
+        match self {
+            Self::MultiHot(_) => true,
+            Self::ById(labels) => labels.labels.is_multi_hot(),
+            _ => false,
+        }
+    }
+
     /// The labels as classes, one for each id.
     pub fn read(&self, classes: &Classes, ids: &Ids, link: Link) -> Result<Labels, DataError> {
         match self {
@@ -151,6 +170,7 @@ impl RawLabels {
             Self::Long(table) => votes::long(table, classes, ids).map(Labels::Annotations),
             Self::Written(labels) => labels.read(classes, ids).map(Labels::Single),
             Self::Annotated(votes) => votes.read(classes, ids).map(Labels::Annotations),
+            Self::ById(labels) => labels.read(classes, ids, link),
         }
     }
 }

@@ -24,7 +24,16 @@ pub(crate) struct LongTable {
 impl LongTable {
     /// Whether the columns' names are those of a long table.
     pub fn has_columns(table: &Table) -> bool {
-        [&EXAMPLE[..], &ANNOTATOR, &LABEL].iter().all(|names| table.find_column(names).is_some())
+        table.columns.as_ref().is_some_and(|columns| Self::is_header(columns))
+    }
+
+    /// Whether this is the header of a long table.
+    pub fn is_header(header: &[String]) -> bool {
+        let is_one = |column: &String, names: &[&str]| {
+            names.iter().any(|name| column.trim().eq_ignore_ascii_case(name))
+        };
+        let has = |names: &[&str]| header.iter().any(|column| is_one(column, names));
+        has(&EXAMPLE) && has(&ANNOTATOR) && has(&LABEL)
     }
 
     /// # Panics
@@ -108,7 +117,8 @@ fn example_numbers(ids: &Ids) -> BTreeMap<String, usize> {
     (0..ids.len()).map(|index| (ids.name(index).into_owned(), index)).collect()
 }
 
-fn unknown_example(name: &str, ids: &Ids) -> String {
+/// What is said of an id that no example has.
+pub(super) fn unknown_example(name: &str, ids: &Ids) -> String {
     let known = match ids {
         Ids::Names(_) => format!("an id such as {:?}", ids.name(0)),
         _ => format!("a row of the inputs, 0 to {}, since the source names no ids", ids.len() - 1),

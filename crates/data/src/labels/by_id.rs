@@ -1,0 +1,158 @@
+//! Label files that name their examples: matched by id, in any order.
+
+use std::collections::BTreeMap;
+
+use aleator_run::recipe::{LabelKind, Link};
+
+use super::Labels;
+use super::classes::Classes;
+use super::read::RawLabels;
+use super::table::{Cell, Table};
+use super::votes::{LongTable, unknown_example};
+use crate::array::{Array, Values, words};
+use crate::error::DataError;
+use crate::ids::Ids;
+
+const ID: [&str; 3] = ["id", "example", "example_id"];
+const LABEL: [&str; 4] = ["label", "labels", "class", "target"];
+
+/// What a spreadsheet would take for a formula has a `'` before it in the files that this program
+/// writes.
+const GUARDED: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\''];
+
+/// The rows of a table with a column of ids: the label of each, or its value for each class.
+#[derive(Debug)]
+pub(crate) struct LabelsById {
+    path: String,
+    /// The id of each row.
+    ids: Vec<String>,
+    /// The labels in the order of the rows.
+    pub labels: Box<RawLabels>,
+    /// The column of labels as it is written: a class may be called by a number that is not its
+    /// own.
+    pub words: Option<Vec<String>>,
+}
+
+impl LabelsById {
+    /// Reads a table with a header that has a column of ids; `None` where the file is something
+    /// else.
+    pub fn load(spec: &str, kind: LabelKind, link: Link) -> Result<Option<Self>, DataError> {
+        let is_id = |name: &String| ID.iter().any(|id| name.trim().eq_ignore_ascii_case(id));
+        let Some(header) = words::first_row(spec)? else { return Ok(None) };
+        let Some(at) = header.iter().position(is_id).filter(|_| header.len() > 1) else {
+            return Ok(None);
+        };
+        let (width, mut cells) = words::all_rows(spec)?;
+        let header: Vec<String> = cells.drain(..width).map(|cell| unguarded(&cell)).collect();
+        let is_header = cells.iter().skip(at).step_by(width).all(|cell| !is_id(cell));
+        if !is_header || cells.is_empty() || LongTable::is_header(&header) {
+            return Ok(None);
+        }
+        let of = |column: usize| cells.iter().skip(column).step_by(width);
+        let ids = of(at).map(|cell| unguarded(cell)).collect();
+        let others: Vec<usize> = (0..width).filter(|column| *column != at).collect();
+        let named = others.iter().copied().find(|column| is_label(&header[*column]));
+        let binary = others.iter().all(|column| of(*column).all(|cell| is_binary(cell)));
+        let each_class = match kind {
+            LabelKind::Single => false,
+            LabelKind::MultiHot => true,
+            _ => named.is_none() && others.len() > 1 || link == Link::Sigmoid && binary,
+        };
+        let columns = if each_class { others } else { vec![named.unwrap_or(others[0])] };
+        let rows = cells.len() / width;
+        let picked: Vec<String> = (0..rows)
+            .flat_map(|row| columns.iter().map(move |column| row * width + column))
+            .map(|at| unguarded(&cells[at]))
+            .collect();
+        let words = (!each_class).then(|| picked.clone());
+        let names = columns.iter().map(|column| header[*column].trim().to_string()).collect();
+        let shape = if each_class { vec![rows, columns.len()] } else { vec![rows] };
+        let array = Array { shape, values: typed(picked), columns: Some(names) };
+        let table = Table::new(spec, array)?;
+        let labels = match (kind, each_class) {
+            (LabelKind::Auto, true) if binary && link == Link::Sigmoid => {
+                RawLabels::MultiHot(table)
+            }
+            (LabelKind::Auto | LabelKind::Single, false) => RawLabels::Single(table),
+            _ => RawLabels::of_table(table, kind, link)?,
+        };
+        Ok(Some(Self { path: spec.to_string(), ids, labels: Box::new(labels), words }))
+    }
+
+    /// The labels in the order of the examples.
+    pub fn read(&self, classes: &Classes, ids: &Ids, link: Link) -> Result<Labels, DataError> {
+        let rows = self.rows(ids)?;
+        let named = |words: &Vec<String>| -> Option<Vec<u32>> {
+            words.iter().map(|word| classes.called(word)).collect()
+        };
+        let labels = match self.words.as_ref().and_then(named) {
+            Some(labels) => Labels::Single(labels),
+            None => self.labels.read(classes, &Ids::Rows(self.ids.len()), link)?,
+        };
+        Ok(labels.select(&rows))
+    }
+
+    /// The row of each example.
+    fn rows(&self, ids: &Ids) -> Result<Vec<usize>, DataError> {
+        let refuse = |message: String| DataError::invalid(&self.path, message);
+        let example_of: BTreeMap<String, usize> =
+            (0..ids.len()).map(|at| (ids.name(at).trim().to_string(), at)).collect();
+        let mut rows = vec![None; ids.len()];
+        for (row, id) in self.ids.iter().enumerate() {
+            let Some(example) = example_of.get(id.trim()).copied() else {
+                let message = unknown_example(id, ids);
+                return Err(refuse(format!("row {row} (counted from 0): {message}")));
+            };
+            if let Some(first) = rows[example].replace(row) {
+                return Err(refuse(format!(
+                    "rows {first} and {row} (counted from 0) both label the example {id:?}; keep \
+                     one of them"
+                )));
+            }
+        }
+        let missing = rows.iter().filter(|row| row.is_none()).count();
+        let first = rows.iter().position(Option::is_none);
+        rows.into_iter().collect::<Option<Vec<usize>>>().ok_or_else(|| {
+            let name = ids.name(first.unwrap_or_default());
+            refuse(format!(
+                "has no row for {missing} of the {} examples, the first of which is {name:?}; \
+                 give each its label, or take it out of the inputs",
+                ids.len()
+            ))
+        })
+    }
+}
+
+/// Numbers where all cells are, so that they are recognised as in other tables.
+fn typed(cells: Vec<String>) -> Values {
+    let ints: Option<Vec<i64>> = cells.iter().map(|cell| cell.trim().parse().ok()).collect();
+    if let Some(ints) = ints {
+        return Values::Int(ints);
+    }
+    let floats: Option<Vec<f64>> = cells.iter().map(|cell| cell.trim().parse().ok()).collect();
+    floats.map_or(Values::Text(cells), Values::Float)
+}
+
+fn is_label(name: &str) -> bool {
+    LABEL.iter().any(|label| name.trim().eq_ignore_ascii_case(label))
+}
+
+fn is_binary(cell: &str) -> bool {
+    matches!(cell.trim(), "0" | "1")
+}
+
+/// The text of a cell without the mark that keeps a spreadsheet from computing it.
+fn unguarded(cell: &str) -> String {
+    match cell.strip_prefix('\'') {
+        Some(text) if text.starts_with(GUARDED) => text.to_string(),
+        _ => cell.to_string(),
+    }
+}
+
+impl Classes {
+    /// The class of this name.
+    fn called(&self, word: &str) -> Option<u32> {
+        let cell = Cell::Word(word.trim());
+        self.class(cell, &|message| DataError::invalid("labels", message)).ok()
+    }
+}
