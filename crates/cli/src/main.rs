@@ -14,6 +14,7 @@ mod prediction;
 mod progress;
 mod recipe_args;
 mod recipes;
+mod reporting;
 mod scores;
 mod training;
 mod transfer;
@@ -52,6 +53,7 @@ Examples:
   aleator resume run                             go on after Ctrl-C, a kill or a power cut
   aleator predict run new.npy                    classes, probabilities, likely confusions
   aleator analyse run                            which classes are taken for each other
+  aleator report run                             a page to look at, in one file
   aleator embed photos --model net.onnx --out photos.safetensors
                                                  images → embeddings, to train on with --data
   aleator recipes                                the presets";
@@ -76,6 +78,8 @@ enum Command {
     Tune(tune::TuneArgs),
     /// Run a recipe over all combinations of some keys
     Sweep(training::SweepArgs),
+    /// Make a page to look at from runs and audits
+    Report(reporting::ReportArgs),
     /// Average the probabilities of several runs
     Ensemble(evaluation::EnsembleArgs),
     /// List the presets, or print one
@@ -125,6 +129,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Embed(args) => embedding::embed(args),
         Command::Tune(args) => tune::tune(args),
         Command::Sweep(args) => training::sweep(args),
+        Command::Report(args) => reporting::report(args),
         Command::Ensemble(args) => evaluation::ensemble(args),
         Command::Recipes(args) => recipes::run(args),
         Command::Transfer(args) => transfer::transfer(args),

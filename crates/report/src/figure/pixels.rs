@@ -1,14 +1,12 @@
 //! Marks as pixels, with the fonts of the system.
 
+use std::f32::consts::TAU;
 use std::path::{Path, PathBuf};
 
-use tiny_skia::{
-    Color, FillRule, FilterQuality, Paint, PathBuilder, Pixmap, PixmapPaint, Rect, Stroke,
-    StrokeDash, Transform,
-};
+use ab_glyph_rasterizer::{Point, Rasterizer, point};
 use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
-use super::{Anchor, Figure, Ink, Mark};
+use super::{Anchor, Figure, Ink, Mark, Place};
 
 /// Pixels for each unit, so that a figure is sharp in print.
 const SCALE: f32 = 2.0;
@@ -101,146 +99,274 @@ fn find(folder: &Path, depth: usize, out: &mut Vec<PathBuf>) {
 impl Figure {
     /// The figure on white as a PNG, with twice as many pixels as it has units.
     pub fn png(&self, fonts: &Fonts) -> Vec<u8> {
-        let side = |units: f64| (units as f32 * SCALE).ceil().clamp(1.0, 20_000.0) as u32;
-        let mut pixmap =
-            Pixmap::new(side(self.width), side(self.height)).expect("sides of at least one pixel");
-        pixmap.fill(Color::WHITE);
-        let mut canvas = Canvas { pixmap, faces: fonts.faces() };
+        let side = |units: f64| (units as f32 * SCALE).ceil().clamp(1.0, 20_000.0) as usize;
+        let (width, height) = (side(self.width), side(self.height));
+        let mut canvas =
+            Canvas { width, height, pixels: vec![255; 3 * width * height], faces: fonts.faces() };
         self.marks.iter().for_each(|mark| canvas.draw(mark));
-        canvas.pixmap.encode_png().expect("memory takes all that is written")
+        canvas.encode().expect("memory takes all that is written")
     }
 }
 
+/// Pixels, three bytes each.
 struct Canvas<'a> {
-    pixmap: Pixmap,
+    width: usize,
+    height: usize,
+    pixels: Vec<u8>,
     faces: Vec<Face<'a>>,
 }
 
 impl Canvas<'_> {
     fn draw(&mut self, mark: &Mark) {
-        let scale = Transform::from_scale(SCALE, SCALE);
         match mark {
             Mark::Rect { at, ink, opacity, .. } => {
-                let [x, y, width, height] = [at.x, at.y, at.width, at.height].map(|it| it as f32);
-                if let Some(rect) = Rect::from_xywh(x, y, width, height) {
-                    self.pixmap.fill_rect(rect, &paint(*ink, *opacity), scale, None);
-                }
+                let (right, bottom) = (at.x + at.width, at.y + at.height);
+                let corners = [(at.x, at.y), (right, at.y), (right, bottom), (at.x, bottom)];
+                let mut shape = self.shape();
+                polygon(&mut shape, corners.map(pixel));
+                self.fill(&shape, *ink, *opacity as f32);
             }
             Mark::Line { points, ink, width, dashed } => {
-                let mut path = PathBuilder::new();
-                for (at, (x, y)) in points.iter().enumerate() {
-                    let (x, y) = (*x as f32, *y as f32);
-                    if at == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
-                }
-                let dash = if *dashed { StrokeDash::new(vec![4.0, 3.0], 0.0) } else { None };
-                let stroke = Stroke { width: *width as f32, dash, ..Stroke::default() };
-                if let Some(path) = path.finish() {
-                    self.pixmap.stroke_path(&path, &paint(*ink, 1.0), &stroke, scale, None);
-                }
+                let mut shape = self.shape();
+                let points: Vec<Point> = points.iter().copied().map(pixel).collect();
+                let half = *width as f32 * SCALE / 2.0;
+                points.windows(2).for_each(|ends| match dashed {
+                    true => dashes(&mut shape, ends[0], ends[1], half),
+                    false => stroke(&mut shape, ends[0], ends[1], half),
+                });
+                let bends = points.len().saturating_sub(1);
+                points.iter().take(bends).skip(1).for_each(|bend| disc(&mut shape, *bend, half));
+                self.fill(&shape, *ink, 1.0);
             }
             Mark::Circle { center, radius, ink } => {
-                let (x, y) = (center.0 as f32, center.1 as f32);
-                if let Some(path) = PathBuilder::from_circle(x, y, *radius as f32) {
-                    let paint = paint(*ink, 1.0);
-                    self.pixmap.fill_path(&path, &paint, FillRule::Winding, scale, None);
-                }
+                let mut shape = self.shape();
+                disc(&mut shape, pixel(*center), *radius as f32 * SCALE);
+                self.fill(&shape, *ink, 1.0);
             }
             Mark::Text { at, text, ink, size, anchor, upward } => {
-                let turn = if *upward { -90.0 } else { 0.0 };
-                let place = Transform::from_translate(at.0 as f32, at.1 as f32).pre_rotate(turn);
-                self.write(text, *size as f32, *anchor, *ink, place.post_concat(scale));
+                let mut shape = self.shape();
+                let line = Line {
+                    origin: pixel(*at),
+                    size: *size as f32 * SCALE,
+                    anchor: *anchor,
+                    upward: *upward,
+                };
+                self.write(text, &line, &mut shape);
+                self.fill(&shape, *ink, 1.0);
             }
             Mark::Image { at, png } => {
-                let Ok(image) = Pixmap::decode_png(png) else { return };
-                let sides = (
-                    at.width as f32 / image.width() as f32,
-                    at.height as f32 / image.height() as f32,
-                );
-                let place = Transform::from_translate(at.x as f32, at.y as f32)
-                    .pre_scale(sides.0, sides.1)
-                    .post_concat(scale);
-                let paint =
-                    PixmapPaint { quality: FilterQuality::Bilinear, ..PixmapPaint::default() };
-                self.pixmap.draw_pixmap(0, 0, image.as_ref(), &paint, place, None);
+                if let Ok(image) = Decoded::of(png) {
+                    self.image(at, &image);
+                }
             }
         }
     }
 
-    /// Writes a line of text, anchored at the origin of `place`.
-    fn write(&mut self, text: &str, size: f32, anchor: Anchor, ink: Ink, place: Transform) {
-        let mut path = PathBuilder::new();
-        let mut x = 0.0;
-        for character in text.chars() {
-            x += self.glyph(character, size, x, &mut path);
-        }
-        let start = match anchor {
-            Anchor::Start => 0.0,
-            Anchor::Middle => -x / 2.0,
-            Anchor::End => -x,
+    fn shape(&self) -> Rasterizer {
+        Rasterizer::new(self.width, self.height)
+    }
+
+    /// Colours what a shape covers.
+    fn fill(&mut self, shape: &Rasterizer, ink: Ink, opacity: f32) {
+        let colour = ink.colour();
+        let part = |at: usize| u8::from_str_radix(&colour[at..at + 2], 16).unwrap_or(0);
+        let colour = [part(1), part(3), part(5)];
+        shape.for_each_pixel(|at, covered| {
+            if covered > 0.0 {
+                blend(&mut self.pixels[3 * at..3 * at + 3], colour, opacity * covered.min(1.0));
+            }
+        });
+    }
+
+    /// The glyphs of a line of text.
+    fn write(&self, text: &str, line: &Line, shape: &mut Rasterizer) {
+        let glyphs: Vec<(&Face<'_>, GlyphId)> =
+            text.chars().filter_map(|character| self.glyph(character)).collect();
+        let advance = |(face, glyph): &(&Face<'_>, GlyphId)| {
+            let units = face.glyph_hor_advance(*glyph).unwrap_or(0) as f32;
+            units * line.size / face.units_per_em() as f32
         };
-        if let Some(path) = path.finish() {
-            let place = place.pre_translate(start, 0.0);
-            self.pixmap.fill_path(&path, &paint(ink, 1.0), FillRule::Winding, place, None);
+        let width: f32 = glyphs.iter().map(advance).sum();
+        let mut x = match line.anchor {
+            Anchor::Start => 0.0,
+            Anchor::Middle => -width / 2.0,
+            Anchor::End => -width,
+        };
+        for (face, glyph) in &glyphs {
+            let scale = line.size / face.units_per_em() as f32;
+            let start = point(0.0, 0.0);
+            let mut outline = Outline { shape, line, scale, x, first: start, last: start };
+            face.outline_glyph(*glyph, &mut outline);
+            x += advance(&(*face, *glyph));
         }
     }
 
-    /// Draws one character, and says how wide it is.
-    fn glyph(&self, character: char, size: f32, x: f32, path: &mut PathBuilder) -> f32 {
+    /// The first font that has a character; else the empty box of the first font.
+    fn glyph(&self, character: char) -> Option<(&Face<'_>, GlyphId)> {
         // Thin spaces are not in every font.
         let character = if character == '\u{202f}' { '\u{a0}' } else { character };
         let has = |face: &&Face<'_>| face.glyph_index(character).is_some();
-        let face = self.faces.iter().find(has).or(self.faces.first());
-        let Some(face) = face else { return 0.0 };
-        let glyph = face.glyph_index(character).unwrap_or(GlyphId(0));
-        let scale = size / face.units_per_em() as f32;
-        face.outline_glyph(glyph, &mut Outline { path, scale, x });
-        scale * face.glyph_hor_advance(glyph).unwrap_or(0) as f32
+        let face = self.faces.iter().find(has).or(self.faces.first())?;
+        Some((face, face.glyph_index(character).unwrap_or(GlyphId(0))))
+    }
+
+    /// Each pixel takes what lies under its middle.
+    fn image(&mut self, at: &Place, image: &Decoded) {
+        let scale = SCALE as f64;
+        let (left, top) = ((at.x * scale) as usize, (at.y * scale) as usize);
+        let (wide, high) = ((at.width * scale) as usize, (at.height * scale) as usize);
+        for y in 0..high.min(self.height.saturating_sub(top)) {
+            for x in 0..wide.min(self.width.saturating_sub(left)) {
+                let from = (x * image.width / wide, y * image.height / high);
+                let found = image.pixels[from.1 * image.width + from.0];
+                let place = 3 * ((top + y) * self.width + left + x);
+                let colour = [found[0], found[1], found[2]];
+                blend(&mut self.pixels[place..place + 3], colour, found[3] as f32 / 255.0);
+            }
+        }
+    }
+
+    fn encode(&self) -> Result<Vec<u8>, png::EncodingError> {
+        let mut out = vec![];
+        let mut encoder = png::Encoder::new(&mut out, self.width as u32, self.height as u32);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_depth(png::BitDepth::Eight);
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(&self.pixels)?;
+        writer.finish()?;
+        Ok(out)
     }
 }
 
-fn paint(ink: Ink, opacity: f64) -> Paint<'static> {
-    let colour = ink.colour();
-    let part = |at: usize| u8::from_str_radix(&colour[at..at + 2], 16).unwrap_or(0);
-    let mut paint = Paint { anti_alias: true, ..Paint::default() };
-    paint.set_color_rgba8(part(1), part(3), part(5), (255.0 * opacity).round() as u8);
-    paint
+fn blend(under: &mut [u8], colour: [u8; 3], share: f32) {
+    for (under, over) in under.iter_mut().zip(colour) {
+        let mixed = *under as f32 + (over as f32 - *under as f32) * share;
+        *under = mixed.round() as u8;
+    }
 }
 
-/// The outline of a glyph, with y upward, on a line of text, with y downward.
+/// An image with its transparency.
+struct Decoded {
+    width: usize,
+    height: usize,
+    pixels: Vec<[u8; 4]>,
+}
+
+impl Decoded {
+    fn of(png: &[u8]) -> Result<Self, png::DecodingError> {
+        let mut decoder = png::Decoder::new(std::io::Cursor::new(png));
+        decoder.set_transformations(png::Transformations::EXPAND | png::Transformations::ALPHA);
+        let mut reader = decoder.read_info()?;
+        let mut bytes = vec![0; reader.output_buffer_size().unwrap_or(0)];
+        let frame = reader.next_frame(&mut bytes)?;
+        let (pixels, _) = bytes.as_chunks::<4>();
+        let (width, height) = (frame.width as usize, frame.height as usize);
+        Ok(Self { width, height, pixels: pixels.to_vec() })
+    }
+}
+
+fn pixel((x, y): (f64, f64)) -> Point {
+    point(x as f32 * SCALE, y as f32 * SCALE)
+}
+
+fn polygon(shape: &mut Rasterizer, corners: impl IntoIterator<Item = Point>) {
+    let corners: Vec<Point> = corners.into_iter().collect();
+    for (at, corner) in corners.iter().enumerate() {
+        shape.draw_line(*corner, corners[(at + 1) % corners.len()]);
+    }
+}
+
+/// A line as a rectangle, turned as discs are, so that what overlaps adds up.
+fn stroke(shape: &mut Rasterizer, from: Point, to: Point, half: f32) {
+    let (dx, dy) = (to.x - from.x, to.y - from.y);
+    let length = dx.hypot(dy);
+    if length > 0.0 {
+        let (nx, ny) = (-dy / length * half, dx / length * half);
+        let corners = [(from, -1.0), (to, -1.0), (to, 1.0), (from, 1.0)];
+        polygon(shape, corners.map(|(end, side)| point(end.x + side * nx, end.y + side * ny)));
+    }
+}
+
+fn dashes(shape: &mut Rasterizer, from: Point, to: Point, half: f32) {
+    const DASH: f32 = 4.0 * SCALE;
+    const GAP: f32 = 3.0 * SCALE;
+    let length = (to.x - from.x).hypot(to.y - from.y);
+    let at = |along: f32| {
+        let share = (along / length).min(1.0);
+        point(from.x + share * (to.x - from.x), from.y + share * (to.y - from.y))
+    };
+    let count = (length / (DASH + GAP)).ceil() as usize;
+    for dash in 0..count {
+        let start = dash as f32 * (DASH + GAP);
+        stroke(shape, at(start), at(start + DASH), half);
+    }
+}
+
+fn disc(shape: &mut Rasterizer, center: Point, radius: f32) {
+    const CORNERS: usize = 32;
+    let corner = |at: usize| {
+        let angle = TAU * at as f32 / CORNERS as f32;
+        point(center.x + radius * angle.cos(), center.y + radius * angle.sin())
+    };
+    polygon(shape, (0..CORNERS).map(corner));
+}
+
+/// Where a line of text stands.
+struct Line {
+    origin: Point,
+    size: f32,
+    anchor: Anchor,
+    /// Read from below.
+    upward: bool,
+}
+
+/// The outline of a glyph, with y upward, on a line of text.
 struct Outline<'a> {
-    path: &'a mut PathBuilder,
+    shape: &'a mut Rasterizer,
+    line: &'a Line,
     scale: f32,
     x: f32,
+    first: Point,
+    last: Point,
 }
 
 impl Outline<'_> {
-    fn at(&self, x: f32, y: f32) -> (f32, f32) {
-        (self.x + self.scale * x, -self.scale * y)
+    fn at(&self, x: f32, y: f32) -> Point {
+        let (along, up) = (self.x + self.scale * x, self.scale * y);
+        let origin = self.line.origin;
+        match self.line.upward {
+            true => point(origin.x - up, origin.y - along),
+            false => point(origin.x + along, origin.y - up),
+        }
     }
 }
 
 impl OutlineBuilder for Outline<'_> {
     fn move_to(&mut self, x: f32, y: f32) {
-        let (x, y) = self.at(x, y);
-        self.path.move_to(x, y);
+        self.first = self.at(x, y);
+        self.last = self.first;
     }
 
     fn line_to(&mut self, x: f32, y: f32) {
-        let (x, y) = self.at(x, y);
-        self.path.line_to(x, y);
+        let to = self.at(x, y);
+        self.shape.draw_line(self.last, to);
+        self.last = to;
     }
 
     fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
-        let ((x1, y1), (x, y)) = (self.at(x1, y1), self.at(x, y));
-        self.path.quad_to(x1, y1, x, y);
+        let (control, to) = (self.at(x1, y1), self.at(x, y));
+        self.shape.draw_quad(self.last, control, to);
+        self.last = to;
     }
 
     fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
-        let ((x1, y1), (x2, y2), (x, y)) = (self.at(x1, y1), self.at(x2, y2), self.at(x, y));
-        self.path.cubic_to(x1, y1, x2, y2, x, y);
+        let (first, second, to) = (self.at(x1, y1), self.at(x2, y2), self.at(x, y));
+        self.shape.draw_cubic(self.last, first, second, to);
+        self.last = to;
     }
 
     fn close(&mut self) {
-        self.path.close();
+        self.shape.draw_line(self.last, self.first);
+        self.last = self.first;
     }
 }
