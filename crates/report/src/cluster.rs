@@ -120,19 +120,23 @@ fn turned(
     first
 }
 
-/// So many groups at most.
+/// So many groups are wanted.
 const BANDS: usize = 12;
 
-/// The tree cut at the largest groups until there are enough.
+/// Groups below this share of the classes are too small to be named.
+const SMALLEST: f64 = 0.02;
+
+/// The tree cut at its largest groups until there are enough that are not small.
 fn bands(joins: &[Join], order: &[usize], classes: usize) -> Vec<Range<usize>> {
     let size = |node: usize| if node < classes { 1 } else { joins[node - classes].size };
     let mut nodes: Vec<usize> = match joins.len() {
         0 => (0..classes).collect(),
         count => vec![classes + count - 1],
     };
-    while nodes.len() < BANDS {
+    let smallest = (SMALLEST * classes as f64).ceil() as usize;
+    while nodes.iter().filter(|node| size(**node) >= smallest).count() < BANDS {
         let largest = (0..nodes.len()).max_by_key(|at| (size(nodes[*at]), usize::MAX - at));
-        let Some(at) = largest.filter(|at| size(nodes[*at]) > 1) else { break };
+        let Some(at) = largest.filter(|at| size(nodes[*at]) > smallest) else { break };
         let parts = joins[nodes[at] - classes].parts;
         nodes.splice(at..=at, [parts.0, parts.1]);
     }
@@ -155,7 +159,19 @@ fn bands(joins: &[Join], order: &[usize], classes: usize) -> Vec<Range<usize>> {
             _ => bands.push(at..at + 1),
         }
     }
-    bands
+    merged(bands, smallest)
+}
+
+/// Small groups joined to the one before.
+fn merged(bands: Vec<Range<usize>>, smallest: usize) -> Vec<Range<usize>> {
+    let mut out: Vec<Range<usize>> = vec![];
+    for band in bands {
+        match out.last_mut() {
+            Some(last) if band.len() < smallest || last.len() < smallest => last.end = band.end,
+            _ => out.push(band),
+        }
+    }
+    out
 }
 
 #[cfg(test)]

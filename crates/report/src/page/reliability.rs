@@ -11,6 +11,7 @@ pub(super) fn section(run: &EvaluatedRun, figures: &mut Figures) -> Option<Secti
     let evaluation = &run.evaluation;
     let splits = [("Test", evaluation.test.as_ref()), ("Validation", Some(&evaluation.validation))];
     let mut row = String::new();
+    let mut count = 0;
     for (words, split) in splits {
         let Some(split) = split else { continue };
         let kinds: [(&str, &str, Option<&Summary>); 3] = [
@@ -24,6 +25,7 @@ pub(super) fn section(run: &EvaluatedRun, figures: &mut Figures) -> Option<Secti
             };
             let name = format!("reliability-{}-{file}", words.to_lowercase());
             let title = format!("{words}, {kind}");
+            count += 1;
             row += &figures.add(draw(&name, &title, &summary.reliability, summary.ece));
         }
     }
@@ -36,8 +38,9 @@ pub(super) fn section(run: &EvaluatedRun, figures: &mut Figures) -> Option<Secti
             number::fixed(calibration.temperature, 3)
         )
     });
+    let two = if count == 4 { " two" } else { "" };
     let body = format!(
-        "<figure><div class=\"row\">\n{row}</div><figcaption>Each dot is a group of predictions of \
+        "<figure><div class=\"row{two}\">\n{row}</div><figcaption>Each dot is a group of predictions of \
          similar confidence: on the dashed line as many come true as the model says, and the \
          orange bar is how far it is off. The bars below count the predictions of each group.\
          {calibrated}</figcaption></figure>\n"

@@ -30,6 +30,9 @@ impl Random {
     }
 }
 
+/// Classes that are alike.
+const GROUP: usize = 40;
+
 /// A run of made-up numbers.
 pub struct Fixture {
     pub names: Vec<String>,
@@ -117,9 +120,11 @@ impl Fixture {
         let mut mean = vec![];
         for truth in truths {
             for class in 0..classes {
-                let hit = if class == *truth { 2.5 } else { 0.0 };
-                let near = if class == (truth + 1) % classes { 1.0 } else { 0.0 };
-                mean.push(hit + near + random.uniform());
+                let many = (classes as f32).ln();
+                let hit = if class == *truth { 1.5 + many } else { 0.0 };
+                let near = if class == (truth + 1) % classes { 0.5 * many } else { 0.0 };
+                let group = if class / GROUP == truth / GROUP { 0.8 } else { 0.0 };
+                mean.push(hit + near + group + random.uniform());
             }
         }
         let rows = mean.chunks_exact(classes);
@@ -142,11 +147,21 @@ impl Fixture {
             diag_scale: Some(vec![0.5; mean.len()]),
             loadings: None,
             loading_scale: Some((0..mean.len()).map(|_| 0.5 + random.uniform()).collect()),
-            shared_loadings: Some(
-                (0..classes * self.rank).map(|_| random.uniform() - 0.5).collect(),
-            ),
+            shared_loadings: Some(self.shared_loadings()),
             mean,
         }
+    }
+
+    /// Classes of one group share their noise; the next one stands against it.
+    fn shared_loadings(&self) -> Vec<f32> {
+        let mut random = Random(11);
+        let groups = self.names.len().div_ceil(GROUP);
+        let of_group: Vec<f32> = (0..groups * self.rank).map(|_| random.uniform() - 0.5).collect();
+        let loading = |at: usize| {
+            let (class, factor) = (at / self.rank, at % self.rank);
+            of_group[class / GROUP * self.rank + factor] + 0.4 * (random.uniform() - 0.5)
+        };
+        (0..self.names.len() * self.rank).map(loading).collect()
     }
 
     fn evaluated(
