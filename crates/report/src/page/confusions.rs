@@ -322,7 +322,7 @@ pub(super) fn of_audit(at: &AuditAt, figures: &mut Figures) -> Option<Section> {
     let full = largest(classes, &value);
     let map = HeatMap {
         name: "given-and-true",
-        title: "Given labels and what they expectably are, %",
+        title: "Given labels and what is expected to be true, %",
         description: format!(
             "Share of each given label that is expected to be of each class; the largest share \
              beside the diagonal is {}.",

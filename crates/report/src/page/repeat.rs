@@ -123,7 +123,11 @@ fn facts(material: &Material) -> String {
 
 fn recipes(material: &Material) -> Vec<(String, std::path::PathBuf)> {
     let mut all = vec![];
-    for setting in &material.settings {
+    let detailed = material.detailed().map(|(at, _)| at);
+    let mut settings: Vec<usize> = (0..material.settings.len()).collect();
+    // The run that is looked at closely comes first.
+    settings.sort_by_key(|at| (Some(*at) != detailed, *at));
+    for setting in settings.into_iter().map(|at| &material.settings[at]) {
         let first = setting.runs.first();
         all.extend(first.map(|run| (setting.name.clone(), run.dir.recipe_path())));
     }
