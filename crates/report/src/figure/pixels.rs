@@ -79,8 +79,10 @@ impl Fonts {
 
 fn rank(path: &Path) -> usize {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().to_lowercase());
-    let same = |name: &&str| stem.as_deref() == Some(name.to_lowercase().as_str());
-    PREFERRED.iter().position(|name| same(&name)).unwrap_or(PREFERRED.len())
+    PREFERRED
+        .iter()
+        .position(|name| stem.as_deref() == Some(name.to_lowercase().as_str()))
+        .unwrap_or(PREFERRED.len())
 }
 
 /// Files of fonts below a folder; links may lead in circles, so not arbitrarily deep.

@@ -186,14 +186,14 @@ fn gallery<'a>(
     let mut out = format!("<p>{words}</p>\n<ul class=\"gallery\">\n");
     for card in cards {
         let picture = pictures(&card.key);
-        let _ = write!(out, "<li>{}<p class=\"change\">{}</p>\n", image(&picture), card.heading);
+        let _ = writeln!(out, "<li>{}<p class=\"change\">{}</p>", image(&picture), card.heading);
         for (name, probability) in &card.bars {
             let share = (100.0 * probability).clamp(0.0, 100.0);
-            let _ = write!(
+            let _ = writeln!(
                 out,
                 "<p class=\"bar\"><span>{name}</span> <span>{}</span><svg viewBox=\"0 0 100 3\" \
                  preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect width=\"100\" height=\"3\" \
-                 class=\"f-grid\"/><rect width=\"{share:.1}\" height=\"3\" class=\"f-s0\"/></svg></p>\n",
+                 class=\"f-grid\"/><rect width=\"{share:.1}\" height=\"3\" class=\"f-s0\"/></svg></p>",
                 number::percent(*probability, 1)
             );
         }

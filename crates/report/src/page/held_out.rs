@@ -215,7 +215,7 @@ impl Pass {
 }
 
 /// Those with the largest scores; ties by the order of the data.
-fn strongest(found: &mut Vec<Found>, limit: usize) -> &[Found] {
+fn strongest(found: &mut [Found], limit: usize) -> &[Found] {
     found.sort_by(|a, b| {
         let order = b.score.total_cmp(&a.score);
         order.then(a.example.cmp(&b.example)).then(a.class.cmp(&b.class))
