@@ -16,6 +16,7 @@ mod prediction;
 mod progress;
 mod recipe_args;
 mod recipes;
+mod reporting;
 mod scores;
 mod training;
 mod transfer;
@@ -54,6 +55,7 @@ Examples:
   aleator resume run                             go on after Ctrl-C, a kill or a power cut
   aleator predict run new.npy                    classes, probabilities, likely confusions
   aleator analyse run                            which classes are taken for each other
+  aleator report run                             a page to look at, in one file
   aleator embed photos --model net.onnx --out photos.safetensors
                                                  images → embeddings, to train on with --data
   aleator compare none=runs/a full=runs/b        mean ± standard deviation, and what is chance
@@ -83,6 +85,8 @@ enum Command {
     Sweep(training::SweepArgs),
     /// Put runs side by side: mean ± standard deviation, t-tests, tables of the paper
     Compare(comparison::CompareArgs),
+    /// Make a page to look at from runs and audits
+    Report(reporting::ReportArgs),
     /// Average the probabilities of several runs
     Ensemble(evaluation::EnsembleArgs),
     /// List the presets, or print one
@@ -134,6 +138,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Tune(args) => tune::tune(args),
         Command::Sweep(args) => training::sweep(args),
         Command::Compare(args) => comparison::run(args),
+        Command::Report(args) => reporting::report(args),
         Command::Ensemble(args) => evaluation::ensemble(args),
         Command::Recipes(args) => recipes::run(args),
         Command::Transfer(args) => transfer::transfer(args),

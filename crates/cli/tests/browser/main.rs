@@ -7,3 +7,4 @@ mod driver;
 mod wire;
 
 mod harness;
+mod report;
