@@ -67,7 +67,8 @@ function fit() {
   const tiny = side > 0 && side <= 64;
   image.classList.toggle("tiny", tiny);
   const room = Math.min((stage.clientWidth - 24) / image.naturalWidth, (stage.clientHeight - 24) / image.naturalHeight);
-  const times = Math.max(1, Math.floor(room));
+  // Larger pixels than these no longer make a picture.
+  const times = Math.max(1, Math.floor(Math.min(room, 28, 448 / side)));
   image.style.width = tiny ? `${times * image.naturalWidth}px` : "";
   image.style.height = tiny ? `${times * image.naturalHeight}px` : "";
 }
@@ -276,8 +277,9 @@ const keys = {
 };
 document.addEventListener("keydown", event => {
   if (!view || $("help").open || event.altKey || event.metaKey && event.key !== "z") return;
-  const typing = event.target.matches("input[type=text], select");
-  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !event.target.matches("input[type=text]")) {
+  const at = document.activeElement;
+  const writing = at?.matches("input[type=text]"), typing = writing || at?.matches("select");
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !writing) {
     event.preventDefault();
     return undo();
   }
