@@ -17,6 +17,7 @@ mod progress;
 mod recipe_args;
 mod recipes;
 mod reporting;
+mod reviewing;
 mod scores;
 mod training;
 mod transfer;
@@ -93,6 +94,8 @@ enum Command {
     Recipes(recipes::RecipesArgs),
     /// Carry a trained network over to other tasks
     Transfer(transfer::TransferArgs),
+    /// Decide on the labels that an audit suspects, in the browser
+    Review(reviewing::ReviewArgs),
     /// Look at data: counts, sizes, duplicates, files that cannot be read
     Doctor(doctor::DoctorArgs),
     /// Make labels wrong on purpose, for experiments
@@ -142,6 +145,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Ensemble(args) => evaluation::ensemble(args),
         Command::Recipes(args) => recipes::run(args),
         Command::Transfer(args) => transfer::transfer(args),
+        Command::Review(args) => reviewing::review(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Noise(args) => noise::noise(args),
         Command::Bench(bench) => bench::run(bench, cli.threads),
