@@ -74,11 +74,11 @@ impl<'a> Section<'a> {
 /// A key with its value, checked as it is read.
 ///
 /// ```
-/// use aleator_run::{Document, Field};
+/// use aleator_run::{Document, KeyField};
 ///
 /// let document = Document::parse("title = 3", "table.toml")?;
 /// let node = document.get("title").unwrap();
-/// let message = Field { key: "title".to_string(), node }.text().unwrap_err().to_string();
+/// let message = KeyField { key: "title".to_string(), node }.text().unwrap_err().to_string();
 /// assert_eq!(message, "table.toml:1: title must be a text, found the integer 3");
 /// # Ok::<(), aleator_run::RecipeError>(())
 /// ```

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path};
 
-use aleator_run::{Document, Field, Node, RecipeError, RunError, Split, Table, Value, check_keys};
+use aleator_run::{
+    Document, KeyField, Node, RecipeError, RunError, Split, Table, Value, check_keys,
+};
 
 use super::error::CompareError;
 use super::measure::Measure;
@@ -190,7 +192,7 @@ impl LayoutRow {
     }
 }
 
-fn published(field: &Field<'_>, columns: usize) -> Result<Vec<Option<Published>>, CompareError> {
+fn published(field: &KeyField<'_>, columns: usize) -> Result<Vec<Option<Published>>, CompareError> {
     let items = field.list()?;
     if items.len() != columns {
         let (key, found) = (&field.key, items.len());
@@ -198,7 +200,7 @@ fn published(field: &Field<'_>, columns: usize) -> Result<Vec<Option<Published>>
             format!("{key} must have a text for each of {columns} columns, found {found}");
         return Err(field.impossible(message).into());
     }
-    let cell = |item: &Field<'_>| {
+    let cell = |item: &KeyField<'_>| {
         let parsed = Published::parse(item.text()?);
         parsed.map_err(|message| item.impossible(format!("{}: {message}", item.key)))
     };
@@ -206,7 +208,7 @@ fn published(field: &Field<'_>, columns: usize) -> Result<Vec<Option<Published>>
 }
 
 /// The path of a folder below that of all runs.
-fn inner_folder(field: &Field<'_>) -> Result<String, RecipeError> {
+fn inner_folder(field: &KeyField<'_>) -> Result<String, RecipeError> {
     let path = field.path()?;
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_));
     if Path::new(&path).components().all(inside) {
@@ -233,15 +235,15 @@ impl<'a> Keys<'a> {
         if self.section.is_empty() { key.to_string() } else { format!("{}.{key}", self.section) }
     }
 
-    fn optional(&self, key: &str) -> Option<Field<'a>> {
-        self.table.get(key).map(|node| Field { key: self.name(key), node })
+    fn optional(&self, key: &str) -> Option<KeyField<'a>> {
+        self.table.get(key).map(|node| KeyField { key: self.name(key), node })
     }
 
     fn optional_text(&self, key: &str) -> Result<Option<String>, RecipeError> {
         self.optional(key).map(|field| field.text().map(String::from)).transpose()
     }
 
-    fn required(&self, key: &str) -> Result<Field<'a>, CompareError> {
+    fn required(&self, key: &str) -> Result<KeyField<'a>, CompareError> {
         self.optional(key).ok_or_else(|| CompareError::Missing {
             file: self.place.to_string(),
             key: self.name(key),
