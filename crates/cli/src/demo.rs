@@ -12,7 +12,7 @@ use aleator_train::group::{self, Group, Kind, Member};
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::{comparison, training};
+use crate::{comparison, reporting, training};
 
 /// Arguments of `aleator demo`.
 #[derive(Args, Debug)]
@@ -59,7 +59,10 @@ pub fn run(args: &DemoArgs) -> Result<()> {
 /// The table of the noise models, and what the full one has learned.
 pub fn conclude(out: &Path, members: &[Member]) -> Result<()> {
     table(out)?;
-    confusions(out, members)
+    confusions(out, members)?;
+    let page = reporting::report_of(out)?;
+    writeln!(io::stdout(), "\nAll of it to look at, with the digits: {}", page.display())?;
+    Ok(())
 }
 
 const INTRODUCTION: &str = "\

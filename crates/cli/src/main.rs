@@ -16,6 +16,8 @@ mod prediction;
 mod progress;
 mod recipe_args;
 mod recipes;
+mod reporting;
+mod reviewing;
 mod scores;
 mod training;
 mod transfer;
@@ -54,6 +56,7 @@ Examples:
   aleator resume run                             go on after Ctrl-C, a kill or a power cut
   aleator predict run new.npy                    classes, probabilities, likely confusions
   aleator analyse run                            which classes are taken for each other
+  aleator report run                             a page to look at, in one file
   aleator embed photos --model net.onnx --out photos.safetensors
                                                  images → embeddings, to train on with --data
   aleator compare none=runs/a full=runs/b        mean ± standard deviation, and what is chance
@@ -83,12 +86,16 @@ enum Command {
     Sweep(training::SweepArgs),
     /// Put runs side by side: mean ± standard deviation, t-tests, tables of the paper
     Compare(comparison::CompareArgs),
+    /// Make a page to look at from runs and audits
+    Report(reporting::ReportArgs),
     /// Average the probabilities of several runs
     Ensemble(evaluation::EnsembleArgs),
     /// List the presets, or print one
     Recipes(recipes::RecipesArgs),
     /// Carry a trained network over to other tasks
     Transfer(transfer::TransferArgs),
+    /// Decide on the labels that an audit suspects, in the browser
+    Review(reviewing::ReviewArgs),
     /// Look at data: counts, sizes, duplicates, files that cannot be read
     Doctor(doctor::DoctorArgs),
     /// Make labels wrong on purpose, for experiments
@@ -134,9 +141,11 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Tune(args) => tune::tune(args),
         Command::Sweep(args) => training::sweep(args),
         Command::Compare(args) => comparison::run(args),
+        Command::Report(args) => reporting::report(args),
         Command::Ensemble(args) => evaluation::ensemble(args),
         Command::Recipes(args) => recipes::run(args),
         Command::Transfer(args) => transfer::transfer(args),
+        Command::Review(args) => reviewing::review(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Noise(args) => noise::noise(args),
         Command::Bench(bench) => bench::run(bench, cli.threads),

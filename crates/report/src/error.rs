@@ -70,4 +70,47 @@ pub enum ReportError {
         /// The split.
         split: &'static str,
     },
+    /// A run that was not finished.
+    #[error(
+        "{} is not finished (no evaluation.json): `aleator resume {}` goes on with it, and \
+         `aleator eval {}` evaluates a run that is trained",
+        dir.display(), dir.display(), dir.display()
+    )]
+    Unfinished {
+        /// The run, or the folder of runs.
+        dir: PathBuf,
+    },
+    /// Neither runs nor an audit.
+    #[error(
+        "{} has nothing to report: it is neither a run (run.json), nor a folder of runs \
+         (group.json), nor a finished audit (audit.json)",
+        dir.display()
+    )]
+    NothingToReport {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// Directories that cannot be in one report.
+    #[error(
+        "{} and {} cannot be in one report: their classes are not the same ({reason}); make one \
+         for each",
+        first.display(), other.display()
+    )]
+    OtherClasses {
+        /// The first directory.
+        first: PathBuf,
+        /// The one that differs from it.
+        other: PathBuf,
+        /// In what.
+        reason: String,
+    },
+    /// Something stands where the report should go.
+    #[error(
+        "{} exists and is not a report of aleator: choose another --out, or remove it",
+        path.display()
+    )]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
 }

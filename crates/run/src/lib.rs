@@ -39,7 +39,9 @@ pub use predictions::{Field, Predictions, PredictionsFile};
 pub use presets::{Preset, paper_recipes, presets};
 pub use recipe::{Link, Noise, Recipe};
 pub use recipe_error::RecipeError;
-pub use record::{CreateRun, FORMAT, RunDir, RunInfo, RunLock, SetAside, Split, SplitCounts};
+pub use record::{
+    CreateRun, FORMAT, RunDir, RunInfo, RunLock, SetAside, Split, SplitCounts, lock_folder,
+};
 pub use section::{Field as KeyField, check_keys};
 pub use sweep::{SweepPoint, load_sweep};
 pub use tasks::{Task, Tasks, load_tasks};

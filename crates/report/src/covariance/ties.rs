@@ -108,8 +108,9 @@ impl Covariances {
     /// # let run = aleator_run::RunDir::open("run".as_ref())?;
     /// let mut covariances = Covariances::open(&run, aleator_run::Split::Test)?;
     /// let predicted = covariances.predicted(&mut |_| {})?;
+    /// let mut strongest = vec![];
     /// covariances.ties(&predicted, Measure::Raw, 3, &mut |_| {}, &mut |example| {
-    ///     println!("{}: {:?}", example.row, example.ties);
+    ///     strongest.extend(example.ties.first().map(|tie| (example.row, tie.class)));
     ///     Ok(())
     /// })?;
     /// # Ok::<(), aleator_report::ReportError>(())

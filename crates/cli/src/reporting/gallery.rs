@@ -1,0 +1,132 @@
+//! Where the pictures of a report come from.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use aleator_data::{Ids, Thumbnail, Thumbnails, thumbnail_of_file};
+use aleator_report::page::{EncodedPicture, Picture, PictureKey};
+use aleator_run::recipe::{Data, HeldOut};
+use aleator_run::{ExampleRow, Split, load, read_examples};
+use anyhow::{Context, Result};
+
+use crate::progress::tell;
+
+/// Pixels a side of a picture at most.
+const SIDE: usize = 128;
+
+/// The pictures of runs and audits, opened when the first of them is asked for.
+pub struct Gallery {
+    /// Images in place of those that the recipes name.
+    images: Option<PathBuf>,
+    opened: BTreeMap<PathBuf, Opened>,
+    vanished: usize,
+}
+
+enum Opened {
+    Pictures(Thumbnails),
+    /// There should be pictures, and cannot be.
+    Gone,
+    /// The examples are no pictures.
+    Nothing,
+}
+
+impl Gallery {
+    /// Nothing is opened yet.
+    pub fn new(images: Option<&Path>) -> Self {
+        let images = images.map(Path::to_path_buf);
+        Self { images, opened: BTreeMap::new(), vanished: 0 }
+    }
+
+    /// The picture of an example.
+    pub fn picture(&mut self, key: &PictureKey<'_>) -> Picture {
+        let by_path = key.path.filter(|_| self.images.is_none());
+        let found = match by_path {
+            Some(path) => thumbnail_of_file(path, SIDE).ok(),
+            None => {
+                if !self.opened.contains_key(key.dir) {
+                    let opened = self.open(key.dir);
+                    self.opened.insert(key.dir.to_path_buf(), opened);
+                }
+                match &self.opened[key.dir] {
+                    Opened::Nothing => return Picture::None,
+                    Opened::Gone => None,
+                    Opened::Pictures(pictures) => thumbnail(pictures, key),
+                }
+            }
+        };
+        match found {
+            Some(Thumbnail { width, height, media_type, bytes }) => {
+                Picture::Encoded(EncodedPicture { media_type, bytes, width, height })
+            }
+            None => {
+                self.vanished += 1;
+                Picture::Vanished
+            }
+        }
+    }
+
+    fn open(&self, dir: &Path) -> Opened {
+        match self.pictures(dir) {
+            Ok(Some(pictures)) => Opened::Pictures(pictures),
+            Ok(None) => Opened::Nothing,
+            Err(error) => {
+                tell(&format!(
+                    "warning: the report has no pictures of {}: {error:#}",
+                    dir.display()
+                ));
+                Opened::Gone
+            }
+        }
+    }
+
+    fn pictures(&self, dir: &Path) -> Result<Option<Thumbnails>> {
+        let recipe = dir.join("recipe.toml");
+        let recipe = if recipe.is_file() { Some(recipe) } else { None };
+        let data = recipe.map(|path| load(&path.to_string_lossy(), &[], None));
+        let data = data.transpose()?.map(|resolved| resolved.recipe.data);
+        match (&self.images, data) {
+            (Some(images), data) => {
+                let rows = read_examples(&dir.join("examples.csv"))?;
+                let ids = training_ids(rows, data.as_ref());
+                let pictures = Thumbnails::from_images(images, &ids?);
+                pictures.map(Some).context("--images does not fit the examples")
+            }
+            (None, Some(data)) => Ok(Thumbnails::open(&data)?),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Says how many pictures are missing.
+    pub fn warn(&self) {
+        if self.vanished > 0 {
+            let (s, were) = if self.vanished == 1 { ("", "was") } else { ("s", "were") };
+            tell(&format!(
+                "warning: {} image{s} {were} not found; their cards say so. If they were moved, \
+                 --images PATH names their place",
+                self.vanished
+            ));
+        }
+    }
+}
+
+fn thumbnail(pictures: &Thumbnails, key: &PictureKey<'_>) -> Option<Thumbnail> {
+    match key.split {
+        Some(split) => pictures.of_split(split, key.id, SIDE).ok(),
+        None => pictures.training(key.id, SIDE).ok(),
+    }
+}
+
+/// The examples of the training source: those of the splits that are cut out of it.
+fn training_ids(rows: Vec<ExampleRow>, data: Option<&Data>) -> Result<Ids> {
+    let from_training = |split: Split| match (split, data) {
+        (Split::Train, _) | (_, None) => true,
+        (Split::Validation, Some(data)) => matches!(data.validation, HeldOut::Fraction { .. }),
+        (Split::Test, Some(data)) => matches!(data.test, Some(HeldOut::Fraction { .. })),
+    };
+    let names: Vec<String> =
+        rows.into_iter().filter(|row| from_training(row.split)).map(|row| row.id).collect();
+    let mut numbers: Vec<usize> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    numbers.sort_unstable();
+    let by_row = numbers.len() == names.len() && numbers.iter().copied().eq(0..names.len());
+    if by_row { Ok(Ids::Rows(names.len())) } else { Ok(Ids::named(names, "examples.csv")?) }
+}

@@ -1,0 +1,171 @@
+//! A square matrix of classes as colours.
+
+use std::ops::Range;
+
+use super::{Anchor, Figure, Ink, Mark, NORMAL, Place, SMALL, raster, text_width};
+use crate::escape::label;
+use crate::number;
+
+/// A matrix in an order of its classes.
+pub(crate) struct HeatMap<'a> {
+    pub name: &'a str,
+    pub title: &'a str,
+    pub description: String,
+    /// What rows and columns are.
+    pub rows: &'a str,
+    pub columns: &'a str,
+    pub class_names: &'a [String],
+    /// The classes, first row and column first.
+    pub order: &'a [usize],
+    /// Groups of the order, named where there are too many classes to name each.
+    pub bands: &'a [Range<usize>],
+    /// Between −1 and 1.
+    pub value: &'a dyn Fn(usize, usize) -> f64,
+    /// Whether values are shares; else they are correlations.
+    pub percent: bool,
+    /// What has full colour.
+    pub full: f64,
+}
+
+/// Up to so many classes a cell has its number.
+const NUMBERED: usize = 12;
+
+/// Up to so many classes each is a mark of its own and has its name.
+pub(crate) const NAMED: usize = 40;
+
+const TOP: f64 = 44.0;
+const CHARACTERS: usize = 14;
+
+impl HeatMap<'_> {
+    pub fn draw(&self) -> Figure {
+        if self.order.len() <= NAMED { self.cells() } else { self.image() }
+    }
+
+    fn cells(&self) -> Figure {
+        let count = self.order.len();
+        let cell = match count {
+            0..=NUMBERED => (300.0 / count.max(1) as f64).min(44.0),
+            _ => (340.0 / count as f64).max(12.0),
+        };
+        let size = if count <= NUMBERED { NORMAL } else { 10.0 };
+        let names: Vec<String> =
+            self.order.iter().map(|class| label(&self.class_names[*class], CHARACTERS)).collect();
+        let widest = names.iter().map(|name| text_width(name, size)).fold(0.0, f64::max);
+        let (left, top) = (widest + 24.0, TOP + widest.max(size));
+        let side = cell * count as f64;
+        let mut figure = self.frame((left + side + 8.0, top + side + 8.0));
+        for (at, name) in names.iter().enumerate() {
+            let middle = (at as f64 + 0.5) * cell;
+            let y = top + middle + size / 3.0;
+            figure.sized_text((left - 6.0, y), name, Ink::Text, Anchor::End, size);
+            if widest <= cell - 2.0 {
+                let place = (left + middle, top - 6.0);
+                figure.sized_text(place, name, Ink::Text, Anchor::Middle, size);
+            } else {
+                figure.upward_text((left + middle + size / 3.0, top - 6.0), name, Ink::Text, size);
+            }
+        }
+        for (row, i) in self.order.iter().enumerate() {
+            for (column, j) in self.order.iter().enumerate() {
+                let (x, y) = (left + column as f64 * cell, top + row as f64 * cell);
+                let at = Place { x: x + 0.5, y: y + 0.5, width: cell - 1.0, height: cell - 1.0 };
+                self.cell(&mut figure, at, *i, *j);
+            }
+        }
+        figure
+    }
+
+    fn cell(&self, figure: &mut Figure, at: Place, i: usize, j: usize) {
+        let value = (self.value)(i, j);
+        // Agreement says nothing of confusion: it has no colour.
+        let strength = if i == j { 0.0 } else { (value.abs() / self.full).min(1.0) };
+        let ink = match value {
+            _ if i == j => Ink::Grid,
+            value if value < 0.0 => Ink::HeatNegative,
+            _ => Ink::Heat,
+        };
+        let shown = if self.percent { number::percent(value, 1) } else { number::fixed(value, 2) };
+        let short = |class: usize| label(&self.class_names[class], 40);
+        let tooltip = Some(format!("{} → {}: {shown}", short(i), short(j)));
+        // The faintest is still seen as a cell.
+        let opacity = if i == j { 1.0 } else { 0.03 + 0.97 * strength };
+        figure.marks.push(Mark::Rect { at, ink, opacity, tooltip });
+        if self.order.len() > NUMBERED || (i == j && !self.percent) {
+            return;
+        }
+        let text = if self.percent {
+            number::fixed(100.0 * value, 0)
+        } else {
+            number::fixed(value, 1).replace("0.", ".")
+        };
+        if matches!(text.as_str(), "0" | ".0") {
+            return;
+        }
+        let ink = if strength > 0.55 { Ink::OnHeat } else { Ink::Text };
+        let middle = (at.x + at.width / 2.0, at.y + at.height / 2.0 + 4.0);
+        figure.sized_text(middle, &text, ink, Anchor::Middle, SMALL);
+    }
+
+    /// One image, with the names of groups at its side.
+    fn image(&self) -> Figure {
+        const SIDE: f64 = 340.0;
+        const LABELS: f64 = 122.0;
+        let count = self.order.len();
+        let scaled = |row: usize, column: usize| {
+            if row == column {
+                return 0.0;
+            }
+            let value = (self.value)(self.order[row], self.order[column]) / self.full;
+            // Roots make what is rare visible beside what is common.
+            value.signum() * value.abs().min(1.0).sqrt()
+        };
+        let mut figure = self.frame((LABELS + SIDE + 8.0, TOP + SIDE + 14.0));
+        let (left, top) = (LABELS, TOP + 4.0);
+        let at = Place { x: left, y: top, width: SIDE, height: SIDE };
+        figure.marks.push(Mark::Image { at, png: raster::png(count, &scaled) });
+        let place = |index: usize| SIDE * index as f64 / count as f64;
+        let mut free = top;
+        for band in self.bands {
+            let (from, to) = (top + place(band.start), top + place(band.end));
+            figure.line(vec![(left - 6.0, from), (left + SIDE, from)], Ink::Grid, 0.7);
+            let across = left + place(band.start);
+            figure.line(vec![(across, top), (across, top + SIDE)], Ink::Grid, 0.7);
+            let middle = (from + to) / 2.0 + 4.0;
+            if middle < free {
+                continue;
+            }
+            free = middle + 12.0;
+            let name = self.band_name(band);
+            figure.sized_text((left - 10.0, middle), &name, Ink::Text, Anchor::End, 10.0);
+        }
+        let corners = [(0.0, 0.0), (SIDE, 0.0), (SIDE, SIDE), (0.0, SIDE), (0.0, 0.0)];
+        let border = corners.map(|(x, y)| (left + x, top + y));
+        figure.line(border.to_vec(), Ink::Axis, 1.0);
+        figure
+    }
+
+    /// The class in the middle of a group, and how many others there are.
+    fn band_name(&self, band: &Range<usize>) -> String {
+        let middle = self.order[(band.start + band.end - 1) / 2];
+        let name = label(&self.class_names[middle], CHARACTERS);
+        if band.len() == 1 { name } else { format!("{name} +{}", band.len() - 1) }
+    }
+
+    fn frame(&self, size: (f64, f64)) -> Figure {
+        let mut figure = Figure::new(
+            self.name,
+            self.title,
+            self.description.clone(),
+            (size.0.max(300.0), size.1),
+        );
+        figure.sized_text((0.0, 13.0), self.title, Ink::Text, Anchor::Start, 12.5);
+        let most = match self.percent {
+            true => number::percent(self.full, 1),
+            false => format!("±{}", number::fixed(self.full, 2)),
+        };
+        let (rows, columns) = (self.rows, self.columns);
+        let sides = format!("rows: {rows} · columns: {columns} · full colour: {most}");
+        figure.text((0.0, 29.0), &sides, Ink::Muted, Anchor::Start);
+        figure
+    }
+}

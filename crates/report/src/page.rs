@@ -1,0 +1,189 @@
+//! A page to look at: what runs and audits found, in one file that needs nothing else.
+
+mod cards;
+mod classes;
+mod confusions;
+mod curves;
+mod document;
+mod held_out;
+mod material;
+mod people;
+mod pictures;
+mod reliability;
+mod repeat;
+mod scores;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use aleator_run::{RunError, Split, write_file};
+
+use crate::error::ReportError;
+use crate::figure::{Figure, Fonts};
+use held_out::{HeldOut, Limits};
+use material::{EvaluatedRun, Material};
+pub use pictures::{EncodedPicture, Picture, PictureKey, PictureSource};
+
+/// How much is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageSettings {
+    /// Suspect labels at most.
+    pub suspects: usize,
+    /// Ambiguous examples at most.
+    pub ambiguous: usize,
+}
+
+/// A report that is made and not yet written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// The document.
+    pub html: String,
+    /// Its figures, to be saved apart.
+    pub figures: Vec<Figure>,
+}
+
+/// A part of the page with a heading.
+struct Section {
+    id: String,
+    title: String,
+    body: String,
+}
+
+/// Figures as they are put into the page.
+#[derive(Default)]
+struct Figures {
+    all: Vec<Figure>,
+}
+
+impl Figures {
+    /// The element that shows a figure.
+    fn add(&mut self, figure: Figure) -> String {
+        let element = figure.inline(&format!("fig{}", self.all.len()));
+        self.all.push(figure);
+        element
+    }
+}
+
+/// Makes the report of runs, folders of runs and audits of the same classes.
+///
+/// The same directories give the same bytes.
+///
+/// # Errors
+/// When a directory is none of these, has no results yet, is damaged, or has other classes.
+pub fn page(
+    dirs: &[PathBuf],
+    settings: &PageSettings,
+    pictures: &mut PictureSource<'_>,
+) -> Result<Page, ReportError> {
+    let material = Material::load(dirs)?;
+    let mut figures = Figures::default();
+    let mut sections = vec![];
+    sections.extend(scores::section(&material, &mut figures));
+    sections.extend(curves::section(&material, &mut figures));
+    let detailed = material.detailed();
+    if let Some((_, run)) = detailed {
+        let details = Details::load(run, settings)?;
+        sections.extend(reliability::section(run, &mut figures));
+        sections.extend(confusions::of_run(&details, &mut figures)?);
+        sections.extend(cards::doubted(&details, pictures));
+        sections.extend(cards::ambiguous(&details, pictures));
+    }
+    for audit in &material.audits {
+        sections.extend(confusions::of_audit(audit, &mut figures));
+        sections.extend(cards::suspects(audit, settings.suspects, pictures));
+    }
+    sections.extend(classes::section(&material, detailed.map(|(_, run)| run)));
+    sections.extend(people::sections(&material));
+    sections.push(repeat::section(&material)?);
+    let html = document::html(&material, detailed.map(|(_, run)| run), &sections);
+    Ok(Page { html, figures: figures.all })
+}
+
+/// The run that is looked at closely.
+struct Details<'a> {
+    run: &'a EvaluatedRun,
+    /// With labels as those that were learned from.
+    validation: Option<HeldOut>,
+    /// What was only looked at; the validation split where there is no other.
+    test: Option<HeldOut>,
+}
+
+impl<'a> Details<'a> {
+    fn load(run: &'a EvaluatedRun, settings: &PageSettings) -> Result<Self, ReportError> {
+        let PageSettings { suspects, ambiguous } = *settings;
+        let tested = run.dir.info().examples.test > 0;
+        let own = if tested { 0 } else { ambiguous };
+        let limits = Limits { suspects, ambiguous: own };
+        let validation = HeldOut::load(&run.dir, Split::Validation, &limits)?;
+        let limits = Limits { suspects: 0, ambiguous };
+        let test = match tested {
+            true => HeldOut::load(&run.dir, Split::Test, &limits)?,
+            false => None,
+        };
+        Ok(Self { run, validation, test })
+    }
+
+    fn names(&self) -> &[String] {
+        &self.run.dir.info().class_names
+    }
+
+    /// The split that was only looked at, or else the one that chose weights.
+    fn unseen(&self) -> Option<&HeldOut> {
+        self.test.as_ref().or(self.validation.as_ref())
+    }
+}
+
+impl Page {
+    /// Writes the page, and its figures into a folder as SVG and, where fonts are given, as PNG.
+    ///
+    /// A report that stood there is replaced, complete or not at all; any other file is not.
+    ///
+    /// # Errors
+    /// When something else stands there, or the file system refuses.
+    pub fn save(
+        &self,
+        out: &Path,
+        figures: &Path,
+        fonts: Option<&Fonts>,
+    ) -> Result<(), ReportError> {
+        check_replaceable(out)?;
+        let io = |path: &Path| {
+            let path = path.to_path_buf();
+            move |source| RunError::Io { action: "create", path, source }
+        };
+        for folder in [out.parent().unwrap_or(Path::new("")), figures] {
+            if !folder.as_os_str().is_empty() {
+                std::fs::create_dir_all(folder).map_err(io(folder))?;
+            }
+        }
+        for figure in &self.figures {
+            let path = figures.join(&figure.name);
+            write_file(&path.with_extension("svg"), figure.standalone().as_bytes())?;
+            if let Some(fonts) = fonts {
+                write_file(&path.with_extension("png"), &figure.png(fonts))?;
+            }
+        }
+        Ok(write_file(out, self.html.as_bytes())?)
+    }
+}
+
+/// Whether nothing or a report stands at a path.
+///
+/// # Errors
+/// When something else does.
+pub fn check_replaceable(out: &Path) -> Result<(), ReportError> {
+    use std::io::Read;
+    let not_ours = || ReportError::NotOurs { path: out.to_path_buf() };
+    let io = |source| RunError::Io { action: "read", path: out.to_path_buf(), source };
+    match std::fs::metadata(out) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(io(error).into()),
+        Ok(found) if !found.is_file() => return Err(not_ours()),
+        Ok(_) => {}
+    }
+    let mut beginning = vec![];
+    let file = std::fs::File::open(out).map_err(io)?;
+    file.take(1024).read_to_end(&mut beginning).map_err(io)?;
+    let is_ours = String::from_utf8_lossy(&beginning).contains(document::GENERATOR);
+    if is_ours { Ok(()) } else { Err(not_ours()) }
+}

@@ -1,0 +1,376 @@
+//! Which classes are taken for which, and which noise goes together.
+
+use aleator_run::{Link, RunDir, Split};
+
+use super::held_out::{HeldOut, flip_probabilities};
+use super::material::AuditAt;
+use super::table::{Cell, Extent, Table};
+use super::{Details, Figures, Section};
+use crate::audit::PairFinding;
+use crate::cluster::{Order, order};
+use crate::covariance::{ClassPair, Covariances, LARGEST_MATRIX};
+use crate::error::ReportError;
+use crate::escape;
+use crate::figure::heat::{HeatMap, NAMED};
+use crate::number;
+
+/// Pairs of a table.
+const PAIRS: usize = 12;
+
+/// Pairs of noise that goes together, and as many of noise that goes apart.
+const CORRELATED: usize = 8;
+
+/// The confusions of a run: as heat maps in one order, and as tables.
+pub(super) fn of_run(
+    details: &Details<'_>,
+    figures: &mut Figures,
+) -> Result<Option<Section>, ReportError> {
+    let Some(unseen) = details.unseen() else { return Ok(None) };
+    let run = &details.run.dir;
+    let body = match details.names().len() {
+        0 | 1 => return Ok(None),
+        2..=LARGEST_MATRIX => maps_and_tables(details, unseen, figures)?,
+        _ => most_tied(run, unseen.split)?,
+    };
+    Ok(Some(Section { id: "confusions".to_string(), title: "Confusions".to_string(), body }))
+}
+
+fn maps_and_tables(
+    details: &Details<'_>,
+    unseen: &HeldOut,
+    figures: &mut Figures,
+) -> Result<String, ReportError> {
+    let run = &details.run.dir;
+    let (names, link) = (details.names(), run.info().link);
+    let correlation = noise_correlation(run, unseen.split)?;
+    let order = order(&distances(&unseen.expected, names.len()), names.len());
+    let mut maps = String::new();
+    let labelled = details.validation.as_ref().filter(|_| link == Link::Softmax);
+    if let Some(labelled) = labelled {
+        maps += &figures.add(confusion_map(labelled, names, &order));
+    }
+    if let Some(correlation) = &correlation {
+        maps += &figures.add(correlation_map("noise-correlation", correlation, names, &order));
+    }
+    let mut tables =
+        format!("<div>{}</div>\n", expected_table(details, unseen, correlation.as_deref())?);
+    if let Some(correlation) = &correlation {
+        tables += &format!("<div>{}</div>\n", correlated_table(correlation, names, link));
+    }
+    let words = run_words(labelled, correlation.is_some(), unseen);
+    Ok(format!("{}<div class=\"tables\">\n{tables}</div>\n", heat_figure(&maps, &words)))
+}
+
+/// The covariances of a split, where the run has noise that classes share.
+fn shared_noise(run: &RunDir, split: Split) -> Result<Option<Covariances>, ReportError> {
+    match Covariances::open(run, split) {
+        Ok(covariances) => Ok(Some(covariances).filter(Covariances::has_factors)),
+        Err(ReportError::NoCovariance { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The mean correlation of the noise, `[K, K]`; zero where a class has none.
+fn noise_correlation(run: &RunDir, split: Split) -> Result<Option<Vec<f64>>, ReportError> {
+    let Some(mut covariances) = shared_noise(run, split)? else { return Ok(None) };
+    let matrix = covariances.average_covariance(&mut |_| {})?;
+    let known = |value: &f64| if value.is_nan() { 0.0 } else { *value };
+    Ok(Some(matrix.correlation.iter().map(known).collect()))
+}
+
+/// Of very many classes no matrix is made: the pairs of strongest correlation alone.
+fn most_tied(run: &RunDir, split: Split) -> Result<String, ReportError> {
+    let names = &run.info().class_names;
+    let mut rows = vec![];
+    if let Some(mut covariances) = shared_noise(run, split)? {
+        let row = |pair: &ClassPair| {
+            let (first, second) = (&names[pair.first], &names[pair.second]);
+            vec![
+                Cell::Html(format!("{} · {}", escape::name(first), escape::name(second))),
+                Cell::Html(pair.relation.name().to_string()),
+                Cell::number(pair.correlation, |value| number::fixed(value, 2)),
+            ]
+        };
+        let pairs = covariances.top_pairs(2 * CORRELATED, &mut |_| {})?;
+        rows.extend(pairs.by_correlation.iter().map(row));
+    }
+    let caption = format!(
+        "With more than {} classes no maps are drawn: these are the pairs whose noise is tied most.",
+        number::count(LARGEST_MATRIX)
+    );
+    let columns = vec!["Pair", "Kind", "Correlation"];
+    Ok(Table { caption, columns, rows, extent: Extent::Short }.html())
+}
+
+fn run_words(labelled: Option<&HeldOut>, correlated: bool, unseen: &HeldOut) -> String {
+    let mut words = vec![];
+    if labelled.is_some() {
+        words.push(
+            "Left: of the validation examples with a given label (row), the share that the model \
+             predicts to be of each class (column); agreement, on the diagonal, is left grey."
+                .to_string(),
+        );
+    }
+    if correlated {
+        words.push(format!(
+            "{}: how the noise that the model has learned goes together, as the mean over the {} \
+             examples. Blue classes rise together; orange ones are named in place of each other.",
+            if labelled.is_some() { "Right" } else { "The map" },
+            unseen.split.name(),
+        ));
+    }
+    words.push("Classes that the model confuses stand beside each other.".to_string());
+    words.join(" ")
+}
+
+fn heat_figure(maps: &str, words: &str) -> String {
+    if maps.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<figure><div class=\"row wide\">\n{maps}</div><figcaption>{words}</figcaption></figure>\n"
+    )
+}
+
+/// The rarer a confusion, the farther two classes are apart.
+fn distances(expected: &[f64], classes: usize) -> Vec<f64> {
+    /// Below this all confusions are alike.
+    const RAREST: f64 = 1e-9;
+    let at = |i: usize, j: usize| (expected[i * classes + j] + expected[j * classes + i]) / 2.0;
+    let distance = |i: usize, j: usize| if i == j { 0.0 } else { -at(i, j).max(RAREST).ln() };
+    (0..classes * classes).map(|index| distance(index / classes, index % classes)).collect()
+}
+
+/// The largest value beside the diagonal, for full colour.
+fn largest(classes: usize, value: &dyn Fn(usize, usize) -> f64) -> f64 {
+    let all = (0..classes).flat_map(|i| (0..classes).map(move |j| (i, j)));
+    let largest = all.filter(|(i, j)| i != j).map(|(i, j)| value(i, j).abs()).fold(0.0, f64::max);
+    if largest > 0.0 { largest } else { 1.0 }
+}
+
+fn shares(counts: &[f64], classes: usize) -> impl Fn(usize, usize) -> f64 {
+    let totals: Vec<f64> = counts.chunks_exact(classes).map(|row| row.iter().sum()).collect();
+    move |i, j| if totals[i] > 0.0 { counts[i * classes + j] / totals[i] } else { 0.0 }
+}
+
+fn confusion_map(held_out: &HeldOut, names: &[String], order: &Order) -> crate::figure::Figure {
+    let value = shares(&held_out.confusion, held_out.classes);
+    let full = largest(names.len(), &value);
+    let most = number::percent(full, 1);
+    HeatMap {
+        name: "confusion",
+        title: "Given and predicted labels, %",
+        description: format!(
+            "Share of the {} examples of each given label that are predicted to be of each class; \
+             the largest share beside the diagonal is {most}.",
+            held_out.split.name()
+        ),
+        rows: "given",
+        columns: "predicted",
+        class_names: names,
+        order: &order.classes,
+        bands: &order.bands,
+        value: &value,
+        percent: true,
+        full,
+    }
+    .draw()
+}
+
+fn correlation_map(
+    name: &str,
+    correlation: &[f64],
+    names: &[String],
+    order: &Order,
+) -> crate::figure::Figure {
+    let classes = names.len();
+    let value = |i: usize, j: usize| correlation[i * classes + j];
+    let full = largest(classes, &value);
+    HeatMap {
+        name,
+        title: "Correlation of the learned noise",
+        description: format!(
+            "Correlation of the noise on the utilities of two classes; the strongest is {}.",
+            number::fixed(full, 2)
+        ),
+        rows: "class",
+        columns: "class",
+        class_names: names,
+        order: &order.classes,
+        bands: &order.bands,
+        value: &value,
+        percent: false,
+        full,
+    }
+    .draw()
+}
+
+/// The pairs that the model expects to be confused most often.
+fn expected_table(
+    details: &Details<'_>,
+    unseen: &HeldOut,
+    correlation: Option<&[f64]>,
+) -> Result<String, ReportError> {
+    let (names, classes) = (details.names(), unseen.classes);
+    let top = strongest(classes, false, PAIRS, |i, j| unseen.expected[i * classes + j]);
+    let pairs: Vec<(usize, usize)> = top.iter().map(|(i, j, _)| (*i, *j)).collect();
+    let flips = flip_probabilities(&details.run.dir, unseen.split, &pairs)?;
+    let with_noise = correlation.is_some();
+    let rows = top.iter().zip(flips).map(|((from, to, rate), flip)| {
+        let mut row = vec![
+            Cell::Html(arrow(&names[*from], &names[*to])),
+            Cell::number(Some(*rate), |rate| number::percent(rate, 1)),
+        ];
+        if with_noise {
+            row.push(Cell::number(flip, |flip| number::percent(flip, 1)));
+            let correlation = correlation.map(|all| all[from * classes + to]);
+            row.push(Cell::number(correlation, |value| number::fixed(value, 2)));
+        }
+        row
+    });
+    let rows: Vec<Vec<Cell>> = rows.collect();
+    let mut columns = vec!["Looks like → is labelled", "Expected"];
+    let mut caption = format!(
+        "The pairs that the model expects to be confused most, on the {} examples. Expected: the \
+         mean probability of the second class where the first is most plausible.",
+        unseen.split.name()
+    );
+    if with_noise {
+        columns.extend(["Flip", "Correlation"]);
+        caption += " Flip: how likely noise alone lifts the second above the first.";
+    }
+    Ok(Table { caption, columns, rows, extent: Extent::Short }.html())
+}
+
+/// The pairs whose noise goes together, and those whose noise goes apart.
+fn correlated_table(correlation: &[f64], names: &[String], link: Link) -> String {
+    let classes = names.len();
+    let value = |i: usize, j: usize| correlation[i * classes + j];
+    let count = CORRELATED.min(classes * (classes - 1) / 4).max(1);
+    let apart = strongest(classes, true, count, |i, j| -value(i, j));
+    let together = strongest(classes, true, count, value);
+    let row = |kind: &str, (i, j): (usize, usize)| {
+        vec![
+            Cell::Html(format!("{} · {}", escape::name(&names[i]), escape::name(&names[j]))),
+            Cell::Html(kind.to_string()),
+            Cell::number(Some(value(i, j)), |value| number::fixed(value, 2)),
+        ]
+    };
+    let mut rows: Vec<Vec<Cell>> = vec![];
+    rows.extend(apart.iter().filter(|it| it.2 > 0.0).map(|it| row("substitutes", (it.0, it.1))));
+    rows.extend(together.iter().filter(|it| it.2 > 0.0).map(|it| row("together", (it.0, it.1))));
+    if rows.is_empty() {
+        return String::new();
+    }
+    let centred = match link {
+        Link::Softmax => {
+            " Correlations are of the noise without what all classes have in common, \
+                          since that changes no probability."
+        }
+        Link::Sigmoid => "",
+    };
+    let caption = format!(
+        "Substitutes: when one class gains, the other loses, as where annotators choose between \
+         them. Together: both gain and lose at once.{centred}"
+    );
+    let columns = vec!["Pair", "Kind", "Correlation"];
+    Table { caption, columns, rows, extent: Extent::Short }.html()
+}
+
+/// The pairs with the largest values, ties by class; of symmetric values each pair once.
+fn strongest(
+    classes: usize,
+    symmetric: bool,
+    count: usize,
+    value: impl Fn(usize, usize) -> f64,
+) -> Vec<(usize, usize, f64)> {
+    let all = (0..classes).flat_map(|i| (0..classes).map(move |j| (i, j)));
+    let apart = all.filter(|(i, j)| if symmetric { i < j } else { i != j });
+    let mut pairs: Vec<(usize, usize, f64)> = apart.map(|(i, j)| (i, j, value(i, j))).collect();
+    pairs.sort_by(|a, b| b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
+    pairs.truncate(count);
+    pairs
+}
+
+fn arrow(from: &str, to: &str) -> String {
+    format!("{} → {}", escape::name(from), escape::name(to))
+}
+
+/// The confusions of an audit.
+pub(super) fn of_audit(at: &AuditAt, figures: &mut Figures) -> Option<Section> {
+    let (audit, names) = (&at.audit, &at.audit.summary.class_names);
+    let classes = names.len();
+    if audit.pairs.is_empty() || classes < 2 {
+        return None;
+    }
+    let mut counts = vec![0.0; classes * classes];
+    let mut correlation = vec![0.0; classes * classes];
+    let mut correlated = false;
+    for pair in &audit.pairs {
+        let (given, truth) = (pair.given as usize, pair.truth as usize);
+        counts[given * classes + truth] += pair.count;
+        if let Some(value) = pair.correlation {
+            correlated |= value != 0.0;
+            correlation[given * classes + truth] = value;
+            correlation[truth * classes + given] = value;
+        }
+    }
+    let value = shares(&counts, classes);
+    let both: Vec<f64> =
+        (0..classes * classes).map(|index| value(index / classes, index % classes)).collect();
+    let order = order(&distances(&both, classes), classes);
+    let full = largest(classes, &value);
+    let map = HeatMap {
+        name: "given-and-true",
+        title: "Given labels and what is expected to be true, %",
+        description: format!(
+            "Share of each given label that is expected to be of each class; the largest share \
+             beside the diagonal is {}.",
+            number::percent(full, 1)
+        ),
+        rows: "given",
+        columns: "expected to be true",
+        class_names: names,
+        order: &order.classes,
+        bands: &order.bands,
+        value: &value,
+        percent: true,
+        full,
+    };
+    let mut maps = figures.add(map.draw());
+    let mut words = "Left: of each given label (row), the share that is expected to be of each \
+                     class (column); agreement, on the diagonal, is left grey."
+        .to_string();
+    if correlated {
+        maps += &figures.add(correlation_map("audit-correlation", &correlation, names, &order));
+        words += " Right: how the learned noise of two classes goes together, for the pairs that \
+                  the audit lists.";
+    }
+    if classes > NAMED {
+        words += " Groups are named by the class in their middle.";
+    }
+    let body = heat_figure(&maps, &words) + &audit_table(&audit.pairs, names);
+    let title = "Confusions in the labels".to_string();
+    Some(Section { id: "label-confusions".to_string(), title, body })
+}
+
+fn audit_table(pairs: &[PairFinding], names: &[String]) -> String {
+    let apart = pairs.iter().filter(|pair| pair.given != pair.truth).take(PAIRS);
+    let row = |pair: &PairFinding| {
+        vec![
+            Cell::Html(arrow(&names[pair.truth as usize], &names[pair.given as usize])),
+            Cell::number(Some(pair.count), |count| number::fixed(count, 1)),
+            Cell::number(pair.flip_probability, |flip| number::percent(flip, 1)),
+            Cell::number(pair.correlation, |value| number::fixed(value, 2)),
+        ]
+    };
+    let rows: Vec<Vec<Cell>> = apart.map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let caption = "The confusions that are expected most often in the labels. Flip: how likely \
+                   noise alone lifts the given class above the true one."
+        .to_string();
+    let columns = vec!["True → given", "Expected labels", "Flip", "Correlation"];
+    Table { caption, columns, rows, extent: Extent::Short }.html()
+}

@@ -1,0 +1,52 @@
+//! Who labelled, and how well.
+
+use super::Section;
+use super::material::{AuditAt, Material};
+use super::table::{Cell, Extent, Table};
+use crate::audit::AnnotatorFinding;
+use crate::escape;
+use crate::number;
+
+pub(super) fn sections(material: &Material) -> Vec<Section> {
+    material.audits.iter().filter_map(section).collect()
+}
+
+fn section(at: &AuditAt) -> Option<Section> {
+    let (annotators, names) = (&at.audit.annotators, &at.audit.summary.class_names);
+    if annotators.is_empty() {
+        return None;
+    }
+    let known = annotators.iter().any(|it| it.known_error_rate.is_some());
+    let percent = |share: f64| number::percent(share, 1);
+    let row = |it: &AnnotatorFinding| {
+        let mut row = vec![
+            Cell::name(&it.name),
+            Cell::Number(Some(it.annotations as f64), number::count(it.annotations)),
+            Cell::number(Some(it.error_rate), percent),
+        ];
+        if known {
+            row.push(Cell::number(it.known_error_rate, percent));
+        }
+        let name = |class: u32| escape::name(&names[class as usize]);
+        let confusion = |(truth, given, count): &(u32, u32, f64)| {
+            format!("{} → {}\u{a0}({})", name(*truth), name(*given), number::fixed(*count, 0))
+        };
+        let confusions: Vec<String> = it.confuses.iter().map(confusion).collect();
+        row.push(Cell::Html(confusions.join(", ")));
+        row
+    };
+    let mut columns = vec!["Annotator", "Labels", "Expected wrong"];
+    columns.extend(known.then_some("Truly wrong"));
+    columns.push("Confuses (true → given)");
+    let table = Table {
+        caption:
+            "The share of each annotator's labels that is expected to be wrong, and what they \
+                  take for what most often (how many labels)."
+                .to_string(),
+        columns,
+        rows: annotators.iter().map(row).collect(),
+        extent: Extent::Long("annotators"),
+    };
+    let title = "Annotators".to_string();
+    Some(Section { id: "annotators".to_string(), title, body: table.html() })
+}
