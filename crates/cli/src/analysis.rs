@@ -236,10 +236,10 @@ const ANALYSIS: &str = "analysis.json";
 /// `examples.csv` too.
 fn check_out(out: &Path) -> Result<()> {
     let exists = |name: &&&str| out.join(name).symlink_metadata().is_ok();
-    let names = [PAIRS, EXAMPLES, AGAINST, RANKS, "run.json", "group.json"];
+    let names = ["run.json", "group.json", PAIRS, EXAMPLES, AGAINST, RANKS];
     match names.iter().find(exists) {
         Some(name) if !exists(&&ANALYSIS) => bail!(
-            "{} has a {name} that is not of an analysis: choose another --out, such as {}",
+            "{} holds {name}, which is not of an analysis: choose another --out, such as {}",
             out.display(),
             out.join("analysis").display()
         ),

@@ -4,15 +4,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use aleator_metrics::significance::{mean, sample_std};
-use aleator_metrics::{Evaluation, Summary};
+use aleator_report::compare::{Labels, Measure, Row, Source, Spec, Test, View, compare_columns};
 use aleator_report::confusion::{Confusions, Pair};
+use aleator_report::table::Format;
 use aleator_run::{Predictions, RunDir, Split};
 use aleator_train::group::{self, Group, Kind, Member};
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::{reporting, training};
+use crate::{comparison, reporting, training};
 
 /// Arguments of `aleator demo`.
 #[derive(Args, Debug)]
@@ -57,8 +57,8 @@ pub fn run(args: &DemoArgs) -> Result<()> {
 }
 
 /// The table of the noise models, and what the full one has learned.
-pub fn conclude(out: &Path, members: &[Member], evaluations: &[Evaluation]) -> Result<()> {
-    table(members, evaluations)?;
+pub fn conclude(out: &Path, members: &[Member]) -> Result<()> {
+    table(out)?;
     confusions(out, members)?;
     let page = reporting::report_of(out)?;
     writeln!(io::stdout(), "\nAll of it to look at, with the digits: {}", page.display())?;
@@ -79,38 +79,24 @@ fn free_name() -> PathBuf {
 }
 
 /// Mean ± standard deviation over the seeds of each noise model.
-fn table(members: &[Member], evaluations: &[Evaluation]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(
-        out,
-        "{:<10}{:>20}{:>20}{:>20}{:>24}",
-        "noise", "test accuracy", "test NLL", "test ECE", "validation NLL (noisy)"
-    )?;
-    for (name, _) in HEADS {
-        let of_head =
-            |(member, _): &(&Member, &Evaluation)| member.name.split('/').next() == Some(name);
-        let ours: Vec<&Evaluation> =
-            members.iter().zip(evaluations).filter(of_head).map(|(_, it)| it).collect();
-        let test = |read: fn(&Summary) -> f64| -> Vec<f64> {
-            ours.iter().filter_map(|it| it.test.as_ref()).map(|it| read(&it.given)).collect()
-        };
-        let accuracy: Vec<f64> = test(|it| it.top1).iter().map(|share| 100.0 * share).collect();
-        let validation: Vec<f64> = ours.iter().map(|it| it.validation.given.nll).collect();
-        writeln!(
-            out,
-            "{name:<10}{:>20}{:>20}{:>20}{:>24}",
-            format!("{} %", spread(&accuracy, 2)),
-            spread(&test(|it| it.nll), 4),
-            spread(&test(|it| it.ece), 4),
-            spread(&validation, 4),
-        )?;
-    }
+fn table(out: &Path) -> Result<()> {
+    let rows = Row::read(&[Source { name: None, dir: out.to_path_buf() }])?;
+    let spec = |heading: &str, measure, split| Spec {
+        heading: heading.to_string(),
+        measure,
+        view: View { split, labels: Labels::Given, calibrated: false },
+    };
+    let specs = [
+        spec("test accuracy", Measure::Top1, Split::Test),
+        spec("test NLL", Measure::Nll, Split::Test),
+        spec("test ECE", Measure::Ece, Split::Test),
+        spec("validation NLL (noisy)", Measure::Nll, Split::Validation),
+    ];
+    let mut table = compare_columns(&rows, &specs, Test::PairedBySeed)?;
+    table.heading = "noise".to_string();
+    let text = table.to_text(Format::Terminal(comparison::terminal()));
+    io::stdout().write_all(text.as_bytes())?;
     Ok(())
-}
-
-fn spread(values: &[f64], digits: usize) -> String {
-    let (mean, deviation) = (mean(values).unwrap_or(0.0), sample_std(values).unwrap_or(0.0));
-    format!("{mean:.digits$} ± {deviation:.digits$}")
 }
 
 /// What was put into the labels beside what the noise model made of it.

@@ -1,8 +1,10 @@
 //! The `aleator` program: parse, call once.
 
 mod analysis;
+mod auditing;
 mod backbone;
 mod bench;
+mod comparison;
 mod demo;
 mod doctor;
 mod embedding;
@@ -15,6 +17,7 @@ mod progress;
 mod recipe_args;
 mod recipes;
 mod reporting;
+mod reviewing;
 mod scores;
 mod training;
 mod transfer;
@@ -56,6 +59,7 @@ Examples:
   aleator report run                             a page to look at, in one file
   aleator embed photos --model net.onnx --out photos.safetensors
                                                  images → embeddings, to train on with --data
+  aleator compare none=runs/a full=runs/b        mean ± standard deviation, and what is chance
   aleator recipes                                the presets";
 
 #[derive(Subcommand)]
@@ -72,12 +76,16 @@ enum Command {
     Analyse(analysis::AnalyseArgs),
     /// Predict new examples with a trained run
     Predict(prediction::PredictArgs),
+    /// Find the labels that are wrong, and what they should be
+    Audit(auditing::AuditArgs),
     /// Turn images into embeddings with a pretrained network, to train on
     Embed(embedding::EmbedArgs),
     /// Choose temperature and rank on the validation split
     Tune(tune::TuneArgs),
     /// Run a recipe over all combinations of some keys
     Sweep(training::SweepArgs),
+    /// Put runs side by side: mean ± standard deviation, t-tests, tables of the paper
+    Compare(comparison::CompareArgs),
     /// Make a page to look at from runs and audits
     Report(reporting::ReportArgs),
     /// Average the probabilities of several runs
@@ -86,6 +94,8 @@ enum Command {
     Recipes(recipes::RecipesArgs),
     /// Carry a trained network over to other tasks
     Transfer(transfer::TransferArgs),
+    /// Decide on the labels that an audit suspects, in the browser
+    Review(reviewing::ReviewArgs),
     /// Look at data: counts, sizes, duplicates, files that cannot be read
     Doctor(doctor::DoctorArgs),
     /// Make labels wrong on purpose, for experiments
@@ -126,13 +136,16 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Eval(args) => evaluation::eval(args),
         Command::Analyse(args) => analysis::analyse(args),
         Command::Predict(args) => prediction::predict(args),
+        Command::Audit(args) => auditing::run(args),
         Command::Embed(args) => embedding::embed(args),
         Command::Tune(args) => tune::tune(args),
         Command::Sweep(args) => training::sweep(args),
+        Command::Compare(args) => comparison::run(args),
         Command::Report(args) => reporting::report(args),
         Command::Ensemble(args) => evaluation::ensemble(args),
         Command::Recipes(args) => recipes::run(args),
         Command::Transfer(args) => transfer::transfer(args),
+        Command::Review(args) => reviewing::review(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Noise(args) => noise::noise(args),
         Command::Bench(bench) => bench::run(bench, cli.threads),

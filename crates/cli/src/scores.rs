@@ -2,36 +2,21 @@
 
 use std::io::{self, Write};
 
-use aleator_metrics::significance::{mean, sample_std};
 use aleator_metrics::{Evaluation, SplitEvaluation, Summary};
+use aleator_report::compare::{Measure, Score};
+use aleator_report::table::{Cell, Column, ColumnSource, Format, Section, Table, TableRow};
 use aleator_train::group::Member;
 
-/// A measure: its name, how it is read, and whether it is a share.
-struct Measure {
-    name: &'static str,
-    read: fn(&Summary) -> Option<f64>,
-    percent: bool,
-}
+use crate::comparison;
 
-const MEASURES: [Measure; 6] = [
-    Measure { name: "top-1", read: |s| Some(s.top1), percent: true },
-    Measure { name: "top-5", read: |s| s.top5, percent: true },
-    Measure { name: "NLL", read: |s| Some(s.nll), percent: false },
-    Measure { name: "Brier", read: |s| Some(s.brier), percent: false },
-    Measure { name: "ECE", read: |s| Some(s.ece), percent: false },
-    Measure { name: "gAP", read: |s| s.gap, percent: false },
-];
+/// What is shown of a run, as far as it has it.
+const SHOWN: [Measure; 6] =
+    [Measure::Top1, Measure::Top5, Measure::Nll, Measure::Brier, Measure::Ece, Measure::Gap];
 
 /// One row for each split and kind of label.
 pub fn print(evaluation: &Evaluation) -> io::Result<()> {
-    let rows = rows(evaluation);
-    let measures = measures(&rows);
     let mut out = io::stdout().lock();
-    header(&mut out, &measures, CELL_WIDTH)?;
-    for (name, summary) in &rows {
-        let cells = measures.iter().map(|measure| cell(measure, (measure.read)(summary)));
-        line(&mut out, name, cells, CELL_WIDTH)?;
-    }
+    out.write_all(table(std::slice::from_ref(evaluation)).as_bytes())?;
     if let Some(calibration) = &evaluation.calibration {
         let (before, after) = (calibration.nll_before, calibration.nll_after);
         writeln!(
@@ -45,23 +30,41 @@ pub fn print(evaluation: &Evaluation) -> io::Result<()> {
 
 /// The same over several runs, as mean ± standard deviation.
 pub fn print_many(evaluations: &[Evaluation]) -> io::Result<()> {
-    let all: Vec<Vec<(String, &Summary)>> = evaluations.iter().map(rows).collect();
-    let Some(first) = all.first() else { return Ok(()) };
-    let measures = measures(first);
     let mut out = io::stdout().lock();
     writeln!(out, "{} runs, mean ± standard deviation", evaluations.len())?;
-    header(&mut out, &measures, SPREAD_WIDTH)?;
-    for (at, (name, _)) in first.iter().enumerate() {
-        let cells = measures.iter().map(|measure| {
-            let values: Option<Vec<f64>> = all
-                .iter()
-                .map(|rows| rows.get(at).and_then(|(_, summary)| (measure.read)(summary)))
-                .collect();
-            spread(measure, values.unwrap_or_default())
-        });
-        line(&mut out, name, cells, SPREAD_WIDTH)?;
-    }
-    Ok(())
+    out.write_all(table(evaluations).as_bytes())
+}
+
+/// Splits and kinds of labels by measures, of runs that have the same of them.
+fn table(evaluations: &[Evaluation]) -> String {
+    let all: Vec<Vec<(String, &Summary)>> = evaluations.iter().map(rows).collect();
+    let names = all.first().map_or(&[][..], |first| first);
+    let values = |at: usize, measure: Measure| -> Option<Vec<f64>> {
+        all.iter().map(|rows| rows.get(at).and_then(|(_, row)| measure.read(row))).collect()
+    };
+    let has = |measure: &Measure| (0..names.len()).any(|at| values(at, *measure).is_some());
+    let measures: Vec<Measure> = SHOWN.into_iter().filter(has).collect();
+    let cell =
+        |at, measure| Cell::of_score(values(at, measure).and_then(|values| Score::alone(&values)));
+    let row = |(at, (name, _)): (usize, &(String, &Summary))| TableRow {
+        name: name.clone(),
+        runs: Some(evaluations.len()),
+        cells: measures.iter().map(|measure| cell(at, *measure)).collect(),
+    };
+    let column = |measure: &Measure| Column {
+        key: measure.key().to_string(),
+        heading: measure.heading().to_string(),
+        share: measure.is_share(),
+        source: ColumnSource::Runs,
+    };
+    let table = Table {
+        title: None,
+        heading: String::new(),
+        columns: measures.iter().map(column).collect(),
+        sections: vec![Section { name: None, rows: names.iter().enumerate().map(row).collect() }],
+        notes: vec![],
+    };
+    table.to_text(Format::Terminal(comparison::terminal()))
 }
 
 /// One row for each run, by the splits that it is judged by.
@@ -95,47 +98,4 @@ fn rows(evaluation: &Evaluation) -> Vec<(String, &Summary)> {
         rows.extend(clean.as_ref().map(|it| (format!("{name}, clean labels"), it)));
     }
     rows
-}
-
-/// Those measures that any row has.
-fn measures(rows: &[(String, &Summary)]) -> Vec<&'static Measure> {
-    let has = |measure: &&Measure| rows.iter().any(|(_, row)| (measure.read)(row).is_some());
-    MEASURES.iter().filter(has).collect()
-}
-
-const NAME_WIDTH: usize = 24;
-/// Of a number, and of a mean with its deviation.
-const CELL_WIDTH: usize = 10;
-const SPREAD_WIDTH: usize = 17;
-
-fn header(out: &mut impl Write, measures: &[&Measure], width: usize) -> io::Result<()> {
-    line(out, "", measures.iter().map(|measure| measure.name.to_string()), width)
-}
-
-fn line(
-    out: &mut impl Write,
-    name: &str,
-    cells: impl Iterator<Item = String>,
-    width: usize,
-) -> io::Result<()> {
-    let cells: String = cells.map(|cell| format!("{cell:>width$}")).collect();
-    writeln!(out, "{name:<NAME_WIDTH$}{cells}")
-}
-
-fn cell(measure: &Measure, value: Option<f64>) -> String {
-    match value {
-        None => "–".to_string(),
-        Some(value) if measure.percent => format!("{:.2} %", 100.0 * value),
-        Some(value) => format!("{value:.4}"),
-    }
-}
-
-fn spread(measure: &Measure, values: Vec<f64>) -> String {
-    match (mean(&values), sample_std(&values)) {
-        (Some(mean), Some(deviation)) if measure.percent => {
-            format!("{:.2} ± {:.2} %", 100.0 * mean, 100.0 * deviation)
-        }
-        (Some(mean), Some(deviation)) => format!("{mean:.4} ± {deviation:.4}"),
-        (mean, _) => cell(measure, mean),
-    }
 }

@@ -14,7 +14,7 @@ use clap::Args;
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::recipe_args::{RecipeArgs, default_out, with_absolute_paths};
-use crate::{demo, scores, transfer, tune};
+use crate::{auditing, demo, scores, transfer, tune};
 
 /// Arguments of `aleator train`.
 #[derive(Args, Debug)]
@@ -88,19 +88,26 @@ pub fn start(out: &Path, group: &Group, quiet: bool) -> Result<()> {
         shown.show(member, event);
     });
     shown.finish();
-    conclude(out, group, ended?)
+    conclude(out, group, ended?, quiet)
 }
 
 /// `aleator resume`.
 pub fn resume(args: &ResumeArgs) -> Result<()> {
+    go_on(&args.dir, &group::open(&args.dir)?, args.quiet)
+}
+
+/// Trains what is missing of runs whose folder is there, and shows what came out.
+pub fn go_on(dir: &Path, group: &Group, quiet: bool) -> Result<()> {
     let stop = interrupt::flag()?;
-    let group = group::open(&args.dir)?;
-    let mut shown = Shown::new(args.quiet);
-    let ended = group::resume(&args.dir, &group, stop, &mut |member, event| {
+    if group.kind == Kind::Audit {
+        auditing::prepare(dir, quiet)?;
+    }
+    let mut shown = Shown::new(quiet);
+    let ended = group::resume(dir, group, stop, &mut |member, event| {
         shown.show(member, event);
     });
     shown.finish();
-    conclude(&args.dir, &group, ended?)
+    conclude(dir, group, ended?, quiet)
 }
 
 /// One bar after the other, for the members of a group.
@@ -137,7 +144,7 @@ impl Shown {
 }
 
 /// What is made of runs that are done, or how to go on.
-fn conclude(out: &Path, group: &Group, ended: GroupEnded) -> Result<()> {
+fn conclude(out: &Path, group: &Group, ended: GroupEnded, quiet: bool) -> Result<()> {
     let evaluations = match ended {
         GroupEnded::Evaluated(evaluations) => evaluations,
         GroupEnded::Interrupted { name, step } => {
@@ -153,8 +160,9 @@ fn conclude(out: &Path, group: &Group, ended: GroupEnded) -> Result<()> {
     };
     let members = &group.members;
     match group.kind {
-        Kind::Demo => demo::conclude(out, members, &evaluations)?,
+        Kind::Demo => demo::conclude(out, members)?,
         Kind::Tune => tune::conclude(out, members, &evaluations)?,
+        Kind::Audit => auditing::conclude(out, members, quiet)?,
         Kind::Transfer => transfer::conclude(out, members, &evaluations)?,
         Kind::Sweep => scores::print_each(members, &evaluations)?,
         Kind::Seeds => conclude_seeds(out, members, &evaluations)?,

@@ -57,7 +57,7 @@ fn kernels_and_metrics_depend_on_none_of_ours_and_on_no_tensor_library() {
 
 #[test]
 fn the_tensor_framework_is_named_in_model_and_train_and_reexported_by_aleator_only() {
-    for name in ["kernels", "metrics", "run", "data", "report", "cli"] {
+    for name in ["kernels", "metrics", "run", "data", "report", "review", "cli"] {
         let found = dependencies(name);
         assert!(!found.iter().any(|name| name.starts_with("burn")), "{name}: {found:?}");
         for path in files(&format!("crates/{name}/src"), &[".rs"]) {
@@ -70,7 +70,7 @@ fn the_tensor_framework_is_named_in_model_and_train_and_reexported_by_aleator_on
 #[test]
 fn report_and_run_do_not_depend_on_training() {
     let tensors = ["aleator", "aleator-model", "aleator-train"];
-    for name in ["report", "run", "data"] {
+    for name in ["report", "review", "run", "data"] {
         let found = dependencies(name);
         assert!(!found.iter().any(|name| tensors.contains(&name.as_str())), "{name}: {found:?}");
         // Products of matrices over plain slices are for the analysis of covariances alone.

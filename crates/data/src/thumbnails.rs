@@ -77,7 +77,7 @@ impl Thumbnails {
         let Some(training) = Gallery::open(&data.train)? else { return Ok(None) };
         let own = |held_out: Option<&HeldOut>| match held_out {
             Some(HeldOut::Source(source)) => Gallery::open(source),
-            Some(HeldOut::Fraction { .. }) | None => Ok(None),
+            Some(HeldOut::Fraction { .. } | HeldOut::Fold { .. }) | None => Ok(None),
         };
         let validation = own(Some(&data.validation))?;
         Ok(Some(Self { training, validation, test: own(data.test.as_ref())? }))

@@ -1,16 +1,16 @@
-//! Labels as files: what `aleator noise` writes.
+//! Labels and features as the bytes of files.
 
 use crate::dataset::NoisyLabels;
 
 impl NoisyLabels {
     /// The given labels as the bytes of a `.npy` file, `[N]` of 64-bit integers.
     pub fn to_npy(&self) -> Vec<u8> {
-        npy(&self.labels)
+        npy_of_labels(&self.labels)
     }
 
     /// The true labels as the bytes of a `.npy` file.
     pub fn clean_to_npy(&self) -> Vec<u8> {
-        npy(&self.clean_labels)
+        npy_of_labels(&self.clean_labels)
     }
 
     /// A CSV file with the columns `id`, `label`, `clean_label`; labels by the classes' names.
@@ -28,15 +28,34 @@ impl NoisyLabels {
     }
 }
 
+/// A matrix `[N, width]` as the bytes of a `.npy` file.
+///
+/// ```
+/// let bytes = aleator_data::write::features_to_npy(&[1.0, 2.0, 3.0, 4.0], 2);
+/// assert!(bytes.starts_with(b"\x93NUMPY"));
+/// ```
+///
+/// # Panics
+/// When the rows are not whole.
+pub fn features_to_npy(values: &[f32], width: usize) -> Vec<u8> {
+    assert!(width > 0 && values.len().is_multiple_of(width), "rows must be whole");
+    let shape = format!("{}, {width}", values.len() / width);
+    npy("<f4", &shape, values.iter().flat_map(|value| value.to_le_bytes()))
+}
+
+fn npy_of_labels(labels: &[u32]) -> Vec<u8> {
+    let bytes = labels.iter().flat_map(|label| i64::from(*label).to_le_bytes());
+    npy("<i8", &format!("{},", labels.len()), bytes)
+}
+
 /// Version 1.0 of the format: magic, length of the header, a Python dictionary, the numbers.
-fn npy(labels: &[u32]) -> Vec<u8> {
-    let count = labels.len();
-    let header = format!("{{'descr': '<i8', 'fortran_order': False, 'shape': ({count},), }}");
+fn npy(kind: &str, shape: &str, numbers: impl Iterator<Item = u8>) -> Vec<u8> {
+    let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
     // Magic, version and length are 10 bytes; with header and newline a multiple of 64.
     let padded = (10 + header.len() + 1).next_multiple_of(64) - 10 - 1;
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend((padded as u16 + 1).to_le_bytes());
     bytes.extend(format!("{header:<padded$}\n").bytes());
-    bytes.extend(labels.iter().flat_map(|label| i64::from(*label).to_le_bytes()));
+    bytes.extend(numbers);
     bytes
 }

@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod cluster;
+pub mod compare;
 pub mod confusion;
 pub mod covariance;
 pub mod ensemble;
@@ -11,5 +12,6 @@ pub mod figure;
 mod number;
 pub mod page;
 pub mod spreadsheet;
+pub mod table;
 
 pub use error::ReportError;

@@ -106,6 +106,11 @@ impl Document {
         &self.name
     }
 
+    /// Everything in it.
+    pub fn root(&self) -> &Table {
+        &self.root
+    }
+
     /// The value of a dotted key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         let mut parts = key.split('.');

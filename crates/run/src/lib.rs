@@ -12,6 +12,7 @@ mod document;
 mod error;
 mod events;
 mod examples;
+mod group;
 mod load;
 mod log;
 mod predictions;
@@ -31,12 +32,16 @@ pub use document::{Document, Node, Origin, Table, Value};
 pub use error::RunError;
 pub use events::EventFile;
 pub use examples::{ExampleRow, read_examples, write_examples};
+pub use group::{GroupFile, GroupKind, GroupMember};
 pub use load::{Resolved, load};
 pub use log::MetricsLog;
 pub use predictions::{Field, Predictions, PredictionsFile};
 pub use presets::{Preset, paper_recipes, presets};
 pub use recipe::{Link, Noise, Recipe};
 pub use recipe_error::RecipeError;
-pub use record::{CreateRun, FORMAT, RunDir, RunInfo, RunLock, SetAside, Split, SplitCounts};
+pub use record::{
+    CreateRun, FORMAT, RunDir, RunInfo, RunLock, SetAside, Split, SplitCounts, lock_folder,
+};
+pub use section::{Field as KeyField, check_keys};
 pub use sweep::{SweepPoint, load_sweep};
 pub use tasks::{Task, Tasks, load_tasks};

@@ -253,23 +253,11 @@ impl RunDir {
     ///
     /// On file systems that have no locks nothing is reserved.
     pub fn lock(&self) -> Result<RunLock, RunError> {
-        let path = self.path.join(".lock");
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-        let mut file = file.map_err(RunError::io("open", &path))?;
-        match file.try_lock() {
-            Ok(()) => (),
-            Err(TryLockError::WouldBlock) => {
-                let holder = holder(&mut file);
-                return Err(RunError::Locked { path: self.path.clone(), holder });
-            }
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => (),
-            Err(TryLockError::Error(error)) => return Err(RunError::io("lock", &path)(error)),
-        }
-        note_holder(&mut file).map_err(RunError::io("write", &path))?;
+        let lock = lock_folder(&self.path)?;
         for folder in ["", CHECKPOINTS, PREDICTIONS, TENSORBOARD] {
             atomic::remove_leftovers(&self.path.join(folder))?;
         }
-        Ok(RunLock { _file: file })
+        Ok(lock)
     }
 
     /// Writes a JSON file of the directory, complete or not at all.
@@ -291,6 +279,33 @@ impl RunDir {
 #[derive(Debug)]
 pub struct RunLock {
     _file: File,
+}
+
+/// Reserves any folder for writing until the lock is dropped: [`RunDir::lock`] for what is no run.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// let lock = aleator_run::lock_folder(folder.path())?;
+/// assert!(aleator_run::lock_folder(folder.path()).is_err());
+/// drop(lock);
+/// aleator_run::lock_folder(folder.path())?;
+/// # Ok::<(), aleator_run::RunError>(())
+/// ```
+pub fn lock_folder(folder: &Path) -> Result<RunLock, RunError> {
+    let path = folder.join(".lock");
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut file = file.map_err(RunError::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => (),
+        Err(TryLockError::WouldBlock) => {
+            let holder = holder(&mut file);
+            return Err(RunError::Locked { path: folder.to_path_buf(), holder });
+        }
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => (),
+        Err(TryLockError::Error(error)) => return Err(RunError::io("lock", &path)(error)),
+    }
+    note_holder(&mut file).map_err(RunError::io("write", &path))?;
+    Ok(RunLock { _file: file })
 }
 
 const RUN: &str = "run.json";

@@ -71,14 +71,40 @@ impl<'a> Section<'a> {
     }
 }
 
-/// A key with its value.
-#[derive(Clone)]
-pub(crate) struct Field<'a> {
+/// A key with its value, checked as it is read.
+///
+/// ```
+/// use aleator_run::{Document, KeyField};
+///
+/// let document = Document::parse("title = 3", "table.toml")?;
+/// let node = document.get("title").unwrap();
+/// let message = KeyField { key: "title".to_string(), node }.text().unwrap_err().to_string();
+/// assert_eq!(message, "table.toml:1: title must be a text, found the integer 3");
+/// # Ok::<(), aleator_run::RecipeError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Field<'a> {
+    /// Its full dotted name.
     pub key: String,
+    /// What stands there.
     pub node: &'a Node,
 }
 
+/// Refuses a key that a table of a file does not have, by its name and line.
+pub fn check_keys(section: &str, table: &Table, known: &[&str]) -> Result<(), RecipeError> {
+    let Some((key, node)) = table.iter().find(|(key, _)| !known.contains(&key.as_str())) else {
+        return Ok(());
+    };
+    Err(RecipeError::UnknownKey {
+        origin: node.origin.clone(),
+        key: schema::join(section, key),
+        nearest: schema::most_similar(key, known).map(String::from),
+        known: known.join(", "),
+    })
+}
+
 impl<'a> Field<'a> {
+    /// A text.
     pub fn text(&self) -> Result<&'a str, RecipeError> {
         match &self.node.value {
             Value::String(text) => Ok(text),
@@ -106,6 +132,7 @@ impl<'a> Field<'a> {
         Ok(path.clone())
     }
 
+    /// `true` or `false`.
     pub fn boolean(&self) -> Result<bool, RecipeError> {
         match self.node.value {
             Value::Boolean(value) => Ok(value),
@@ -174,10 +201,12 @@ impl<'a> Field<'a> {
         Ok(value as usize)
     }
 
+    /// Any seed.
     pub fn seed(&self) -> Result<u64, RecipeError> {
         self.integer(0, u64::MAX)
     }
 
+    /// The items of a list, each as a field of its own.
     pub fn list(&self) -> Result<Vec<Field<'a>>, RecipeError> {
         let Value::Array(items) = &self.node.value else {
             return Err(self.wrong_type("a list, as in [1, 2]"));
@@ -222,10 +251,12 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// Where it stands.
     pub fn origin(&self) -> &'a Origin {
         &self.node.origin
     }
 
+    /// The error for a value of another type.
     pub fn wrong_type(&self, expected: impl Display) -> RecipeError {
         RecipeError::Type {
             origin: self.node.origin.clone(),
@@ -241,6 +272,7 @@ impl<'a> Field<'a> {
         self.impossible(format!("{} must be {expected}, found {found}", self.key))
     }
 
+    /// The error for a value that cannot be meant; `message` names the key.
     pub fn impossible(&self, message: String) -> RecipeError {
         RecipeError::Impossible { origin: self.node.origin.clone(), message }
     }

@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::document::{Node, Table, Value};
+use crate::document::{Node, Value};
 use crate::load::find_file;
 use crate::recipe_error::RecipeError;
-use crate::schema::{join, most_similar};
-use crate::section::Field;
+use crate::section::{Field, check_keys};
 
 /// A file of tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,16 +102,4 @@ fn task(name: &str, node: &Node) -> Result<Task, RecipeError> {
         )));
     }
     Ok(Task { name: name.to_string(), data, sets })
-}
-
-fn check_keys(section: &str, table: &Table, known: &[&str]) -> Result<(), RecipeError> {
-    let Some((key, node)) = table.iter().find(|(key, _)| !known.contains(&key.as_str())) else {
-        return Ok(());
-    };
-    Err(RecipeError::UnknownKey {
-        origin: node.origin.clone(),
-        key: join(section, key),
-        nearest: most_similar(key, known).map(String::from),
-        known: known.join(", "),
-    })
 }

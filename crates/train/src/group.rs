@@ -6,18 +6,16 @@ use std::sync::atomic::AtomicBool;
 
 use aleator_data::DataSet;
 use aleator_metrics::Evaluation;
+pub use aleator_run::GroupKind as Kind;
 use aleator_run::recipe::{Data, Link};
-use aleator_run::{AtomicFolder, Document, Resolved, RunDir, RunError, SetAside, write_file};
-use serde::{Deserialize, Serialize};
+use aleator_run::{
+    AtomicFolder, Document, GroupFile, GroupMember, Resolved, RunDir, RunError, SetAside,
+};
 
 use crate::error::TrainError;
 use crate::runs::{Finished, create_run, finish_run, load_run};
 use crate::set_aside::{checked, without};
 use crate::{Event, Job, Observer};
-
-/// The format of `group.json`.
-const FORMAT: u32 = 1;
-const GROUP: &str = "group.json";
 
 /// One run of a group.
 #[derive(Clone, Debug)]
@@ -30,22 +28,6 @@ pub struct Member {
     pub seed: u64,
 }
 
-/// Why runs belong together: what is made of them when all are done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// One run by itself, or one for each seed: an ensemble.
-    Seeds,
-    /// The points of a sweep.
-    Sweep,
-    /// The trials of a tuning.
-    Tune,
-    /// The noise models of the demonstration.
-    Demo,
-    /// The tasks that a network is carried over to.
-    Transfer,
-}
-
 /// Runs that belong together.
 #[derive(Clone, Debug)]
 pub struct Group {
@@ -53,23 +35,6 @@ pub struct Group {
     pub kind: Kind,
     /// The runs.
     pub members: Vec<Member>,
-}
-
-/// `group.json`: what suffices to go on with a group.
-#[derive(Debug, Serialize, Deserialize)]
-struct GroupFile {
-    format: u32,
-    version: String,
-    kind: Kind,
-    members: Vec<MemberFile>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct MemberFile {
-    name: String,
-    seed: u64,
-    /// The resolved recipe.
-    recipe: String,
 }
 
 /// What became of the members, in their order.
@@ -106,7 +71,7 @@ pub fn start(
 ) -> Result<GroupEnded, TrainError> {
     let alone = matches!(group.members.as_slice(), [member] if member.name.is_empty());
     if !alone {
-        create_group(out, group)?;
+        create(out, group)?;
     }
     finish(out, &group.members, Entry::New, stop, observer)
 }
@@ -130,7 +95,7 @@ enum Entry {
 
 /// The runs of a folder that [`start`] made.
 pub fn open(path: &Path) -> Result<Group, TrainError> {
-    if path.join(GROUP).exists() {
+    if path.join(GroupFile::NAME).exists() {
         return read_group(path);
     }
     Ok(Group { kind: Kind::Seeds, members: vec![single(path)?] })
@@ -142,7 +107,8 @@ fn single(path: &Path) -> Result<Member, TrainError> {
     Ok(Member { name: String::new(), seed: run.info().seed, resolved })
 }
 
-fn create_group(out: &Path, group: &Group) -> Result<(), TrainError> {
+/// Makes the folder of a group whose runs are yet to come, by [`resume`].
+pub fn create(out: &Path, group: &Group) -> Result<(), TrainError> {
     let members = &group.members;
     let is_empty_folder = out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
     if out.symlink_metadata().is_ok() && !is_empty_folder {
@@ -157,39 +123,21 @@ fn create_group(out: &Path, group: &Group) -> Result<(), TrainError> {
     if let Some(parent) = out.parent() {
         std::fs::create_dir_all(parent).map_err(io)?;
     }
-    let member = |member: &Member| MemberFile {
+    let member = |member: &Member| GroupMember {
         name: member.name.clone(),
         seed: member.seed,
         recipe: member.resolved.document.to_toml(),
     };
-    let file = GroupFile {
-        format: FORMAT,
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        kind: group.kind,
-        members: members.iter().map(member).collect(),
-    };
-    let text = serde_json::to_string_pretty(&file)
-        .map_err(|error| TrainError::Recipe(format!("{GROUP}: {error}")))?;
+    let file = GroupFile::new(group.kind, members.iter().map(member).collect());
     let folder = AtomicFolder::create(out)?;
-    write_file(&folder.path().join(GROUP), (text + "\n").as_bytes())?;
+    file.save(folder.path())?;
     Ok(folder.commit()?)
 }
 
 fn read_group(path: &Path) -> Result<Group, TrainError> {
-    let file = path.join(GROUP);
-    let damaged = |message: String| RunError::Damaged { path: file.clone(), message };
-    let text = std::fs::read_to_string(&file).map_err(|source| RunError::Io {
-        action: "read",
-        path: file.clone(),
-        source,
-    })?;
-    let group: GroupFile =
-        serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-    if group.format != FORMAT {
-        let (found, writer) = (group.format.to_string(), group.version);
-        return Err(RunError::Format { path: file, found, writer }.into());
-    }
-    let member = |member: MemberFile| {
+    let group = GroupFile::load(path)?;
+    let file = path.join(GroupFile::NAME);
+    let member = |member: GroupMember| {
         let name = format!("{}: {}", file.display(), member.name);
         let document = Document::parse(&member.recipe, &name)?;
         let recipe = document.recipe()?;

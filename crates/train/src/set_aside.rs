@@ -48,7 +48,7 @@ fn noted(found: aleator_data::SetAside) -> SetAside {
 }
 
 /// The data without these examples.
-pub(crate) fn without(data: DataSet, set_aside: &[SetAside]) -> Result<DataSet, TrainError> {
+pub fn without(data: DataSet, set_aside: &[SetAside]) -> Result<DataSet, TrainError> {
     let one = |one: &SetAside| aleator_data::SetAside {
         split: one.split.name(),
         id: one.id.clone(),

@@ -146,13 +146,13 @@ impl Printer {
             );
         }
         self.line(&format!(
-            "Of {examples} examples both runs get {both_right} right, only the first {first_right}, \
-             only the other\n{other_right}, and neither {both_wrong}."
+            "{examples} examples: both runs are right in {both_right}, only the first in \
+             {first_right}, only the other in {other_right},\nneither in {both_wrong}."
         ));
         let cases = findings.shown_cases().count();
         self.line(&format!(
-            "In {cases} of the {first_right} that only the first gets right, no class is tied more \
-             to the right one\n(by {}) than the one that the other run names.",
+            "Where only the first is right, no class is tied more to the right one (by {}) than\n\
+             the one that the other run names in {cases} of {first_right}.",
             measure_name(findings.measure)
         ));
         let header =

@@ -80,6 +80,8 @@ pub struct Known {
     pub auroc: f64,
     /// Average precision of the score.
     pub average_precision: f64,
+    /// Of the labels that are wrong, the share for which the true answer is suggested.
+    pub suggestions_right: f64,
 }
 
 /// What a label says.

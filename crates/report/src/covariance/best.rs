@@ -19,6 +19,8 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Debug)]
 pub struct Best<T: Ord> {
     limit: usize,
+    /// Smaller magnitudes are not kept; most offers end here.
+    floor: f64,
     heap: BinaryHeap<Reverse<Candidate<T>>>,
 }
 
@@ -31,19 +33,30 @@ struct Candidate<T> {
 impl<T: Ord> Best<T> {
     /// Keeps at most `limit`.
     pub fn new(limit: usize) -> Self {
-        Self { limit, heap: BinaryHeap::new() }
+        let floor = if limit == 0 { f64::INFINITY } else { f64::NEG_INFINITY };
+        Self { limit, floor, heap: BinaryHeap::new() }
     }
 
     /// Keeps the item if it is among the largest.
     #[inline]
     pub fn offer(&mut self, magnitude: f64, item: T) {
-        let candidate = Candidate { magnitude, item };
+        if magnitude >= self.floor {
+            self.keep(Candidate { magnitude, item });
+        }
+    }
+
+    fn keep(&mut self, candidate: Candidate<T>) {
         if self.heap.len() < self.limit {
             self.heap.push(Reverse(candidate));
         } else if let Some(mut worst) = self.heap.peek_mut()
             && candidate > worst.0
         {
             *worst = Reverse(candidate);
+        }
+        if self.heap.len() == self.limit
+            && let Some(Reverse(worst)) = self.heap.peek()
+        {
+            self.floor = worst.magnitude;
         }
     }
 

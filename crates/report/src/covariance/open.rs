@@ -21,10 +21,10 @@ use crate::error::ReportError;
 ///
 /// let run = RunDir::open("run".as_ref())?;
 /// let mut covariances = Covariances::open(&run, Split::Test)?;
-/// for pair in covariances.top_pairs(10, &mut |_| {})?.by_centred {
-///     let names = [pair.first, pair.second].map(|class| &run.info().class_names[class]);
-///     println!("{names:?} {:+.3} {:?}", pair.centred, pair.relation);
-/// }
+/// let pairs = covariances.top_pairs(10, &mut |_| {})?;
+/// let first = &pairs.by_centred[0];
+/// let names = [first.first, first.second].map(|class| &run.info().class_names[class]);
+/// let text = format!("{names:?} {:+.3} {:?}", first.centred, first.relation);
 /// # Ok::<(), aleator_report::ReportError>(())
 /// ```
 #[derive(Debug)]

@@ -108,8 +108,9 @@ impl Covariances {
     /// # let run = aleator_run::RunDir::open("run".as_ref())?;
     /// let mut covariances = Covariances::open(&run, aleator_run::Split::Test)?;
     /// let predicted = covariances.predicted(&mut |_| {})?;
+    /// let mut strongest = vec![];
     /// covariances.ties(&predicted, Measure::Raw, 3, &mut |_| {}, &mut |example| {
-    ///     println!("{}: {:?}", example.row, example.ties);
+    ///     strongest.extend(example.ties.first().map(|tie| (example.row, tie.class)));
     ///     Ok(())
     /// })?;
     /// # Ok::<(), aleator_report::ReportError>(())
@@ -136,6 +137,27 @@ impl Covariances {
             ties: of.strongest(measure, top),
         };
         self.map_rows(&rows, &find, observer, sink)
+    }
+
+    /// The covariance of two classes for each example, also with noise `"diagonal"`.
+    ///
+    /// # Panics
+    /// When there is not one pair for each example.
+    pub fn between(
+        &mut self,
+        pairs: &[(usize, usize)],
+        observer: Observer,
+    ) -> Result<Vec<Tie>, ReportError> {
+        assert_eq!(pairs.len(), self.file.examples(), "two classes for each example");
+        let rows: Vec<(usize, usize)> =
+            pairs.iter().enumerate().map(|(row, (class, _))| (row, *class)).collect();
+        let mut ties = Vec::with_capacity(pairs.len());
+        let find = |row: usize, of: &ClassRow| of.tie(pairs[row].1);
+        self.map_rows(&rows, &find, observer, &mut |tie| {
+            ties.push(tie);
+            Ok(())
+        })?;
+        Ok(ties)
     }
 
     /// Gives `sink`, in their order, what `find` makes of (row of the file, its class); rows

@@ -258,7 +258,12 @@ pub fn audit(names: &[String], issues: usize) -> Audit {
             examples: 12_345,
             labels: 12_345,
             wrong: Estimate { count: 1234.0, low: 1100.0, high: 1350.0 },
-            known: Some(Known { wrong: 1200, auroc: 0.961, average_precision: 0.812 }),
+            known: Some(Known {
+                wrong: 1200,
+                auroc: 0.961,
+                average_precision: 0.812,
+                suggestions_right: 0.8,
+            }),
         },
         issues: (0..issues).map(issue).collect(),
         classes: (0..classes).map(class).collect(),

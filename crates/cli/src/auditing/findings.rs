@@ -1,0 +1,137 @@
+//! What an audit found, for a terminal.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use aleator_report::audit::{Answer, Audit, Issue};
+use anyhow::Result;
+
+/// Rows of each list.
+const SHOWN: usize = 10;
+
+/// The most important of it, and where the rest is.
+pub fn print(audit: &Audit, out: &Path) -> Result<()> {
+    let mut to = io::stdout().lock();
+    let summary = &audit.summary;
+    let share = |count: f64| 100.0 * count / summary.labels as f64;
+    writeln!(
+        to,
+        "{} labels of {} examples, each judged by a model that never saw it ({} folds).",
+        summary.labels, summary.examples, summary.folds
+    )?;
+    let wrong = &summary.wrong;
+    writeln!(
+        to,
+        "About {:.0} of them ({:.1} %) are wrong; between {:.0} and {:.0} if the model is right.",
+        wrong.count,
+        share(wrong.count),
+        wrong.low,
+        wrong.high
+    )?;
+    if let Some(known) = &summary.known {
+        writeln!(
+            to,
+            "By the true labels {} ({:.1} %) are: AUROC of the score {:.4}, average precision {:.4}; \
+             the suggestion is right for {:.1} % of them.",
+            known.wrong,
+            share(known.wrong as f64),
+            known.auroc,
+            known.average_precision,
+            100.0 * known.suggestions_right
+        )?;
+    }
+    issues(&mut to, audit)?;
+    pairs(&mut to, audit)?;
+    annotators(&mut to, audit)?;
+    let place = out.display();
+    writeln!(to, "\nAll labels: {}", out.join("issues.csv").display())?;
+    writeln!(
+        to,
+        "Next: `aleator report {place}` for a page with the images, `aleator review {place}` to correct them."
+    )?;
+    Ok(())
+}
+
+fn issues(to: &mut impl Write, audit: &Audit) -> Result<()> {
+    let names = &audit.summary.class_names;
+    let answer = |answer: Answer| match answer {
+        Answer::Class(class) => names[class as usize].clone(),
+        Answer::On(class) => format!("{} on", names[class as usize]),
+        Answer::Off(class) => format!("{} off", names[class as usize]),
+    };
+    writeln!(to, "\nMost surely wrong:")?;
+    let row = |issue: &Issue| {
+        [
+            issue.id.clone(),
+            answer(issue.given),
+            answer(issue.suggested),
+            format!("{:.1} %", 100.0 * issue.score),
+        ]
+    };
+    let rows: Vec<[String; 4]> = audit.issues.iter().take(SHOWN).map(row).collect();
+    table(to, ["example", "given", "suggested", "wrong with"], &rows)
+}
+
+fn pairs(to: &mut impl Write, audit: &Audit) -> Result<()> {
+    let names = &audit.summary.class_names;
+    let wrong = audit.pairs.iter().filter(|pair| pair.given != pair.truth && pair.count >= 0.5);
+    let rows: Vec<[String; 4]> = wrong
+        .take(SHOWN)
+        .map(|pair| {
+            [
+                names[pair.truth as usize].clone(),
+                names[pair.given as usize].clone(),
+                format!("{:.0}", pair.count),
+                pair.correlation.map_or("–".to_string(), |value| format!("{value:+.2}")),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(to, "\nConfused most:")?;
+    table(to, ["rather is", "is called", "labels", "correlation"], &rows)
+}
+
+fn annotators(to: &mut impl Write, audit: &Audit) -> Result<()> {
+    if audit.annotators.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<[String; 4]> = audit
+        .annotators
+        .iter()
+        .take(SHOWN)
+        .map(|annotator| {
+            [
+                annotator.name.clone(),
+                annotator.annotations.to_string(),
+                format!("{:.1} %", 100.0 * annotator.error_rate),
+                annotator
+                    .known_error_rate
+                    .map_or("–".to_string(), |rate| format!("{:.1} %", 100.0 * rate)),
+            ]
+        })
+        .collect();
+    writeln!(to, "\nAnnotators who err most, of {}:", audit.annotators.len())?;
+    table(to, ["annotator", "labels", "wrong", "known wrong"], &rows)
+}
+
+/// Texts to the left, numbers to the right; control characters are shown as spaces.
+fn table(to: &mut impl Write, header: [&str; 4], rows: &[[String; 4]]) -> Result<()> {
+    let clean = |cell: &str| -> String {
+        let shown = cell.chars().map(|c| if c.is_control() { ' ' } else { c });
+        shown.take(60).collect()
+    };
+    let header = header.map(str::to_string);
+    let rows: Vec<[String; 4]> = std::iter::once(&header)
+        .chain(rows)
+        .map(|row| [clean(&row[0]), clean(&row[1]), clean(&row[2]), clean(&row[3])])
+        .collect();
+    let width =
+        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let (a, b, c, d) = (width(0), width(1), width(2), width(3));
+    for [first, second, third, fourth] in &rows {
+        writeln!(to, "  {first:<a$}  {second:<b$}  {third:<c$}  {fourth:>d$}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! From posteriors to what people read: issues, classes, pairs, annotators.
+
+use std::collections::BTreeMap;
+
+use aleator_metrics::ranking::{auroc, average_precision};
+
+use super::folds::Folds;
+use super::pair_noise::PairNoise;
+use super::record::{AnnotatorFinding, Answer, ClassFinding, Estimate, Issue, Known, PairFinding};
+use super::single::Posterior;
+use super::tables::CONFUSIONS;
+use crate::covariance::Tie;
+
+/// Up to so many classes all pairs are listed, above it those with half an example at least.
+const ALL_PAIRS: usize = 64;
+const WORTH_LISTING: f64 = 0.5;
+
+/// The probability of a class; those that are no candidates have none.
+pub(super) fn probability(posterior: &Posterior, class: u32) -> f64 {
+    posterior.iter().find(|(other, _)| *other == class).map_or(0.0, |(_, probability)| *probability)
+}
+
+/// The most probable class but one.
+pub(super) fn likeliest_other(posterior: &Posterior, class: u32) -> (u32, f64) {
+    let others = posterior.iter().filter(|(other, _)| *other != class);
+    let better = |best: (u32, f64), next: &(u32, f64)| if next.1 > best.1 { *next } else { best };
+    others.fold((u32::from(class == 0), f64::NEG_INFINITY), better)
+}
+
+/// One issue for each example, in the order of the source.
+pub(super) fn issues(
+    folds: &Folds,
+    given: &[u32],
+    posteriors: &[Posterior],
+    ties: &[Option<Tie>],
+) -> Vec<Issue> {
+    let one = |(((judged, given), posterior), tie): (((_, &u32), &Posterior), &Option<Tie>)| {
+        let judged: &super::folds::Judged = judged;
+        let (suggested, suggested_probability) = likeliest_other(posterior, *given);
+        let given_probability = probability(posterior, *given);
+        let truth = judged.row.clean_label.as_ref().and_then(|classes| classes.first());
+        Issue {
+            id: judged.row.id.clone(),
+            path: judged.source.path.clone(),
+            given: Answer::Class(*given),
+            suggested: Answer::Class(suggested),
+            given_probability,
+            suggested_probability: suggested_probability.max(0.0),
+            score: 1.0 - given_probability,
+            wrong: false,
+            covariance: tie.map(|tie| tie.centred),
+            correlation: tie.and_then(|tie| tie.correlation),
+            truth: truth.map(|class| Answer::Class(*class)),
+        }
+    };
+    folds.examples.iter().zip(given).zip(posteriors).zip(ties).map(one).collect()
+}
+
+/// How many labels are wrong, of one label an example in the order of the source.
+pub(super) fn estimate(folds: &Folds, issues: &[Issue]) -> Estimate {
+    let mut wrong = vec![(0.0, 0); folds.folds.len()];
+    let mut chance = 0.0;
+    for (judged, issue) in folds.examples.iter().zip(issues) {
+        let (sum, size) = wrong[judged.fold];
+        wrong[judged.fold] = (sum + issue.score, size + 1);
+        chance += issue.score * (1.0 - issue.score);
+    }
+    bounds(&wrong, chance)
+}
+
+/// The sum of the probabilities over folds of (sum, size). The bounds add what differs between
+/// folds to what chance alone does.
+pub(super) fn bounds(folds: &[(f64, usize)], chance: f64) -> Estimate {
+    let count: f64 = folds.iter().map(|(sum, _)| sum).sum();
+    let all: f64 = folds.iter().map(|(_, size)| *size as f64).sum();
+    let rate = count / all;
+    let square = |(sum, size): &(f64, usize)| {
+        let size = *size as f64;
+        size / all * (sum / size - rate).powi(2)
+    };
+    let squares: f64 = folds.iter().filter(|(_, size)| *size > 0).map(square).sum();
+    let spread = squares / (folds.len().max(2) - 1) as f64;
+    let deviation = (chance + all * all * spread).sqrt();
+    let bound = |sign: f64| (count + sign * 1.96 * deviation).clamp(0.0, all);
+    Estimate { count, low: bound(-1.0), high: bound(1.0) }
+}
+
+/// Puts the surest first and marks as many as are estimated to be wrong.
+pub(super) fn rank(issues: &mut [Issue], wrong: &Estimate) {
+    // Stable, so that equal scores stay in the order of the source.
+    issues.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let count = wrong.count.round() as usize;
+    issues.iter_mut().take(count).for_each(|issue| issue.wrong = true);
+}
+
+/// How well the score finds the labels that are wrong; `None` unless all true labels are known.
+pub(super) fn known(issues: &[Issue]) -> Option<Known> {
+    let wrong: Option<Vec<bool>> =
+        issues.iter().map(|issue| issue.truth.map(|truth| truth != issue.given)).collect();
+    let wrong = wrong?;
+    let scores: Vec<f64> = issues.iter().map(|issue| issue.score).collect();
+    let count = wrong.iter().filter(|wrong| **wrong).count();
+    let right = issues.iter().filter(|issue| issue.truth == Some(issue.suggested)).count();
+    Some(Known {
+        wrong: count,
+        suggestions_right: right as f64 / count as f64,
+        auroc: auroc(&scores, &wrong)?,
+        average_precision: average_precision(&scores, &wrong)?,
+    })
+}
+
+/// How many examples are expected of each pair (given, true).
+pub(super) fn joint(given: &[u32], posteriors: &[Posterior]) -> BTreeMap<(u32, u32), f64> {
+    let mut joint = BTreeMap::new();
+    for (given, posterior) in given.iter().zip(posteriors) {
+        for (truth, probability) in posterior {
+            *joint.entry((*given, *truth)).or_insert(0.0) += probability;
+        }
+    }
+    joint
+}
+
+/// `classes.csv`.
+pub(super) fn classes(
+    folds: &Folds,
+    given: &[u32],
+    joint: &BTreeMap<(u32, u32), f64>,
+) -> Vec<ClassFinding> {
+    let count = folds.classes();
+    let (mut expected, mut missed) = (vec![0.0; count], vec![0.0; count]);
+    let mut rather: Vec<Vec<(u32, f64)>> = vec![vec![]; count];
+    for ((label, truth), weight) in joint {
+        expected[*truth as usize] += weight;
+        if label != truth {
+            missed[*truth as usize] += weight;
+            rather[*label as usize].push((*truth, *weight));
+        }
+    }
+    let (mut labels, mut wrong) = (vec![0_usize; count], vec![Some(0_usize); count]);
+    for (judged, given) in folds.examples.iter().zip(given) {
+        labels[*given as usize] += 1;
+        let truth = judged.row.clean_label.as_ref().and_then(|classes| classes.first());
+        let wrong = &mut wrong[*given as usize];
+        *wrong = wrong.zip(truth).map(|(wrong, truth)| wrong + usize::from(truth != given));
+    }
+    let share = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
+    let finding = |class: usize| {
+        let size = labels[class] as f64;
+        let mut confused = rather[class].clone();
+        confused.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let wrong_labels: f64 = confused.iter().map(|(_, weight)| weight).sum();
+        let shares =
+            confused.iter().take(CONFUSIONS).map(|(to, weight)| (*to, share(*weight, size)));
+        ClassFinding {
+            class: class as u32,
+            given: labels[class],
+            expected: expected[class],
+            noise_rate: share(wrong_labels, size),
+            missed_rate: share(missed[class], expected[class]),
+            known_noise_rate: wrong[class]
+                .filter(|_| labels[class] > 0)
+                .map(|wrong| share(wrong as f64, size)),
+            confused_with: shares.filter(|(_, share)| *share > 0.0).collect(),
+        }
+    };
+    (0..count).map(finding).collect()
+}
+
+/// `pairs.csv`: labels that are not what they say come first.
+pub(super) fn pairs(
+    classes: usize,
+    joint: &BTreeMap<(u32, u32), f64>,
+    noise: Option<&PairNoise>,
+) -> Vec<PairFinding> {
+    let finding = |(given, truth): (u32, u32), count: f64| {
+        let noise = noise.filter(|_| given != truth);
+        PairFinding {
+            given,
+            truth,
+            count,
+            flip_probability: noise.and_then(|noise| noise.flip(truth, given)),
+            covariance: noise.map(|noise| noise.covariance(given, truth)),
+            correlation: noise.and_then(|noise| noise.correlation(given, truth)),
+        }
+    };
+    let mut pairs: Vec<PairFinding> = if classes <= ALL_PAIRS {
+        let all = (0..classes as u32).flat_map(|a| (0..classes as u32).map(move |b| (a, b)));
+        all.map(|pair| finding(pair, joint.get(&pair).copied().unwrap_or(0.0))).collect()
+    } else {
+        let listed = joint.iter().filter(|(_, count)| **count >= WORTH_LISTING);
+        listed.map(|(pair, count)| finding(*pair, *count)).collect()
+    };
+    pairs.sort_by(|a, b| {
+        (a.given == a.truth).cmp(&(b.given == b.truth)).then(b.count.total_cmp(&a.count))
+    });
+    pairs
+}
+
+/// `annotators.csv`: those who err most first.
+pub(super) fn annotators(
+    folds: &Folds,
+    names: &[String],
+    posteriors: &[Posterior],
+) -> Vec<AnnotatorFinding> {
+    #[derive(Clone, Default)]
+    struct Sums {
+        annotations: usize,
+        wrong: f64,
+        known: Option<usize>,
+        confuses: BTreeMap<(u32, u32), f64>,
+    }
+    let empty = Sums { known: Some(0), ..Sums::default() };
+    let mut sums = vec![empty; names.len()];
+    for (judged, posterior) in folds.examples.iter().zip(posteriors) {
+        let truth = judged.row.clean_label.as_ref().and_then(|classes| classes.first());
+        for (annotator, class) in &judged.source.votes {
+            let sums = &mut sums[*annotator as usize];
+            sums.annotations += 1;
+            sums.wrong += 1.0 - probability(posterior, *class);
+            sums.known =
+                sums.known.zip(truth).map(|(wrong, truth)| wrong + usize::from(truth != class));
+            for (truth, probability) in posterior.iter().filter(|(truth, _)| truth != class) {
+                *sums.confuses.entry((*truth, *class)).or_insert(0.0) += probability;
+            }
+        }
+    }
+    let finding = |(name, sums): (&String, Sums)| {
+        let all = sums.annotations as f64;
+        let mut confuses: Vec<(u32, u32, f64)> =
+            sums.confuses.into_iter().map(|((truth, said), count)| (truth, said, count)).collect();
+        confuses.sort_by(|a, b| b.2.total_cmp(&a.2));
+        confuses.truncate(CONFUSIONS);
+        AnnotatorFinding {
+            name: name.clone(),
+            annotations: sums.annotations,
+            error_rate: sums.wrong / all,
+            known_error_rate: sums.known.map(|wrong| wrong as f64 / all),
+            confuses,
+        }
+    };
+    let active = names.iter().zip(sums).filter(|(_, sums)| sums.annotations > 0);
+    let mut findings: Vec<AnnotatorFinding> = active.map(finding).collect();
+    findings.sort_by(|a, b| b.error_rate.total_cmp(&a.error_rate));
+    findings
+}
+
+/// `classes.csv` of classes that are on or off, from `[given][rather]` of each.
+pub(super) fn entry_classes(tables: &[[[f64; 2]; 2]]) -> Vec<ClassFinding> {
+    let share = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
+    let finding = |(class, [off, on]): (u32, &[[f64; 2]; 2])| {
+        let given = on[0] + on[1];
+        let expected = off[1] + on[1];
+        ClassFinding {
+            class,
+            given: given.round() as usize,
+            expected,
+            noise_rate: share(on[0], given),
+            missed_rate: share(off[1], expected),
+            known_noise_rate: None,
+            confused_with: vec![],
+        }
+    };
+    (0..).zip(tables).map(finding).collect()
+}

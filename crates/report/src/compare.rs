@@ -1,0 +1,146 @@
+//! Runs side by side: mean ± standard deviation over seeds, the best of each column, and which
+//! others it beats by more than chance.
+//!
+//! † marks a row that the best row of the column is significantly better than, as in the paper's
+//! tables: p < 0.05 in a two-tailed t-test.
+
+mod error;
+mod filled;
+mod folders;
+mod layout;
+mod measure;
+mod notes;
+mod published;
+mod same;
+mod score;
+mod view;
+
+pub use error::CompareError;
+pub use filled::fill;
+pub use folders::{Part, Row, SeedRun, Source};
+pub use layout::{Layout, LayoutColumn, LayoutRow, layouts};
+pub use measure::{Direction, Measure};
+pub use published::{Printed, Published};
+pub use score::{Against, SIGNIFICANT, Score, Test, Values, scores};
+pub use view::{Labels, View, Wanted};
+
+use crate::table::{Cell, Column, ColumnSource, Section, Table, TableRow};
+use notes::Notes;
+use same::Remarks;
+
+/// How rows are compared.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Which numbers.
+    pub wanted: Wanted,
+    /// The columns; where open, every measure that any row has.
+    pub measures: Option<Vec<Measure>>,
+    /// What † stands for.
+    pub test: Test,
+}
+
+/// One column of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// What stands above it.
+    pub heading: String,
+    /// What is compared.
+    pub measure: Measure,
+    /// On which examples, against which labels.
+    pub view: View,
+}
+
+/// A table of the rows, with what must be known to read it in its notes.
+///
+/// # Errors
+/// When rows were measured on other classes or examples, or lack what is asked for.
+pub fn compare(rows: &[Row], settings: &Settings) -> Result<Table, CompareError> {
+    let all: Vec<&Row> = rows.iter().collect();
+    let view = settings.wanted.choose(&all)?;
+    let has = |measure: &Measure| all.iter().any(|row| !view.values(row, *measure).is_empty());
+    let measures = match &settings.measures {
+        Some(measures) => measures.clone(),
+        None => Measure::ALL.into_iter().filter(has).collect(),
+    };
+    let spec = |measure: Measure| Spec { heading: measure.heading().to_string(), measure, view };
+    let specs: Vec<Spec> = measures.into_iter().map(spec).collect();
+    let mut notes = Notes::default();
+    notes.view(&view, &all);
+    table(&all, &specs, settings.test, notes)
+}
+
+/// A table with columns of one's own.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_columns(rows: &[Row], specs: &[Spec], test: Test) -> Result<Table, CompareError> {
+    let rows: Vec<&Row> = rows.iter().collect();
+    let mut notes = Notes::default();
+    notes.spread(&rows);
+    table(&rows, specs, test, notes)
+}
+
+fn table(
+    rows: &[&Row],
+    specs: &[Spec],
+    test: Test,
+    mut notes: Notes,
+) -> Result<Table, CompareError> {
+    let columns = score_columns(rows, specs, test, &mut notes)?;
+    let row = |(at, row): (usize, &&Row)| TableRow {
+        name: row.name.clone(),
+        runs: Some(row.runs.len()),
+        cells: columns.iter().map(|scores| Cell::of_score(scores[at])).collect(),
+    };
+    let rows = rows.iter().enumerate().map(row).collect();
+    Ok(Table {
+        title: None,
+        heading: String::new(),
+        columns: specs.iter().map(Spec::column).collect(),
+        sections: vec![Section { name: None, rows }],
+        notes: notes.finish(),
+    })
+}
+
+impl Spec {
+    fn column(&self) -> Column {
+        Column {
+            key: format!("{}_{}", self.view.split.name(), self.measure.key()),
+            heading: self.heading.clone(),
+            share: self.measure.is_share(),
+            source: ColumnSource::Runs,
+        }
+    }
+}
+
+/// The scores of rows that may be compared, column by column.
+fn score_columns(
+    rows: &[&Row],
+    specs: &[Spec],
+    test: Test,
+    notes: &mut Notes,
+) -> Result<Vec<Vec<Option<Score>>>, CompareError> {
+    let mut checked: Vec<(View, Remarks)> = vec![];
+    let mut columns = vec![];
+    for Spec { measure, view, .. } in specs {
+        let remarks = match checked.iter().find(|(known, _)| known == view) {
+            Some((_, remarks)) => *remarks,
+            None => {
+                let remarks = same::check(rows, view)?;
+                checked.push((*view, remarks));
+                remarks
+            }
+        };
+        notes.remarks(&remarks);
+        let values: Vec<Values> = rows.iter().map(|row| view.values(row, *measure)).collect();
+        if remarks.both_links && measure.depends_on_link() {
+            notes.not_compared(*measure);
+            columns.push(values.iter().map(|row| Score::alone(&row.values)).collect());
+            continue;
+        }
+        let found = scores(&values, measure.direction(), test);
+        notes.scores(rows, &found);
+        columns.push(found);
+    }
+    Ok(columns)
+}

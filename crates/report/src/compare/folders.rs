@@ -1,0 +1,247 @@
+//! From folders to the rows of a comparison.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use aleator_metrics::{EVALUATION_FORMAT, Evaluation};
+use aleator_run::{GroupFile, GroupKind, GroupMember, RunDir, RunError};
+
+use super::error::CompareError;
+
+/// Runs that differ in their seeds only: one row of a table.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What it is called.
+    pub name: String,
+    /// At least one, by ascending seed.
+    pub runs: Vec<SeedRun>,
+}
+
+/// What one seed has to show: a run, or a transfer to several tasks.
+#[derive(Clone, Debug)]
+pub struct SeedRun {
+    /// Its folder.
+    pub dir: PathBuf,
+    /// Its seed; none for ensembles, which have several.
+    pub seed: Option<u64>,
+    /// One for a run; of a transfer, one for each task.
+    pub parts: Vec<Part>,
+}
+
+/// An evaluated run directory.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The task of a transfer; empty for a run.
+    pub task: String,
+    /// The directory.
+    pub run: RunDir,
+    /// Its `evaluation.json`.
+    pub evaluation: Evaluation,
+}
+
+/// A folder that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// What its row is to be called. Folders of the same name make one row.
+    pub name: Option<String>,
+    /// The folder.
+    pub dir: PathBuf,
+}
+
+const EVALUATION: &str = "evaluation.json";
+const RUN: &str = "run.json";
+
+/// How deep runs are looked for in folders that are neither runs nor groups.
+const DEPTH: usize = 3;
+
+impl Row {
+    /// The rows of some folders, in their order.
+    ///
+    /// # Errors
+    /// When a folder holds no runs, a run is not finished, or a file is damaged.
+    pub fn read(sources: &[Source]) -> Result<Vec<Self>, CompareError> {
+        let mut rows: Vec<Self> = vec![];
+        for source in sources {
+            let own_name = own_name(source, sources);
+            let found = rows_of(&source.dir)?;
+            let prefix = match &source.name {
+                Some(name) => Some(name.clone()),
+                None if sources.len() > 1 && found.len() > 1 => Some(own_name.clone()),
+                None => None,
+            };
+            for (name, runs) in found {
+                let name = match &prefix {
+                    Some(prefix) => join(prefix, &name),
+                    None if name.is_empty() => own_name.clone(),
+                    None => name,
+                };
+                match rows.iter_mut().find(|row| row.name == name) {
+                    Some(row) if source.name.is_some() => row.runs.extend(runs),
+                    Some(_) => {
+                        let dir = source.dir.clone();
+                        return Err(CompareError::NameTwice { name, dir });
+                    }
+                    None => rows.push(Self { name, runs }),
+                }
+            }
+        }
+        rows.into_iter().map(Self::sorted).collect()
+    }
+
+    /// By seed; a run that stands there twice would make the spread too small.
+    fn sorted(mut self) -> Result<Self, CompareError> {
+        self.runs.sort_by_key(|run| run.seed);
+        let places: Vec<PathBuf> = self.runs.iter().map(|run| real(&run.dir)).collect();
+        for (at, run) in self.runs.iter().enumerate() {
+            let same = |other: &usize| {
+                let same_seed = run.seed.is_some() && self.runs[*other].seed == run.seed;
+                same_seed || places[*other] == places[at]
+            };
+            if let Some(other) = (0..at).find(same) {
+                let (first, second) = (self.runs[other].dir.clone(), run.dir.clone());
+                return Err(CompareError::SeedTwice { row: self.name, first, second });
+            }
+        }
+        Ok(self)
+    }
+
+    /// Their seeds; none where a run has none.
+    pub fn seeds(&self) -> Option<Vec<u64>> {
+        self.runs.iter().map(|run| run.seed).collect()
+    }
+}
+
+type Named = (String, Vec<SeedRun>);
+
+/// The rows in a folder; the only one has an empty name.
+fn rows_of(dir: &Path) -> Result<Vec<Named>, CompareError> {
+    if !dir.is_dir() {
+        return Err(CompareError::NoFolder { dir: dir.to_path_buf() });
+    }
+    let rows = inside(dir, DEPTH)?;
+    if rows.is_empty() { Err(CompareError::NoRuns { dir: dir.to_path_buf() }) } else { Ok(rows) }
+}
+
+fn inside(dir: &Path, depth: usize) -> Result<Vec<Named>, CompareError> {
+    if dir.join(RUN).exists() {
+        return Ok(vec![(String::new(), vec![single(dir)?])]);
+    }
+    if dir.join(GroupFile::NAME).exists() {
+        return group(dir);
+    }
+    let mut children = vec![];
+    if depth > 0 {
+        for child in subfolders(dir)? {
+            let rows = inside(&child, depth - 1)?;
+            if !rows.is_empty() {
+                children.push((folder_name(&child), rows));
+            }
+        }
+    }
+    let all_seeds = children.iter().all(|(name, rows)| seed_of(name).is_some() && rows.len() == 1);
+    if all_seeds && !children.is_empty() {
+        let runs = children.into_iter().flat_map(|(_, rows)| rows).flat_map(|(_, runs)| runs);
+        return Ok(vec![(String::new(), runs.collect())]);
+    }
+    let named = |(child, rows): (String, Vec<Named>)| {
+        rows.into_iter().map(move |(name, runs)| (join(&child, &name), runs))
+    };
+    Ok(children.into_iter().flat_map(named).collect())
+}
+
+/// The rows of a `group.json`: its members without their seeds.
+fn group(dir: &Path) -> Result<Vec<Named>, CompareError> {
+    let file = GroupFile::load(dir)?;
+    let part = |member: &GroupMember, task: &str| part(&dir.join(&member.name), task, dir);
+    if file.kind == GroupKind::Transfer {
+        let parts = file.members.iter().map(|member| part(member, &member.name));
+        let parts: Vec<Part> = parts.collect::<Result<_, _>>()?;
+        if parts.is_empty() {
+            return Ok(vec![]);
+        }
+        let seed = seed_of(&folder_name(dir));
+        return Ok(vec![(String::new(), vec![SeedRun { dir: dir.to_path_buf(), seed, parts }])]);
+    }
+    let mut rows: Vec<Named> = vec![];
+    for member in &file.members {
+        let name = match member.name.rsplit_once('/') {
+            Some((point, seed)) if seed_of(seed).is_some() => point,
+            None if seed_of(&member.name).is_some() => "",
+            _ => &member.name,
+        };
+        let run = SeedRun {
+            dir: dir.join(&member.name),
+            seed: Some(member.seed),
+            parts: vec![part(member, "")?],
+        };
+        match rows.iter_mut().find(|(known, _)| known == name) {
+            Some((_, runs)) => runs.push(run),
+            None => rows.push((name.to_string(), vec![run])),
+        }
+    }
+    Ok(rows)
+}
+
+fn single(dir: &Path) -> Result<SeedRun, CompareError> {
+    let part = part(dir, "", dir)?;
+    let is_ensemble = part.evaluation.weights == "ensemble";
+    let seed = (!is_ensemble).then_some(part.run.info().seed);
+    Ok(SeedRun { dir: dir.to_path_buf(), seed, parts: vec![part] })
+}
+
+/// A run directory; `whole` is what `aleator resume` would go on with.
+fn part(dir: &Path, task: &str, whole: &Path) -> Result<Part, CompareError> {
+    if !dir.join(RUN).exists() || !dir.join(EVALUATION).exists() {
+        let (dir, whole) = (dir.to_path_buf(), whole.to_path_buf());
+        return Err(CompareError::Unfinished { dir, whole });
+    }
+    let run = RunDir::open(dir)?;
+    let evaluation: Evaluation = run.read_json(EVALUATION)?;
+    if evaluation.format != EVALUATION_FORMAT {
+        let message = format!("has format {}, expected {EVALUATION_FORMAT}", evaluation.format);
+        return Err(RunError::Damaged { path: dir.join(EVALUATION), message }.into());
+    }
+    Ok(Part { task: task.to_string(), run, evaluation })
+}
+
+/// N of `seed-N`.
+fn seed_of(name: &str) -> Option<u64> {
+    name.strip_prefix("seed-")?.parse().ok()
+}
+
+/// By name; what begins with a dot is not looked at.
+fn subfolders(dir: &Path) -> Result<Vec<PathBuf>, RunError> {
+    let io = |source| RunError::Io { action: "read", path: dir.to_path_buf(), source };
+    let mut folders = BTreeMap::new();
+    for entry in fs::read_dir(dir).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        let name = folder_name(&path);
+        if path.is_dir() && !name.starts_with('.') {
+            folders.insert(name, path);
+        }
+    }
+    Ok(folders.into_values().collect())
+}
+
+/// The name of a folder; all of its path where another has the same name.
+fn own_name(source: &Source, sources: &[Source]) -> String {
+    let name = folder_name(&source.dir);
+    let same = |other: &&Source| other.name.is_none() && folder_name(&other.dir) == name;
+    if sources.iter().filter(same).count() > 1 { source.dir.display().to_string() } else { name }
+}
+
+fn folder_name(dir: &Path) -> String {
+    let name = dir.file_name().map(|name| name.to_os_string());
+    // `.` and `..` have no name of their own.
+    let name = name.or_else(|| real(dir).file_name().map(|name| name.to_os_string()));
+    name.map_or(dir.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+fn real(dir: &Path) -> PathBuf {
+    dir.canonicalize().unwrap_or(dir.to_path_buf())
+}
+
+fn join(prefix: &str, name: &str) -> String {
+    if name.is_empty() { prefix.to_string() } else { format!("{prefix}/{name}") }
+}

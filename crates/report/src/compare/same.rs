@@ -1,0 +1,137 @@
+//! Whether rows may be compared: they must have been measured on the same examples.
+//!
+//! The fingerprint of the data decides nothing by itself. It is that of the files, so two splits
+//! of the same files share it though they hold out other examples; and runs that learned from
+//! other files, as from labels that were put right, may well be compared on the same test examples.
+//! So what is compared is the measured examples themselves, their ids and their labels.
+
+use std::collections::BTreeSet;
+
+use aleator_run::{ExampleRow, RunError, Split};
+
+use super::error::CompareError;
+use super::folders::{Part, Row};
+use super::view::{Labels, View};
+
+/// What is remarkable about rows that may be compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Remarks {
+    /// They learned from other files.
+    pub other_files: bool,
+    /// Some have the softmax link, some the sigmoid link.
+    pub both_links: bool,
+}
+
+/// Refuses rows that were measured on other classes or examples than the first.
+pub(super) fn check(rows: &[&Row], view: &View) -> Result<Remarks, CompareError> {
+    let mut remarks = Remarks::default();
+    let mut runs = rows.iter().flat_map(|row| &row.runs);
+    let Some(first) = runs.next() else { return Ok(remarks) };
+    let mut references: Vec<Reference<'_>> =
+        first.parts.iter().map(|part| Reference { part, examples: None }).collect();
+    for run in runs {
+        let differ = |reason: String| CompareError::Incomparable {
+            first: first.dir.clone(),
+            other: run.dir.clone(),
+            reason,
+        };
+        let tasks = |parts: &[Part]| parts.iter().map(|part| part.task.clone()).collect::<Vec<_>>();
+        let (ours, theirs) = (tasks(&first.parts), tasks(&run.parts));
+        if ours != theirs {
+            return Err(differ(tasks_differ(&ours, &theirs)));
+        }
+        for (reference, part) in references.iter_mut().zip(&run.parts) {
+            same_classes(reference.part, part).map_err(&differ)?;
+            if let Some(reason) = reference.difference(part, view)? {
+                return Err(differ(reason));
+            }
+            let (a, b) = (reference.part.run.info(), part.run.info());
+            remarks.other_files |= a.fingerprint != b.fingerprint;
+            remarks.both_links |= a.link != b.link;
+        }
+    }
+    Ok(remarks)
+}
+
+fn tasks_differ(ours: &[String], theirs: &[String]) -> String {
+    let transferred = |tasks: &[String]| tasks != [""];
+    match (transferred(ours), transferred(theirs)) {
+        (true, true) => {
+            format!("their tasks are not the same ({} and {})", ours.join(", "), theirs.join(", "))
+        }
+        _ => "one is a transfer to several tasks, the other a run".to_string(),
+    }
+}
+
+fn same_classes(first: &Part, other: &Part) -> Result<(), String> {
+    let (a, b) = (&first.evaluation.class_names, &other.evaluation.class_names);
+    if a == b {
+        return Ok(());
+    }
+    if a.len() != b.len() {
+        return Err(format!("they have {} and {} classes", a.len(), b.len()));
+    }
+    let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(0);
+    Err(format!("their classes are not the same: class {at} is {:?} and {:?}", a[at], b[at]))
+}
+
+/// The run that all others are held against; its examples are read when they are needed.
+struct Reference<'a> {
+    part: &'a Part,
+    examples: Option<BTreeSet<Measured>>,
+}
+
+/// An example and the label that it was measured by.
+type Measured = (String, Option<Vec<u32>>);
+
+impl Reference<'_> {
+    fn difference(&mut self, other: &Part, view: &View) -> Result<Option<String>, RunError> {
+        let counts = [self.part, other].map(|part| part.run.info().examples.of(view.split));
+        let split = view.split.name();
+        if counts[0] != counts[1] {
+            let [a, b] = counts;
+            return Ok(Some(format!("their {split} splits have {a} and {b} examples")));
+        }
+        if self.same_by_recipe(other) {
+            return Ok(None);
+        }
+        if self.examples.is_none() {
+            self.examples = Some(measured(self.part, view)?);
+        }
+        let theirs = measured(other, view)?;
+        let ours = self.examples.iter().flatten();
+        let apart = ours.zip(&theirs).find(|(a, b)| a != b);
+        Ok(apart.map(|((id, _), (other_id, _))| {
+            if id == other_id {
+                let of = if view.labels == Labels::Clean { "clean label" } else { "label" };
+                format!("example {id:?} of the {split} split has another {of} in each")
+            } else {
+                format!(
+                    "their {split} splits hold other examples (as {id:?} and {other_id:?}): split \
+                     them by the same seeds and fractions"
+                )
+            }
+        }))
+    }
+
+    /// The same files divided in the same way: there is no need to look at every example.
+    fn same_by_recipe(&self, other: &Part) -> bool {
+        let (a, b) = (self.part.run.info(), other.run.info());
+        if a.fingerprint != b.fingerprint || a.set_aside != b.set_aside {
+            return false;
+        }
+        match (self.part.run.recipe(), other.run.recipe()) {
+            (Ok(ours), Ok(theirs)) => ours.recipe.data == theirs.recipe.data,
+            _ => false,
+        }
+    }
+}
+
+fn measured(part: &Part, view: &View) -> Result<BTreeSet<Measured>, RunError> {
+    let of_split = |row: &ExampleRow| row.split == view.split && row.split != Split::Train;
+    let label = |row: ExampleRow| match view.labels {
+        Labels::Given => (row.id, row.label),
+        Labels::Clean => (row.id, row.clean_label),
+    };
+    Ok(part.run.read_examples()?.into_iter().filter(of_split).map(label).collect())
+}

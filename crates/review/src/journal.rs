@@ -1,0 +1,138 @@
+//! `decisions.jsonl`: every decision in the order in which it was made, each on the disk before
+//! anybody is told.
+
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::decision::Line;
+use crate::error::ReviewError;
+
+pub(crate) const NAME: &str = "decisions.jsonl";
+const FORMAT: u32 = 1;
+
+/// The first line: which labels the decisions are about.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    format: u32,
+    fingerprint: String,
+}
+
+/// The file, open to be appended to.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    file: File,
+    /// Bytes that are whole lines.
+    length: u64,
+}
+
+/// What was in the file.
+pub(crate) struct Found {
+    pub journal: Journal,
+    /// Each with its number in the file, from 1.
+    pub lines: Vec<(usize, Line)>,
+    /// What a killed program left of a line, which was never confirmed and is dropped.
+    pub torn: Option<String>,
+}
+
+impl Journal {
+    /// Opens the file of a folder, or begins one.
+    pub fn open(dir: &Path, fingerprint: &str) -> Result<Found, ReviewError> {
+        let path = dir.join(NAME);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => vec![],
+            Err(error) => return Err(ReviewError::io("read", &path)(error)),
+        };
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let torn = (whole < bytes.len())
+            .then(|| String::from_utf8_lossy(&bytes[whole..]).chars().take(80).collect());
+        let lines = parse(&path, &bytes[..whole], fingerprint)?;
+        let file = File::options().create(true).write(true).truncate(false).open(&path);
+        let file = file.map_err(ReviewError::io("write", &path))?;
+        let mut journal = Self { path, file, length: whole as u64 };
+        if torn.is_some() {
+            journal.cut_back()?;
+        }
+        if whole == 0 {
+            let head = Head { format: FORMAT, fingerprint: fingerprint.to_string() };
+            journal.write(&head)?;
+            sync_folder(dir)?;
+        }
+        Ok(Found { journal, lines, torn })
+    }
+
+    /// Brings a line to the disk; afterwards it is there, or the file is as it was.
+    pub fn append(&mut self, line: &Line) -> Result<(), ReviewError> {
+        self.write(line)
+    }
+
+    fn write(&mut self, value: &impl Serialize) -> Result<(), ReviewError> {
+        let mut text = serde_json::to_string(value)
+            .map_err(|error| ReviewError::damaged(&self.path, error.to_string()))?;
+        text.push('\n');
+        let written = self
+            .file
+            .seek(SeekFrom::Start(self.length))
+            .and_then(|_| self.file.write_all(text.as_bytes()))
+            .and_then(|()| self.file.sync_data());
+        match written {
+            Ok(()) => {
+                self.length += text.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // What is left of the line is dropped when the file is read again, if not now.
+                let _ = self.cut_back();
+                Err(ReviewError::io("write", &self.path)(error))
+            }
+        }
+    }
+
+    fn cut_back(&mut self) -> Result<(), ReviewError> {
+        let cut = self.file.set_len(self.length).and_then(|()| self.file.sync_data());
+        cut.map_err(ReviewError::io("write", &self.path))
+    }
+}
+
+fn parse(path: &Path, bytes: &[u8], fingerprint: &str) -> Result<Vec<(usize, Line)>, ReviewError> {
+    let wrong = |number: usize, message: String| {
+        let advice = "correct the line, or move the file away to begin anew";
+        ReviewError::damaged(path, format!("line {number}: {message}; {advice}"))
+    };
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let before = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+        wrong(before + 1, "is not valid UTF-8".to_string())
+    })?;
+    let mut lines = text.lines().zip(1..);
+    if let Some((first, number)) = lines.next() {
+        let head: Head =
+            serde_json::from_str(first).map_err(|error| wrong(number, error.to_string()))?;
+        if head.format != FORMAT {
+            let message = format!("has format {}; this program knows {FORMAT}", head.format);
+            return Err(wrong(number, message));
+        }
+        if head.fingerprint != fingerprint {
+            let message = "the decisions are about other data than this audit".to_string();
+            return Err(wrong(number, message));
+        }
+    }
+    let line = |(line, number): (&str, usize)| match serde_json::from_str(line) {
+        Ok(line) => Ok((number, line)),
+        Err(error) => Err(wrong(number, error.to_string())),
+    };
+    lines.map(line).collect()
+}
+
+/// The name of a new file is on the disk only when its folder is.
+fn sync_folder(dir: &Path) -> Result<(), ReviewError> {
+    if cfg!(unix) {
+        let synced = File::open(dir).and_then(|folder| folder.sync_all());
+        return synced.map_err(ReviewError::io("write", dir));
+    }
+    Ok(())
+}

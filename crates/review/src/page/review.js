@@ -1,0 +1,346 @@
+"use strict";
+// Everything that users chose (names of classes, ids, messages) enters the page as text, never as HTML.
+(() => {
+const $ = id => document.getElementById(id);
+const token = new URLSearchParams(location.search).get("token");
+const number = new Intl.NumberFormat("en");
+const MATCHES = 60;
+let overview, view, busy = false;
+let filter = { scope: "suspects", pair: null };
+
+async function ask(path, body) {
+  const headers = { "X-Aleator-Token": token };
+  if (body) headers["Content-Type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), cache: "no-store" });
+  } catch {
+    throw new Error("The program does not answer. Start it again with the same command and open the new address: every decision that was shown as made is saved.");
+  }
+  if (response.headers.get("Content-Type").startsWith("image/")) return response.blob();
+  const text = await response.text();
+  const value = text ? JSON.parse(text) : {};
+  if (!response.ok) throw new Error(value.error || `The program refused this (${response.status}).`);
+  return value;
+}
+
+const answer = a => a.on === null ? overview.classes[a.class] : a.on ? "on" : "off";
+const titled = a => a.on === null ? overview.classes[a.class] : `${overview.classes[a.class]}: ${a.on ? "on" : "off"}`;
+const percent = p => p >= 0.9995 ? "> 99.9 %" : p < 0.0005 && p > 0 ? "< 0.1 %" : `${(100 * p).toFixed(1)} %`;
+const current = () => view.issues.find(issue => issue.number === view.at);
+const kind = decision => decision === null ? "" : decision === "keep" ? "kept" : decision === "ambiguous" ? "unclear" : "changed";
+
+function say(text, bad) {
+  const note = document.createElement("p");
+  note.textContent = text;
+  if (bad) note.className = "bad";
+  $("notes").append(note);
+  return note;
+}
+let trouble = null;
+function complain(text) {
+  trouble?.remove();
+  trouble = text ? say(text, true) : null;
+}
+
+// Pictures come with the token in a header, so that no address holds it. Those around the current one are fetched ahead.
+const pictures = new Map();
+function picture(issue, size) {
+  const key = `${issue}/${size}`;
+  if (!pictures.has(key)) {
+    pictures.set(key, ask(`/picture/${issue}?size=${size}`)
+      .then(found => found instanceof Blob ? { url: URL.createObjectURL(found) } : { error: found.error })
+      .catch(error => { pictures.delete(key); return { error: error.message }; }));
+  }
+  return pictures.get(key);
+}
+function forget() {
+  const kept = new Set(view.issues.flatMap(issue => [`${issue.number}/large`, `${issue.number}/small`]));
+  for (const [key, found] of pictures) if (!kept.has(key)) {
+    pictures.delete(key);
+    found.then(found => found.url && URL.revokeObjectURL(found.url));
+  }
+}
+function fit() {
+  const image = $("picture"), stage = image.parentElement;
+  const side = Math.max(image.naturalWidth, image.naturalHeight);
+  const tiny = side > 0 && side <= 64;
+  image.classList.toggle("tiny", tiny);
+  const room = Math.min((stage.clientWidth - 24) / image.naturalWidth, (stage.clientHeight - 24) / image.naturalHeight);
+  // Larger pixels than these no longer make a picture.
+  const times = Math.max(1, Math.floor(Math.min(room, 28, 448 / side)));
+  image.style.width = tiny ? `${times * image.naturalWidth}px` : "";
+  image.style.height = tiny ? `${times * image.naturalHeight}px` : "";
+}
+async function showPicture(issue) {
+  const image = $("picture"), none = $("no-picture");
+  const found = await picture(issue.number, "large");
+  if (view.at !== issue.number) return;
+  none.hidden = !found.error;
+  none.textContent = found.error ? `No picture: ${found.error}` : "";
+  image.hidden = !!found.error;
+  image.alt = found.error ? "" : `Example ${issue.id}`;
+  if (found.url) {
+    image.src = found.url;
+    await image.decode().catch(() => {});
+    if (view.at === issue.number) fit();
+  }
+}
+
+function show(next) {
+  view = next;
+  filter = view.filter;
+  $("pair").value = filter.pair === null ? "" : String(filter.pair);
+  $("all").checked = filter.scope === "all";
+  complain(view.trouble);
+  closeSearch();
+  showProgress();
+  const issue = current();
+  $("main").hidden = !issue;
+  $("done").hidden = !!issue;
+  for (const id of ["undo", "done-undo"]) $(id).disabled = !view.can_undo;
+  if (issue) showIssue(issue); else showDone();
+  showStrip();
+  forget();
+}
+function showProgress() {
+  const p = view.progress;
+  $("bar").style.width = p.suspects ? `${100 * p.suspects_decided / p.suspects}%` : "100%";
+  $("progress").setAttribute("aria-valuemax", p.suspects);
+  $("progress").setAttribute("aria-valuenow", p.suspects_decided);
+  const e = overview.estimate, whole = x => number.format(Math.round(x));
+  const parts = [`${number.format(p.suspects_decided)} of ${number.format(p.suspects)} suspects decided`];
+  if (p.decided) parts.push(`${number.format(p.corrected)} corrected, ${number.format(p.kept)} kept, ${number.format(p.ambiguous)} ambiguous`);
+  parts.push(`estimated wrong: ${whole(e.count)} (${whole(e.low)}–${whole(e.high)}) of ${number.format(overview.labels)}`);
+  $("counts").textContent = parts.join(" · ");
+}
+function showIssue(issue) {
+  const single = overview.single;
+  $("place").textContent = `${number.format(view.position + 1)} of ${number.format(view.total)} · rank ${number.format(issue.number + 1)}`;
+  $("question").textContent = single ? "Which label is right?" : `Is ${overview.classes[issue.given.class]} on or off?`;
+  for (const side of ["given", "suggested"]) {
+    $(side).textContent = answer(issue[side]);
+    const p = issue[`${side}_probability`];
+    $(`${side}-bar`).style.width = `${100 * Math.min(1, Math.max(0, p))}%`;
+    $(`${side}-probability`).textContent = percent(p);
+  }
+  $("accept-name").textContent = answer(issue.suggested);
+  $("keep-name").textContent = answer(issue.given);
+  $("score").textContent = `Score ${issue.score.toFixed(3)}: how surely the given label is wrong`;
+  $("id").textContent = issue.id;
+  const d = issue.decision, label = $("decided");
+  label.className = kind(d);
+  label.textContent = d === null ? "" : d === "accept" ? `Decided: ${answer(issue.suggested)}` : d === "keep" ? `Decided: keep ${answer(issue.given)}`
+    : d === "ambiguous" ? "Decided: ambiguous" : `Decided: ${overview.classes[d.class]}`;
+  if (!overview.no_pictures) showPicture(issue);
+}
+function showDone() {
+  const p = view.progress, look = view.total > 0;
+  $("done-look").hidden = !look;
+  if (!overview.suspects && filter.scope === "suspects") {
+    $("done-title").textContent = "No suspects";
+    $("done-text").textContent = "The audit finds no label that is probably wrong. To look at labels nevertheless, tick “all labels” above.";
+  } else {
+    $("done-title").textContent = filter.pair === null ? "All decided" : "All of this pair decided";
+    $("done-text").textContent = `${number.format(p.corrected)} corrected, ${number.format(p.kept)} kept, ${number.format(p.ambiguous)} ambiguous. `
+      + (filter.pair === null ? "corrected.csv in the audit's folder has all labels; the program can be ended with Ctrl-C." : "Choose another pair above, or all of them.");
+  }
+}
+function showStrip() {
+  const marks = { changed: "→", kept: "✓", unclear: "?" };
+  const items = view.issues.map(issue => {
+    const item = document.createElement("li"), button = document.createElement("button");
+    const state = kind(issue.decision);
+    button.title = `${issue.id}: ${titled(issue.given)} → ${titled(issue.suggested)}`;
+    button.setAttribute("aria-label", button.title + (state ? ", decided" : ""));
+    button.dataset.issue = issue.number;
+    if (issue.number === view.at) button.setAttribute("aria-current", "true");
+    button.className = state ? `settled ${state}` : "";
+    const word = document.createElement("span");
+    word.className = "word";
+    word.textContent = `${titled(issue.given)} → ${answer(issue.suggested)}`;
+    button.append(word);
+    if (!overview.no_pictures) picture(issue.number, "small").then(found => {
+      if (!found.url) return;
+      const image = document.createElement("img");
+      image.alt = "";
+      image.onload = () => image.classList.toggle("tiny", Math.max(image.naturalWidth, image.naturalHeight) <= 64);
+      image.src = found.url;
+      word.replaceWith(image);
+    });
+    if (state) {
+      const mark = document.createElement("span");
+      mark.className = "mark";
+      mark.textContent = marks[state];
+      button.append(mark);
+    }
+    button.onclick = () => go(issue.number);
+    item.append(button);
+    return item;
+  });
+  $("strip").replaceChildren(...items);
+  const strip = $("strip"), at = strip.querySelector("[aria-current]");
+  if (at) strip.scrollLeft = at.offsetLeft - strip.offsetLeft - strip.clientWidth / 2 + at.clientWidth / 2;
+  const index = view.issues.findIndex(issue => issue.number === view.at);
+  if (!overview.no_pictures && index >= 0) for (const issue of view.issues.slice(index + 1, index + 4)) picture(issue.number, "large");
+}
+
+async function once(work) {
+  if (busy) return;
+  busy = true;
+  document.body.setAttribute("aria-busy", "true");
+  try { show(await work()); } catch (error) { complain(error.message); } finally {
+    busy = false;
+    document.body.removeAttribute("aria-busy");
+  }
+}
+const query = at => {
+  const values = new URLSearchParams({ scope: filter.scope });
+  if (filter.pair !== null) values.set("pair", filter.pair);
+  if (at !== undefined) values.set("at", at);
+  return `/api/window?${values}`;
+};
+const go = at => once(() => ask(query(at)));
+const undo = () => once(() => ask("/api/undo", { filter }));
+const decide = decision => { if (view.at !== null) once(() => ask("/api/decide", { issue: view.at, decision, filter })); };
+function step(by) {
+  const index = view.issues.findIndex(issue => issue.number === view.at);
+  const to = view.issues[index + by];
+  if (to && index >= 0) go(to.number);
+}
+
+// Another class: type a part of its name.
+let chosen = 0, found = [];
+function openSearch() {
+  if (!overview.single || view.at === null) return;
+  $("search").hidden = false;
+  $("other").setAttribute("aria-expanded", "true");
+  $("query").value = "";
+  match();
+  $("query").focus();
+  $("search").scrollIntoView({ block: "nearest" });
+}
+function closeSearch() {
+  if ($("search").hidden) return;
+  const inside = $("search").contains(document.activeElement);
+  $("search").hidden = true;
+  $("other").setAttribute("aria-expanded", "false");
+  if (inside) $("other").focus({ preventScroll: true });
+}
+function match() {
+  const text = $("query").value.trim().toLowerCase(), { classes } = overview;
+  const rank = name => name === text ? 0 : name.startsWith(text) ? 1 : name.includes(text) ? 2 : 3;
+  const all = [];
+  for (let at = 0; at < classes.length; at++) {
+    const place = rank(classes[at].toLowerCase());
+    if (place < 3) all.push([place, at]);
+  }
+  found = all.sort((a, b) => a[0] - b[0] || a[1] - b[1]).slice(0, MATCHES).map(([, at]) => at);
+  chosen = 0;
+  const items = found.map((at, position) => {
+    const item = document.createElement("li");
+    item.id = `match-${position}`;
+    item.setAttribute("role", "option");
+    item.textContent = classes[at];
+    item.onclick = () => decide({ class: at });
+    return item;
+  });
+  if (all.length > MATCHES || !items.length) {
+    const more = document.createElement("li");
+    more.className = "nothing";
+    more.textContent = items.length ? `and ${number.format(all.length - MATCHES)} more: type on` : "No class of this name";
+    items.push(more);
+  }
+  $("matches").replaceChildren(...items);
+  select();
+}
+function select() {
+  const items = $("matches").querySelectorAll("[role=option]");
+  items.forEach((item, at) => item.setAttribute("aria-selected", String(at === chosen)));
+  $("query").setAttribute("aria-activedescendant", items.length ? `match-${chosen}` : "");
+  items[chosen]?.scrollIntoView({ block: "nearest" });
+}
+$("query").addEventListener("input", match);
+$("query").addEventListener("keydown", event => {
+  if (event.key === "ArrowDown") chosen = Math.min(chosen + 1, found.length - 1);
+  else if (event.key === "ArrowUp") chosen = Math.max(chosen - 1, 0);
+  else if (event.key === "Enter" && found.length) decide({ class: found[chosen] });
+  else if (event.key === "Escape") closeSearch();
+  else return;
+  event.preventDefault();
+  if (!$("search").hidden) select();
+});
+
+const keys = {
+  a: () => decide("accept"), k: () => decide("keep"), m: () => decide("ambiguous"), c: openSearch, "/": openSearch,
+  u: undo, ArrowLeft: () => step(-1), ArrowRight: () => step(1), Home: () => go(), "?": () => $("help").showModal(),
+};
+document.addEventListener("keydown", event => {
+  if (!view || $("help").open || event.altKey || event.metaKey && event.key !== "z") return;
+  const at = document.activeElement;
+  const writing = at?.matches("input[type=text]"), typing = writing || at?.matches("select");
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !writing) {
+    event.preventDefault();
+    return undo();
+  }
+  if (typing || event.ctrlKey) return;
+  const action = keys[event.key] || keys[event.key.toLowerCase()];
+  if (!action) return;
+  event.preventDefault();
+  // A key that is held must not decide about labels that nobody has seen.
+  if (event.repeat && !event.key.startsWith("Arrow")) return;
+  action();
+});
+
+$("accept").onclick = () => decide("accept");
+$("keep").onclick = () => decide("keep");
+$("ambiguous").onclick = () => decide("ambiguous");
+$("other").onclick = () => $("search").hidden ? openSearch() : closeSearch();
+$("previous").onclick = () => step(-1);
+$("next").onclick = () => step(1);
+for (const id of ["undo", "done-undo"]) $(id).onclick = undo;
+$("done-look").onclick = () => once(async () => {
+  const first = await ask(query());
+  return first.issues.length ? ask(query(first.issues[0].number)) : first;
+});
+$("help-button").onclick = () => $("help").showModal();
+$("pair").onchange = event => {
+  filter = { ...filter, pair: event.target.value === "" ? null : Number(event.target.value) };
+  event.target.blur();
+  go();
+};
+$("all").onchange = event => {
+  filter = { ...filter, scope: event.target.checked ? "all" : "suspects" };
+  event.target.blur();
+  go();
+};
+addEventListener("resize", () => { if ($("picture").naturalWidth) fit(); });
+
+function begin() {
+  $("audit").textContent = overview.name;
+  document.title = `Review of ${overview.name} – Aleator`;
+  const choices = [new Option(`all pairs (${number.format(overview.suspects)})`, "")];
+  overview.pairs.forEach((pair, at) => {
+    const to = answer(pair.suggested);
+    choices.push(new Option(`${titled(pair.given)} → ${to} (${number.format(pair.count)})`, String(at)));
+  });
+  $("pair").replaceChildren(...choices);
+  overview.notes.forEach(note => say(note));
+  if (overview.pairs_left_out) say(`${number.format(overview.pairs_left_out)} rarer pairs are not in the menu.`);
+  if (overview.no_pictures) {
+    $("main").classList.add("plain");
+    $("picture").hidden = true;
+    $("no-picture").hidden = false;
+    $("no-picture").textContent = `No pictures: ${overview.no_pictures}`;
+  }
+  if (!overview.single) {
+    $("other").hidden = true;
+    document.querySelectorAll(".single").forEach(row => { row.hidden = true; });
+  }
+}
+once(async () => {
+  overview = await ask("/api/overview");
+  begin();
+  return ask(query());
+});
+})();

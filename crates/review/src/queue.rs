@@ -1,0 +1,88 @@
+//! Which issues are looked at, in which order.
+
+use std::collections::BTreeMap;
+
+use aleator_report::audit::{Answer, Issue};
+use serde::{Deserialize, Serialize};
+
+/// Which issues a person wants to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filter {
+    /// How many of them.
+    pub scope: Scope,
+    /// Only those of this pair: a position in the list of pairs.
+    pub pair: Option<usize>,
+}
+
+/// How far down the ranking the queue goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// As many labels as are estimated to be wrong.
+    Suspects,
+    /// Every label.
+    All,
+}
+
+impl Filter {
+    /// All suspects.
+    pub const SUSPECTS: Self = Self { scope: Scope::Suspects, pair: None };
+}
+
+/// What is given and what is suggested in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pair {
+    pub given: Answer,
+    pub suggested: Answer,
+    /// How many suspects are of it.
+    pub count: usize,
+}
+
+/// The issues by scope and pair.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    /// Whether each issue is a suspect.
+    is_suspect: Vec<bool>,
+    pub suspects: usize,
+    /// Those of suspects, the most frequent first.
+    pub pairs: Vec<Pair>,
+    /// The position in `pairs` of each issue.
+    pair_of: Vec<Option<u32>>,
+}
+
+impl Queue {
+    pub fn new(issues: &[Issue]) -> Self {
+        let key = |issue: &Issue| (issue.given, issue.suggested);
+        let mut counts: BTreeMap<(Answer, Answer), usize> = BTreeMap::new();
+        for issue in issues.iter().filter(|issue| issue.wrong) {
+            *counts.entry(key(issue)).or_default() += 1;
+        }
+        let mut pairs: Vec<Pair> = counts
+            .into_iter()
+            .map(|((given, suggested), count)| Pair { given, suggested, count })
+            .collect();
+        pairs.sort_by_key(|pair| std::cmp::Reverse(pair.count));
+        let positions: BTreeMap<(Answer, Answer), u32> =
+            pairs.iter().map(|pair| (pair.given, pair.suggested)).zip(0..).collect();
+        Self {
+            is_suspect: issues.iter().map(|issue| issue.wrong).collect(),
+            suspects: issues.iter().filter(|issue| issue.wrong).count(),
+            pair_of: issues.iter().map(|issue| positions.get(&key(issue)).copied()).collect(),
+            pairs,
+        }
+    }
+
+    /// Whether an issue is among those that are wanted.
+    pub fn holds(&self, filter: Filter, issue: usize) -> bool {
+        let wanted = match filter.pair {
+            None => true,
+            Some(pair) => self.pair_of[issue].is_some_and(|of| of as usize == pair),
+        };
+        wanted && (filter.scope == Scope::All || self.is_suspect[issue])
+    }
+
+    /// The issues that are wanted, in their order.
+    pub fn numbers(&self, filter: Filter) -> Vec<usize> {
+        (0..self.is_suspect.len()).filter(|issue| self.holds(filter, *issue)).collect()
+    }
+}

@@ -1,0 +1,190 @@
+//! Who may ask what, and the answers.
+
+use serde::{Deserialize, Serialize};
+
+use super::Shared;
+use crate::decision::Decision;
+use crate::http::{Request, Response, Status};
+use crate::queue::{Filter, Scope};
+use crate::token::Token;
+use crate::views::{At, Overview, Window};
+
+const PAGE: &str = include_str!("../page/review.html");
+const STYLE: &str = include_str!("../page/review.css");
+const SCRIPT: &str = include_str!("../page/review.js");
+
+/// Pixels a side of the picture that is looked at, and of those around it.
+const LARGE: usize = 1024;
+const SMALL: usize = 160;
+
+/// What the page sends with a decision.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Decide {
+    issue: usize,
+    decision: Decision,
+    filter: Filter,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Undo {
+    filter: Filter,
+}
+
+/// A window, and what went wrong beside it.
+#[derive(Serialize)]
+struct Told {
+    #[serde(flatten)]
+    window: Window,
+    trouble: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Sorry {
+    error: String,
+}
+
+/// Whoever may not ask learns nothing but that.
+pub(super) fn respond(shared: &Shared, request: &Request) -> Response {
+    match permitted(shared, request) {
+        Ok(()) => answer(shared, request).unwrap_or_else(Response::empty),
+        Err(status) => Response::empty(status),
+    }
+}
+
+fn permitted(shared: &Shared, request: &Request) -> Result<(), Status> {
+    let names = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", shared.server.port));
+    // A page of another name that leads here (DNS rebinding) has that name in its requests.
+    if !request.header("host").is_some_and(|host| names.iter().any(|name| name == host)) {
+        return Err(Status::Misdirected);
+    }
+    let ours = |origin: &str| names.iter().any(|name| origin == format!("http://{name}"));
+    if request.count("origin") > 0 && !request.header("origin").is_some_and(ours) {
+        return Err(Status::Forbidden);
+    }
+    let site = request.header("sec-fetch-site");
+    if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
+        return Err(Status::Forbidden);
+    }
+    if !matches!(request.method.as_str(), "GET" | "POST") {
+        return Err(Status::WrongMethod);
+    }
+    let token = match request.path.as_str() {
+        "/" => request.value("token"),
+        _ => request.header("x-aleator-token"),
+    };
+    if !token.is_some_and(|token| shared.server.token.is(token)) {
+        return Err(Status::Forbidden);
+    }
+    Ok(())
+}
+
+fn answer(shared: &Shared, request: &Request) -> Result<Response, Status> {
+    let route = (request.method.as_str(), request.path.as_str());
+    match route {
+        ("GET", "/") => page(),
+        ("GET", "/api/overview") => {
+            Ok(Response::json(Status::Ok, &Overview::new(&shared.session(), shared.pictures)))
+        }
+        ("GET", "/api/window") => window(shared, request),
+        ("POST", "/api/decide") => decide(shared, &body(request)?),
+        ("POST", "/api/undo") => undo(shared, &body(request)?),
+        ("GET", path) if path.starts_with("/picture/") => picture(shared, request),
+        (_, "/" | "/api/overview" | "/api/window" | "/api/decide" | "/api/undo") => {
+            Err(Status::WrongMethod)
+        }
+        _ => Err(Status::NotFound),
+    }
+}
+
+fn page() -> Result<Response, Status> {
+    let nonce = Token::new().map_err(|_| Status::Failed)?;
+    let nonce = nonce.as_str();
+    let text = PAGE.replace("NONCE", nonce).replace("STYLE", STYLE).replace("SCRIPT", SCRIPT);
+    let policy = format!(
+        "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; \
+         img-src blob: data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'"
+    );
+    let media_type = "text/html; charset=utf-8";
+    Ok(Response { status: Status::Ok, media_type, body: text.into_bytes(), policy })
+}
+
+fn body<'a, T: Deserialize<'a>>(request: &'a Request) -> Result<T, Status> {
+    let media_type = request.header("content-type").unwrap_or_default();
+    if media_type.split(';').next().map(str::trim) != Some("application/json") {
+        return Err(Status::WrongMediaType);
+    }
+    serde_json::from_slice(&request.body).map_err(|_| Status::BadRequest)
+}
+
+fn window(shared: &Shared, request: &Request) -> Result<Response, Status> {
+    let scope = match request.value("scope") {
+        Some("suspects") => Scope::Suspects,
+        Some("all") => Scope::All,
+        _ => return Err(Status::BadRequest),
+    };
+    let number = |text: &str| text.parse::<usize>().map_err(|_| Status::BadRequest);
+    let filter = Filter { scope, pair: request.value("pair").map(number).transpose()? };
+    let issue = request.value("at").map(number).transpose()?;
+    let issues = shared.session().audit().issues.len();
+    match issue {
+        Some(issue) if issue >= issues => Err(Status::NotFound),
+        Some(issue) => Ok(told(shared, filter, At::Issue(issue))),
+        None => Ok(told(shared, filter, At::Undecided)),
+    }
+}
+
+fn decide(shared: &Shared, asked: &Decide) -> Result<Response, Status> {
+    let mut session = shared.session();
+    let classes = session.audit().summary.class_names.len();
+    let issue = session.audit().issues.get(asked.issue).ok_or(Status::NotFound)?;
+    if !asked.decision.suits(issue, classes) {
+        return Err(Status::BadRequest);
+    }
+    let written = session.decide(asked.issue, asked.decision);
+    drop(session);
+    if let Err(error) = written {
+        return Ok(Response::json(Status::Failed, &Sorry { error: error.to_string() }));
+    }
+    shared.outdated.set();
+    Ok(told(shared, asked.filter, At::After(asked.issue)))
+}
+
+fn undo(shared: &Shared, asked: &Undo) -> Result<Response, Status> {
+    let taken_back = shared.session().undo();
+    match taken_back {
+        Err(error) => Ok(Response::json(Status::Failed, &Sorry { error: error.to_string() })),
+        Ok(None) => Ok(told(shared, asked.filter, At::Undecided)),
+        Ok(Some(issue)) => {
+            shared.outdated.set();
+            Ok(told(shared, asked.filter, At::Issue(issue)))
+        }
+    }
+}
+
+fn told(shared: &Shared, filter: Filter, at: At) -> Response {
+    let window = Window::new(&shared.session(), filter, at);
+    Response::json(Status::Ok, &Told { window, trouble: shared.outdated.trouble() })
+}
+
+/// By the number of the issue: no path, and nothing that is not in the audit, can be asked for.
+fn picture(shared: &Shared, request: &Request) -> Result<Response, Status> {
+    let number = request.path.strip_prefix("/picture/").unwrap_or_default();
+    let number: usize = number.parse().map_err(|_| Status::NotFound)?;
+    let side = match request.value("size") {
+        Some("large") => LARGE,
+        Some("small") => SMALL,
+        _ => return Err(Status::BadRequest),
+    };
+    let issue = shared.session().audit().issues.get(number).cloned().ok_or(Status::NotFound)?;
+    Ok(match shared.pictures.picture(&issue, side) {
+        Ok(picture) => Response {
+            media_type: picture.media_type,
+            body: picture.bytes,
+            ..Response::empty(Status::Ok)
+        },
+        Err(error) => Response::json(Status::Ok, &Sorry { error }),
+    })
+}

@@ -1,0 +1,325 @@
+//! A review: an audit and what was decided about it so far.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aleator_report::audit::{Answer, Audit, Issue};
+use aleator_run::{Link, RunLock, lock_folder};
+use serde::Serialize;
+
+use crate::corrected::{Corrected, Decisions};
+use crate::decision::{Decision, Line, Word, in_words};
+use crate::error::ReviewError;
+use crate::journal::{self, Found, Journal};
+use crate::queue::{Queue, Scope};
+
+/// A review that nobody else can change while it is open.
+///
+/// ```no_run
+/// use aleator_review::{Decision, Session};
+///
+/// let mut review = Session::open("audit".as_ref())?;
+/// review.decide(0, Decision::Accept)?;
+/// review.write_corrected()?;
+/// # Ok::<(), aleator_review::ReviewError>(())
+/// ```
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) subject: Arc<Subject>,
+    pub(crate) decisions: Decisions,
+    /// Which issue was decided, and what stood there before.
+    history: Vec<(u32, Option<Decision>)>,
+    journal: Journal,
+    notes: Vec<String>,
+    _lock: RunLock,
+}
+
+/// What a review is about; it does not change.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    pub dir: PathBuf,
+    pub audit: Audit,
+    pub queue: Queue,
+    /// The example of each issue.
+    example_of: Vec<u32>,
+}
+
+/// How far a review is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Progress {
+    /// Labels that the audit suspects.
+    pub suspects: usize,
+    /// Of these, how many are decided.
+    pub suspects_decided: usize,
+    /// All labels that are decided, suspects or not.
+    pub decided: usize,
+    /// Of these, how many are changed.
+    pub corrected: usize,
+    /// How many are kept.
+    pub kept: usize,
+    /// How many nobody can tell.
+    pub ambiguous: usize,
+}
+
+impl Session {
+    /// Opens the audit in a folder, with what was decided before, and keeps others out.
+    ///
+    /// # Errors
+    /// When there is no finished audit, a file of it is damaged, the folder cannot be written to,
+    /// or someone else reviews it.
+    pub fn open(dir: &Path) -> Result<Self, ReviewError> {
+        let subject = Subject::load(dir)?;
+        let lock = lock_folder(dir).map_err(|error| not_writable(dir, error))?;
+        aleator_run::remove_leftovers(dir)?;
+        let fingerprint = &subject.audit.summary.fingerprint;
+        let Found { journal, lines, torn } = match Journal::open(dir, fingerprint) {
+            Err(ReviewError::File(error)) => return Err(not_writable(dir, error)),
+            found => found?,
+        };
+        let notes = torn.map(|torn| {
+            format!(
+                "the last line of {} was cut off ({torn:?}): that decision had not been confirmed, \
+                 and is to be made again",
+                journal::NAME
+            )
+        });
+        let mut session = Self {
+            subject: Arc::new(subject),
+            decisions: Decisions::new(),
+            history: vec![],
+            journal,
+            notes: notes.into_iter().collect(),
+            _lock: lock,
+        };
+        session.replay(&lines)?;
+        Ok(session)
+    }
+
+    /// What a person should be told at the beginning.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// What was found by the audit.
+    pub fn audit(&self) -> &Audit {
+        &self.subject.audit
+    }
+
+    /// What was decided about an issue, by its row in `issues.csv` from 0.
+    pub fn decision(&self, issue: usize) -> Option<Decision> {
+        self.decisions.get(&u32::try_from(issue).ok()?).copied()
+    }
+
+    /// Decides about an issue. When this returns, it is on the disk.
+    ///
+    /// # Errors
+    /// When it cannot be written; then nothing was decided.
+    ///
+    /// # Panics
+    /// When there is no such issue, or the decision does not suit it.
+    pub fn decide(&mut self, issue: usize, decision: Decision) -> Result<(), ReviewError> {
+        let names = &self.subject.audit.summary.class_names;
+        let found = &self.subject.audit.issues[issue];
+        assert!(decision.suits(found, names.len()), "{decision:?} about {found:?}");
+        let word = match decision {
+            Decision::Accept => Word::Accept,
+            Decision::Keep => Word::Keep,
+            Decision::Class(_) => Word::Class,
+            Decision::Ambiguous => Word::Ambiguous,
+        };
+        let label = in_words(decision.label(found), names).to_string();
+        self.journal.append(&self.subject.line(issue, word, Some(label)))?;
+        self.apply(issue as u32, decision);
+        Ok(())
+    }
+
+    /// Takes the last decision back and says which issue it was about; `None` if there is none.
+    ///
+    /// # Errors
+    /// When it cannot be written; then nothing was taken back.
+    pub fn undo(&mut self) -> Result<Option<usize>, ReviewError> {
+        let Some((issue, _)) = self.history.last().copied() else { return Ok(None) };
+        self.journal.append(&self.subject.line(issue as usize, Word::Undo, None))?;
+        self.take_back();
+        Ok(Some(issue as usize))
+    }
+
+    /// Whether there is something to take back.
+    pub fn can_undo(&self) -> bool {
+        !self.history.is_empty()
+    }
+
+    /// How far the review is.
+    pub fn progress(&self) -> Progress {
+        let subject = &self.subject;
+        let mut progress = Progress { suspects: subject.queue.suspects, ..Progress::default() };
+        for (issue, decision) in &self.decisions {
+            let found = &subject.audit.issues[*issue as usize];
+            progress.decided += 1;
+            progress.suspects_decided += usize::from(found.wrong);
+            match decision {
+                Decision::Ambiguous => progress.ambiguous += 1,
+                _ if decision.label(found) == found.given => progress.kept += 1,
+                _ => progress.corrected += 1,
+            }
+        }
+        progress
+    }
+
+    /// Writes `corrected.csv` and `ambiguous.csv`, which follow from the decisions.
+    pub fn write_corrected(&self) -> Result<(), ReviewError> {
+        self.subject.write_corrected(&self.decisions)
+    }
+
+    /// Makes the decisions of a file again.
+    fn replay(&mut self, lines: &[(usize, Line)]) -> Result<(), ReviewError> {
+        let subject = Arc::clone(&self.subject);
+        let path = subject.dir.join(journal::NAME);
+        let known = Known::new(&subject.audit);
+        for (number, line) in lines {
+            let wrong = |message: String| {
+                let advice = "correct the line, or move the file away to begin anew";
+                ReviewError::damaged(&path, format!("line {number}: {message}; {advice}"))
+            };
+            let issue = known.issue(line).map_err(wrong)?;
+            if line.decision == Word::Undo {
+                if self.history.last().map(|(last, _)| *last) != Some(issue) {
+                    return Err(wrong("takes back what was not decided last".to_string()));
+                }
+                self.take_back();
+                continue;
+            }
+            let decision = known.decision(line, &subject.audit.issues[issue as usize]);
+            self.apply(issue, decision.map_err(wrong)?);
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, issue: u32, decision: Decision) {
+        let before = self.decisions.insert(issue, decision);
+        self.history.push((issue, before));
+    }
+
+    fn take_back(&mut self) {
+        match self.history.pop() {
+            Some((issue, Some(before))) => drop(self.decisions.insert(issue, before)),
+            Some((issue, None)) => drop(self.decisions.remove(&issue)),
+            None => {}
+        }
+    }
+}
+
+impl Subject {
+    fn load(dir: &Path) -> Result<Self, ReviewError> {
+        let audit = Audit::load(dir)?;
+        let path = dir.join("examples.csv");
+        let classes = audit.summary.class_names.len();
+        let mut examples: BTreeMap<&str, u32> = BTreeMap::new();
+        for (row, at) in audit.examples.iter().zip(0..) {
+            let wrong = |message: String| ReviewError::damaged(&path, message);
+            if examples.insert(&row.id, at).is_some() {
+                return Err(wrong(format!("the id {:?} is there twice", row.id)));
+            }
+            let label = row.label.as_deref().unwrap_or_default();
+            if audit.summary.link == Link::Softmax && label.len() != 1 {
+                let found = label.len();
+                return Err(wrong(format!("{:?} has {found} labels, expected one", row.id)));
+            }
+            if let Some(class) = label.iter().find(|class| **class as usize >= classes) {
+                return Err(wrong(format!("{:?} has class {class} of {classes}", row.id)));
+            }
+        }
+        let example_of = audit.issues.iter().zip(2..).map(|(issue, line)| {
+            examples.get(issue.id.as_str()).copied().ok_or_else(|| {
+                let message = format!("line {line}: {:?} is not in examples.csv", issue.id);
+                ReviewError::damaged(dir.join("issues.csv"), message)
+            })
+        });
+        let example_of = example_of.collect::<Result<Vec<u32>, ReviewError>>()?;
+        let queue = Queue::new(&audit.issues);
+        Ok(Self { dir: dir.to_path_buf(), queue, example_of, audit })
+    }
+
+    pub fn write_corrected(&self, decisions: &Decisions) -> Result<(), ReviewError> {
+        let corrected = Corrected {
+            link: self.audit.summary.link,
+            names: &self.audit.summary.class_names,
+            examples: &self.audit.examples,
+            issues: &self.audit.issues,
+            example_of: &self.example_of,
+        };
+        Ok(corrected.write(&self.dir, decisions)?)
+    }
+
+    /// The first scope that an issue is in.
+    pub fn scope_of(&self, issue: usize) -> Scope {
+        if self.audit.issues[issue].wrong { Scope::Suspects } else { Scope::All }
+    }
+
+    fn line(&self, issue: usize, decision: Word, label: Option<String>) -> Line {
+        let found = &self.audit.issues[issue];
+        let name = || self.audit.summary.class_names[found.given.class() as usize].clone();
+        let class = (!matches!(found.given, Answer::Class(_))).then(name);
+        Line { id: found.id.clone(), class, decision, label }
+    }
+}
+
+/// Issues and classes by their names.
+struct Known<'a> {
+    issues: BTreeMap<(&'a str, Option<&'a str>), u32>,
+    classes: BTreeMap<&'a str, u32>,
+    names: &'a [String],
+}
+
+impl<'a> Known<'a> {
+    fn new(audit: &'a Audit) -> Self {
+        let names = &audit.summary.class_names[..];
+        let key = |issue: &'a Issue| match issue.given {
+            Answer::Class(_) => (issue.id.as_str(), None),
+            given => (issue.id.as_str(), Some(names[given.class() as usize].as_str())),
+        };
+        Self {
+            issues: audit.issues.iter().map(key).zip(0..).collect(),
+            classes: names.iter().map(String::as_str).zip(0..).collect(),
+            names,
+        }
+    }
+
+    fn issue(&self, line: &Line) -> Result<u32, String> {
+        let found = self.issues.get(&(line.id.as_str(), line.class.as_deref())).copied();
+        found.ok_or_else(|| {
+            let of =
+                line.class.as_ref().map_or(String::new(), |class| format!(", class {class:?}"));
+            format!("issues.csv has no issue of {:?}{of}", line.id)
+        })
+    }
+
+    /// Another audit of the same labels may suggest something else than what was accepted: the
+    /// label counts, not how it was come by.
+    fn decision(&self, line: &Line, issue: &Issue) -> Result<Decision, String> {
+        let label = line.label.as_deref();
+        let says = |answer: Answer| label == Some(in_words(answer, self.names));
+        let decision = match line.decision {
+            Word::Ambiguous => Some(Decision::Ambiguous),
+            _ if says(issue.given) => Some(Decision::Keep),
+            Word::Accept if says(issue.suggested) => Some(Decision::Accept),
+            Word::Accept | Word::Class => {
+                label.and_then(|label| self.classes.get(label).copied()).map(Decision::Class)
+            }
+            Word::Keep | Word::Undo => None,
+        };
+        decision.filter(|decision| decision.suits(issue, self.names.len())).ok_or_else(|| {
+            format!("the label {:?} does not suit the issue", label.unwrap_or_default())
+        })
+    }
+}
+
+fn not_writable(dir: &Path, error: aleator_run::RunError) -> ReviewError {
+    match &error {
+        aleator_run::RunError::Io { action: "open" | "write" | "lock", .. } => {
+            ReviewError::NotWritable { dir: dir.to_path_buf(), source: error }
+        }
+        _ => ReviewError::File(error),
+    }
+}

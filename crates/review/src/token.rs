@@ -1,0 +1,42 @@
+//! A word that only those know who see the address.
+//!
+//! The one place where randomness has no seed: no result depends on it.
+
+use crate::error::ReviewError;
+
+/// 128 bits that nobody can guess, as hexadecimal digits.
+#[derive(Clone, Debug)]
+pub(crate) struct Token(String);
+
+impl Token {
+    pub fn new() -> Result<Self, ReviewError> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).map_err(ReviewError::NoRandomness)?;
+        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Takes as long for any text of the right length, so that nothing is learned from the time.
+    pub fn is(&self, text: &str) -> bool {
+        let bytes = self.0.bytes().zip(text.bytes());
+        let different = bytes.fold(0, |different, (a, b)| different | (a ^ b));
+        text.len() == self.0.len() && std::hint::black_box(different) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_whole_token_is_it() {
+        let token = Token::new().unwrap();
+        let text = token.as_str().to_string();
+        assert!(token.is(&text) && text.len() == 32);
+        assert!(!token.is("") && !token.is(&text[1..]) && !token.is(&format!("{text}0")));
+        assert!(!token.is(Token::new().unwrap().as_str()));
+    }
+}

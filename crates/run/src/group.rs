@@ -1,0 +1,108 @@
+//! `group.json`: which runs of a folder belong together, and why.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path};
+
+use serde::{Deserialize, Serialize};
+
+use crate::atomic;
+use crate::error::RunError;
+
+/// The format of `group.json` that this program writes and reads.
+const FORMAT: u32 = 1;
+
+/// Why runs belong together: what is made of them when all are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GroupKind {
+    /// One run by itself, or one for each seed: an ensemble.
+    Seeds,
+    /// The points of a sweep.
+    Sweep,
+    /// The trials of a tuning.
+    Tune,
+    /// The noise models of the demonstration.
+    Demo,
+    /// The tasks that a network is carried over to.
+    Transfer,
+    /// The parts of an audit, each held out once.
+    Audit,
+}
+
+/// `group.json`: what suffices to go on with a group.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path();
+/// use aleator_run::{GroupFile, GroupKind, GroupMember};
+///
+/// let seed = |seed| GroupMember { name: format!("seed-{seed}"), seed, recipe: String::new() };
+/// GroupFile::new(GroupKind::Seeds, vec![seed(0), seed(1)]).save(folder)?;
+/// assert_eq!(GroupFile::load(folder)?.members[1].name, "seed-1");
+/// # Ok::<(), aleator_run::RunError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupFile {
+    format: u32,
+    version: String,
+    /// Why they belong together.
+    pub kind: GroupKind,
+    /// The runs, in their order.
+    pub members: Vec<GroupMember>,
+}
+
+/// One run of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupMember {
+    /// Its folder, inside the group's.
+    pub name: String,
+    /// Its seed.
+    pub seed: u64,
+    /// The resolved recipe.
+    pub recipe: String,
+}
+
+impl GroupFile {
+    /// The name of the file.
+    pub const NAME: &str = "group.json";
+
+    /// Of this program.
+    pub fn new(kind: GroupKind, members: Vec<GroupMember>) -> Self {
+        Self { format: FORMAT, version: env!("CARGO_PKG_VERSION").to_string(), kind, members }
+    }
+
+    /// Writes it to a folder.
+    pub fn save(&self, folder: &Path) -> Result<(), RunError> {
+        let path = folder.join(Self::NAME);
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|error| RunError::damaged(&path, error.to_string()))?;
+        atomic::write_file(&path, (text + "\n").as_bytes())
+    }
+
+    /// Reads that of a folder.
+    pub fn load(folder: &Path) -> Result<Self, RunError> {
+        let path = folder.join(Self::NAME);
+        let text = fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
+        let group: Self = serde_json::from_str(&text)
+            .map_err(|error| RunError::damaged(&path, error.to_string()))?;
+        if group.format != FORMAT {
+            let (found, writer) = (group.format.to_string(), group.version);
+            return Err(RunError::Format { path, found, writer });
+        }
+        let mut names = BTreeSet::new();
+        for (at, GroupMember { name, .. }) in group.members.iter().enumerate() {
+            let inside = |part: Component<'_>| matches!(part, Component::Normal(_));
+            if name.is_empty() || !Path::new(name).components().all(inside) {
+                let message =
+                    format!("members[{at}].name must be a folder inside this one, found {name:?}");
+                return Err(RunError::damaged(&path, message));
+            }
+            if !names.insert(name) {
+                let message = format!("members[{at}].name is {name:?}, as that of another member");
+                return Err(RunError::damaged(&path, message));
+            }
+        }
+        Ok(group)
+    }
+}
