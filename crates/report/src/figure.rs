@@ -44,6 +44,9 @@ pub(crate) enum Ink {
     OnHeat,
 }
 
+/// Around a figure by itself.
+const MARGIN: f64 = 12.0;
+
 /// Colours of series.
 pub(crate) const SERIES: usize = 7;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ab_glyph_rasterizer::{Point, Rasterizer, point};
 use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
-use super::{Anchor, Figure, Ink, Mark, Place};
+use super::{Anchor, Figure, Ink, MARGIN, Mark, Place};
 
 /// Pixels for each unit, so that a figure is sharp in print.
 const SCALE: f32 = 2.0;
@@ -101,7 +101,10 @@ fn find(folder: &Path, depth: usize, out: &mut Vec<PathBuf>) {
 impl Figure {
     /// The figure on white as a PNG, with twice as many pixels as it has units.
     pub fn png(&self, fonts: &Fonts) -> Vec<u8> {
-        let side = |units: f64| (units as f32 * SCALE).ceil().clamp(1.0, 20_000.0) as usize;
+        let side = |units: f64| {
+            let pixels = (units + 2.0 * MARGIN) as f32 * SCALE;
+            pixels.ceil().clamp(1.0, 20_000.0) as usize
+        };
         let (width, height) = (side(self.width), side(self.height));
         let mut canvas =
             Canvas { width, height, pixels: vec![255; 3 * width * height], faces: fonts.faces() };
@@ -215,7 +218,8 @@ impl Canvas<'_> {
     /// Each pixel takes what lies under its middle.
     fn image(&mut self, at: &Place, image: &Decoded) {
         let scale = SCALE as f64;
-        let (left, top) = ((at.x * scale) as usize, (at.y * scale) as usize);
+        let corner = pixel((at.x, at.y));
+        let (left, top) = (corner.x as usize, corner.y as usize);
         let (wide, high) = ((at.width * scale) as usize, (at.height * scale) as usize);
         for y in 0..high.min(self.height.saturating_sub(top)) {
             for x in 0..wide.min(self.width.saturating_sub(left)) {
@@ -267,8 +271,9 @@ impl Decoded {
     }
 }
 
+/// Where a place of the figure is, inside the margin.
 fn pixel((x, y): (f64, f64)) -> Point {
-    point(x as f32 * SCALE, y as f32 * SCALE)
+    point((x + MARGIN) as f32 * SCALE, (y + MARGIN) as f32 * SCALE)
 }
 
 fn polygon(shape: &mut Rasterizer, corners: impl IntoIterator<Item = Point>) {

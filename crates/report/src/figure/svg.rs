@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Anchor, Figure, Ink, Mark, Place};
+use super::{Anchor, Figure, Ink, MARGIN, Mark, Place};
 use crate::escape::{data_uri, text};
 
 /// Where the colours come from.
@@ -30,14 +30,17 @@ impl Figure {
         out + "</svg>\n"
     }
 
-    /// A document by itself, with its own colours on white.
+    /// A document by itself, with its own colours on white and a margin.
     pub fn standalone(&self) -> String {
         let (title, description) = (text(&self.title), text(&self.description));
-        let size = self.size();
+        let [width, height] = [self.width, self.height].map(|side| short(side + 2.0 * MARGIN));
+        let size = format!(
+            "width=\"{width}\" height=\"{height}\" viewBox=\"-{MARGIN} -{MARGIN} {width} {height}\""
+        );
         let mut out = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" \
              {size} role=\"img\" font-family=\"{FONTS}\"><title>{title}</title>\
-             <desc>{description}</desc>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+             <desc>{description}</desc>\n<rect x=\"-{MARGIN}\" y=\"-{MARGIN}\" width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
         );
         self.marks.iter().for_each(|mark| write_mark(&mut out, mark, Paint::Own));
         out + "</svg>\n"
