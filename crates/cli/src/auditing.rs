@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use aleator_report::audit;
 use aleator_run::{Resolved, write_file};
 use aleator_train::group::{Group, Kind, Member};
-use aleator_train::load_run;
+use aleator_train::{check_recipe, load_run, open_data};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
@@ -98,6 +98,10 @@ fn with_settings(mut resolved: Resolved, args: &RecipeArgs) -> Result<Resolved> 
 
 fn start(args: &AuditArgs, resolved: &Resolved) -> Result<()> {
     let group = group(resolved, args.folds)?;
+    // The last part is the smallest: where it has examples all have, before anything is written.
+    if let Some(last) = group.members.last() {
+        check_recipe(&last.resolved.recipe, &open_data(&last.resolved.recipe)?)?;
+    }
     training::start(&args.out, &group, args.quiet)
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 
 use support::{Place, picture};
 
-const DIGITS: &str = "audit digits-full -q --folds 3 --set schedule.epochs=6";
+const DIGITS: &str = "audit digits-full -q --folds 3";
 
 /// The cells of a CSV file without quotes, header first.
 fn table(place: &Place, name: &str) -> Vec<Vec<String>> {
@@ -25,7 +25,8 @@ fn wrong_labels_of_the_built_in_digits_are_found() {
     let (known, wrong) = (&summary["known"], &summary["wrong"]);
     assert!(known["auroc"].as_f64() > Some(0.9), "{known}");
     let share = wrong["count"].as_f64().unwrap() / known["wrong"].as_f64().unwrap();
-    assert!((0.6..1.4).contains(&share), "{summary}");
+    // Of 64 pixels no more can be seen; with better features the number is closer.
+    assert!((0.5..1.2).contains(&share), "{summary}");
     let issues = table(&place, "audit/issues.csv");
     assert_eq!(issues.len(), 1 + 1797);
     let [given, suggested, truth] = ["given", "suggested", "true"]

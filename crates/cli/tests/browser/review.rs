@@ -98,6 +98,8 @@ fn suspects_are_decided_killed_resumed_and_trained_on() {
 
     let review = Review::start(&place);
     browser.open(&review.url);
+    // What the first page could not fetch any more.
+    browser.console();
     wait_decided(&browser, 3);
     assert_eq!(shown_id(&browser), "21");
     browser.keys("c");
@@ -122,7 +124,10 @@ fn suspects_are_decided_killed_resumed_and_trained_on() {
     let size: usize = pair.rsplit(['(', ')']).nth(1).and_then(|n| n.parse().ok()).expect("a count");
     let (given, suggested) =
         pair.split_once(" (").and_then(|(pair, _)| pair.split_once(" → ")).expect("a pair");
-    browser.wait_until(&format!("document.getElementById('given').textContent === '{given}'"));
+    browser.wait_until(&format!(
+        "document.getElementById('place').textContent.includes(' of {size} · ')"
+    ));
+    assert_eq!(browser.find("#given").text(), given);
     let already =
         browser.script("return document.querySelectorAll('#strip .settled').length", json!(null));
     let left = size - already.as_u64().expect("a count") as usize;
