@@ -6,10 +6,11 @@ mod source;
 
 use std::path::{Path, PathBuf};
 
+use aleator_data::DataSet;
 use aleator_report::audit;
 use aleator_run::{Resolved, write_file};
 use aleator_train::group::{Group, Kind, Member};
-use aleator_train::{check_recipe, load_run, open_data};
+use aleator_train::{check_recipe, load_run};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
@@ -100,7 +101,8 @@ fn start(args: &AuditArgs, resolved: &Resolved) -> Result<()> {
     let group = group(resolved, args.folds)?;
     // The last part is the smallest: where it has examples all have, before anything is written.
     if let Some(last) = group.members.last() {
-        check_recipe(&last.resolved.recipe, &open_data(&last.resolved.recipe)?)?;
+        let recipe = &last.resolved.recipe;
+        check_recipe(recipe, &DataSet::open(&recipe.data, recipe.head.link)?)?;
     }
     training::start(&args.out, &group, args.quiet)
 }

@@ -8,7 +8,7 @@ use aleator_report::compare::{
     Direction, Labels, Measure, Score, Settings, Test, Values, Wanted, compare, scores,
 };
 use aleator_report::table::{Cell, Table};
-use aleator_run::{ExampleRow, GroupKind, Link, Split};
+use aleator_run::{GroupKind, Link, Split};
 use runs_on_disk::{DEFAULT, Made, Place, summary};
 
 #[track_caller]
@@ -359,4 +359,22 @@ fn calibrated_numbers_are_there_or_asked_for_by_name() {
     place.refused(&["yes", "no"], &settings, &["no/seed-0 is not calibrated", "--calibrate"]);
     let both = Wanted { labels: Some(Labels::Clean), ..wanted };
     place.refused(&["yes"], &Settings { wanted: both, ..DEFAULT }, &["given labels only"]);
+}
+
+#[test]
+fn what_means_another_thing_with_another_link_has_no_best() {
+    let place = Place::new();
+    place.seeds("softmax", &[(0.7, 1.0), (0.72, 0.9)]);
+    place.seeds_with("sigmoid", &[(0.8, 9.0), (0.82, 9.1)], |made| {
+        made.info.link = Link::Sigmoid;
+        made.test().given.gap = Some(0.5);
+    });
+    let table = place.compare(&["softmax", "sigmoid"]).unwrap();
+    assert!(score(&table, "sigmoid", "top-1").best);
+    assert!(!score(&table, "softmax", "NLL").best && !score(&table, "sigmoid", "NLL").best);
+    assert!(table.notes.join(" ").contains("NLL, Brier, ECE of the softmax and of the sigmoid"));
+    let at = table.columns.iter().position(|column| column.heading == "gAP").unwrap();
+    assert_eq!(table.sections[0].rows[0].cells[at], Cell::Missing);
+    let twins = place.compare(&["sigmoid"]).unwrap();
+    assert_eq!(twins.columns.len(), 5);
 }

@@ -4,9 +4,8 @@ mod runs_on_disk;
 
 use std::fs;
 
-use aleator_report::compare::{Measure, Settings, Wanted, compare, scores};
-use aleator_run::{ExampleRow, GroupKind, Link, Split};
-use runs_on_disk::{DEFAULT, Made, Place, summary};
+use aleator_run::{ExampleRow, GroupKind};
+use runs_on_disk::{DEFAULT, Place};
 
 #[test]
 fn runs_that_were_measured_on_other_classes_or_examples_are_refused() {
@@ -43,24 +42,6 @@ fn runs_that_learned_from_other_files_may_be_compared_and_a_note_says_so() {
     let table = place.compare(&["first", "cleaned"]).unwrap();
     assert!(table.notes.join(" ").contains("did not learn from the same files"));
     assert!(!place.compare(&["first"]).unwrap().notes.join(" ").contains("files"));
-}
-
-#[test]
-fn what_means_another_thing_with_another_link_has_no_best() {
-    let place = Place::new();
-    place.seeds("softmax", &[(0.7, 1.0), (0.72, 0.9)]);
-    place.seeds_with("sigmoid", &[(0.8, 9.0), (0.82, 9.1)], |made| {
-        made.info.link = Link::Sigmoid;
-        made.test().given.gap = Some(0.5);
-    });
-    let table = place.compare(&["softmax", "sigmoid"]).unwrap();
-    assert!(score(&table, "sigmoid", "top-1").best);
-    assert!(!score(&table, "softmax", "NLL").best && !score(&table, "sigmoid", "NLL").best);
-    assert!(table.notes.join(" ").contains("NLL, Brier, ECE of the softmax and of the sigmoid"));
-    let at = table.columns.iter().position(|column| column.heading == "gAP").unwrap();
-    assert_eq!(table.sections[0].rows[0].cells[at], Cell::Missing);
-    let twins = place.compare(&["sigmoid"]).unwrap();
-    assert_eq!(twins.columns.len(), 5);
 }
 
 #[test]
