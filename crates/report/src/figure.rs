@@ -42,6 +42,8 @@ pub(crate) enum Ink {
     HeatNegative,
     /// A text on a cell of full colour.
     OnHeat,
+    /// A text on a cell of middling colour: dark by day and by night.
+    OnMiddle,
 }
 
 /// Around a figure by itself.

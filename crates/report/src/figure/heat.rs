@@ -101,7 +101,11 @@ impl HeatMap<'_> {
         if matches!(text.as_str(), "0" | ".0") {
             return;
         }
-        let ink = if strength > 0.55 { Ink::OnHeat } else { Ink::Text };
+        let ink = match strength {
+            0.0..0.6 => Ink::Text,
+            0.6..0.82 => Ink::OnMiddle,
+            _ => Ink::OnHeat,
+        };
         let middle = (at.x + at.width / 2.0, at.y + at.height / 2.0 + 4.0);
         figure.sized_text(middle, &text, ink, Anchor::Middle, SMALL);
     }
@@ -152,19 +156,16 @@ impl HeatMap<'_> {
     }
 
     fn frame(&self, size: (f64, f64)) -> Figure {
-        let mut figure = Figure::new(
-            self.name,
-            self.title,
-            self.description.clone(),
-            (size.0.max(300.0), size.1),
-        );
-        figure.sized_text((0.0, 13.0), self.title, Ink::Text, Anchor::Start, 12.5);
         let most = match self.percent {
             true => number::percent(self.full, 1),
             false => format!("±{}", number::fixed(self.full, 2)),
         };
         let (rows, columns) = (self.rows, self.columns);
         let sides = format!("rows: {rows} · columns: {columns} · full colour: {most}");
+        let width = size.0.max(text_width(&sides, SMALL) + 16.0);
+        let mut figure =
+            Figure::new(self.name, self.title, self.description.clone(), (width, size.1));
+        figure.sized_text((0.0, 13.0), self.title, Ink::Text, Anchor::Start, 12.5);
         figure.text((0.0, 29.0), &sides, Ink::Muted, Anchor::Start);
         figure
     }

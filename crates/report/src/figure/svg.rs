@@ -148,6 +148,7 @@ impl Ink {
             Self::Heat => "-heat".to_string(),
             Self::HeatNegative => "-cold".to_string(),
             Self::OnHeat => "-on".to_string(),
+            Self::OnMiddle => "-mid".to_string(),
         }
     }
 
@@ -156,7 +157,7 @@ impl Ink {
         const SERIES: [&str; super::SERIES] =
             ["#1f6fb2", "#c2570c", "#0f7f69", "#8348b8", "#b8326f", "#7d6c0a", "#5f6670"];
         match self {
-            Self::Text => "#1d2024",
+            Self::Text | Self::OnMiddle => "#1d2024",
             Self::Muted => "#5a6068",
             Self::Axis => "#8d9299",
             Self::Grid => "#e4e4df",
