@@ -83,7 +83,7 @@ fn annotators_are_judged_too() {
     let place = Place::with_features();
     let labels = support::read_npy_i64(&fs::read(place.path("y.npy")).unwrap());
     // Ann is always right, Bob says the next class for every third example.
-    let bob = |at: usize, label: i64| if at % 3 == 0 { (label + 1) % 4 } else { label };
+    let bob = |at: usize, label: i64| if at.is_multiple_of(3) { (label + 1) % 4 } else { label };
     let rows = labels.iter().enumerate().map(|(at, label)| {
         format!("{at},ann,{label}\n{at},bob,{}\n{at},cid,{label}\n", bob(at, *label))
     });

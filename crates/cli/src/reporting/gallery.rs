@@ -23,7 +23,7 @@ pub struct Gallery {
 }
 
 enum Opened {
-    Pictures(Thumbnails),
+    Pictures(Box<Thumbnails>),
     /// There should be pictures, and cannot be.
     Gone,
     /// The examples are no pictures.
@@ -67,7 +67,7 @@ impl Gallery {
 
     fn open(&self, dir: &Path) -> Opened {
         match self.pictures(dir) {
-            Ok(Some(pictures)) => Opened::Pictures(pictures),
+            Ok(Some(pictures)) => Opened::Pictures(Box::new(pictures)),
             Ok(None) => Opened::Nothing,
             Err(error) => {
                 tell(&format!(
