@@ -186,7 +186,12 @@ fn gallery<'a>(
     let mut out = format!("<p>{words}</p>\n<ul class=\"gallery\">\n");
     for card in cards {
         let picture = pictures(&card.key);
-        let _ = writeln!(out, "<li>{}<p class=\"change\">{}</p>", image(&picture), card.heading);
+        let _ = writeln!(
+            out,
+            "<li>{}<p class=\"change\">{}</p>",
+            image(&picture, card.key.id),
+            card.heading
+        );
         for (name, probability) in &card.bars {
             let share = (100.0 * probability).clamp(0.0, 100.0);
             let _ = writeln!(
@@ -198,12 +203,12 @@ fn gallery<'a>(
             );
         }
         let notes: String = card.notes.iter().map(|note| format!("{note}<br>")).collect();
-        let _ = writeln!(out, "<p class=\"id\">{notes}{}</p></li>", escape::name(card.key.id));
+        let _ = writeln!(out, "<p class=\"id\">{notes}id {}</p></li>", escape::name(card.key.id));
     }
     out + "</ul>\n"
 }
 
-fn image(picture: &Picture) -> String {
+fn image(picture: &Picture, id: &str) -> String {
     match picture {
         Picture::None => String::new(),
         Picture::Vanished => {
@@ -212,8 +217,9 @@ fn image(picture: &Picture) -> String {
         Picture::Encoded(EncodedPicture { media_type, bytes, width, height }) => {
             let tiny = if *width.max(height) <= TINY { " class=\"tiny\"" } else { "" };
             let uri = escape::data_uri(media_type, bytes);
+            let id = escape::text(&escape::label(id, 60));
             format!(
-                "<div class=\"picture\"><img{tiny} alt=\"\" loading=\"lazy\" decoding=\"async\" \
+                "<div class=\"picture\"><img{tiny} alt=\"example {id}\" loading=\"lazy\" decoding=\"async\" \
                  width=\"{width}\" height=\"{height}\" src=\"{uri}\"></div>"
             )
         }
