@@ -147,3 +147,32 @@ fn the_doctor_says_what_is_in_a_folder() {
     assert!(json.is_object(), "{printed}");
     place.refuses("doctor nowhere", &["nowhere"]);
 }
+
+/// The embeddings in a file, and their shape.
+fn embeddings(place: &Place, name: &str) -> (Vec<usize>, Vec<f32>) {
+    let bytes = fs::read(place.path(name)).unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let features = tensors.tensor("features").unwrap();
+    let (numbers, _) = features.data().as_chunks::<4>();
+    let values = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    (features.shape().to_vec(), values)
+}
+
+#[test]
+fn a_trained_network_makes_embeddings_that_do_not_depend_on_the_batch() {
+    let place = place();
+    place.succeeds(&resnet("run"));
+    place.succeeds("embed images --backbone run --out all.safetensors -q");
+    place.succeeds("embed images --backbone run --batch 5 --out few.safetensors -q");
+    let (shape, all) = embeddings(&place, "all.safetensors");
+    assert_eq!(shape, [48, 64]);
+    let (first, rest) = all.split_at(64);
+    assert!(rest.chunks_exact(64).any(|other| other != first), "all images have one embedding");
+    let (_, few) = embeddings(&place, "few.safetensors");
+    for (a, b) in all.iter().zip(&few) {
+        // Statistics of the run, not of the batch: only rounding may differ.
+        assert!((a - b).abs() <= 1e-5 * (1.0 + b.abs()), "{a} in one batch, {b} in another");
+    }
+    place.refuses("embed images --backbone images --out x.safetensors", &["run.json"]);
+    assert!(!place.path("x.safetensors").exists());
+}
