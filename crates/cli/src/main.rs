@@ -4,6 +4,7 @@ mod analysis;
 mod auditing;
 mod backbone;
 mod bench;
+mod columns;
 mod comparison;
 mod demo;
 mod doctor;
@@ -46,7 +47,8 @@ Aleator trains classifiers on labels that are partly wrong.
 
 It puts a multivariate Normal on the utilities of the classes, with a mean and a low-rank \
 covariance that depend on the input, in place of the last dense layer. You get a classifier that \
-is more accurate and better calibrated, and learn which classes your annotators confuse.";
+is more accurate and better calibrated, learn which classes your annotators confuse, and find the \
+labels that are wrong.";
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -56,6 +58,9 @@ Examples:
   aleator resume run                             go on after Ctrl-C, a kill or a power cut
   aleator predict run new.npy                    classes, probabilities, likely confusions
   aleator analyse run                            which classes are taken for each other
+  aleator audit --data embeddings.npy --out audit
+                                                 which labels are wrong, and what they should be
+  aleator review audit                           correct them, in the browser
   aleator report run                             a page to look at, in one file
   aleator embed photos --model net.onnx --out photos.safetensors
                                                  images → embeddings, to train on with --data

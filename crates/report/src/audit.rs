@@ -43,7 +43,7 @@ pub fn analyse(
     let mut folds = Folds::open(dirs, source)?;
     match folds.info.link {
         Link::Softmax => single_labels(&mut folds, source, observer),
-        Link::Sigmoid => entries(&mut folds, observer),
+        Link::Sigmoid => entries(&mut folds, source, observer),
     }
 }
 
@@ -69,12 +69,12 @@ fn single_labels(
         classes: findings::classes(folds, &given, &joint),
         pairs: findings::pairs(folds.classes(), &joint, noise.as_ref()),
         annotators: findings::annotators(folds, &source.annotators, &posteriors),
-        examples: rows(folds),
+        examples: rows(folds, source),
         issues,
     })
 }
 
-fn entries(folds: &mut Folds, observer: Observer) -> Result<Audit, ReportError> {
+fn entries(folds: &mut Folds, source: &Source, observer: Observer) -> Result<Audit, ReportError> {
     let judged = multilabel::judge(folds, observer)?;
     let wrong = findings::bounds(&judged.wrong, judged.chance);
     let mut issues = judged.issues;
@@ -84,7 +84,7 @@ fn entries(folds: &mut Folds, observer: Observer) -> Result<Audit, ReportError> 
         classes: findings::entry_classes(&judged.tables),
         pairs: vec![],
         annotators: vec![],
-        examples: rows(folds),
+        examples: rows(folds, source),
         issues,
     })
 }
@@ -106,11 +106,21 @@ fn summary(folds: &Folds, labels: usize, wrong: Estimate, known: Option<Known>) 
     }
 }
 
-fn rows(folds: &Folds) -> Vec<ExampleRow> {
+/// All examples of the source, also those whose images could not be judged.
+fn rows(folds: &Folds, source: &Source) -> Vec<ExampleRow> {
     // All of them are training data; that each was a fold's test split once says nothing.
-    let row =
-        |judged: &Judged| ExampleRow { split: aleator_run::Split::Train, ..judged.row.clone() };
-    folds.examples.iter().map(row).collect()
+    let split = aleator_run::Split::Train;
+    let mut judged = folds.examples.iter().peekable();
+    let row = |example: &SourceExample| match judged.next_if(|it| it.row.id == example.id) {
+        Some(judged) => ExampleRow { split, ..judged.row.clone() },
+        None => ExampleRow {
+            id: example.id.clone(),
+            split,
+            label: Some(example.label.clone()),
+            clean_label: None,
+        },
+    };
+    source.examples.iter().map(row).collect()
 }
 
 /// The given label, which must be one class.

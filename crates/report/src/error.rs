@@ -62,6 +62,14 @@ pub enum ReportError {
         /// At most so many.
         limit: usize,
     },
+    /// The data are not those that a run was trained on.
+    #[error("{}: the data have changed since: {reason}; audit them anew", dir.display())]
+    Changed {
+        /// The run.
+        dir: PathBuf,
+        /// In what.
+        reason: String,
+    },
     /// A run that was not evaluated.
     #[error("{} has no predictions of the {split} split: `aleator eval {}` makes them", dir.display(), dir.display())]
     NotEvaluated {

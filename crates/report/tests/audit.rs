@@ -1,13 +1,12 @@
 //! Wrong labels from files: what is found, what is written, and what is refused.
 
-mod audit_support;
-
+use crate::audit_support;
 use std::collections::BTreeSet;
 use std::fs;
 
+use crate::audit_support::{EXAMPLES, FOLDS, Folds, given, truth};
 use aleator_report::audit::{Answer, Audit, analyse};
 use aleator_run::{Predictions, RunDir, Split};
-use audit_support::{EXAMPLES, FOLDS, Folds, given, truth};
 
 fn audit(folds: &Folds) -> Audit {
     analyse(&folds.dirs(), &folds.source, &mut |_| {}).unwrap()
@@ -127,11 +126,58 @@ fn threads_do_not_change_a_bit() {
 }
 
 #[test]
-fn a_missing_fold_leaves_its_examples_out() {
+fn examples_that_were_not_judged_keep_their_labels() {
     let folds = Folds::new();
     let audit = analyse(&folds.dirs()[1..], &folds.source, &mut |_| {}).unwrap();
-    assert_eq!(audit.issues.len(), EXAMPLES - EXAMPLES / FOLDS);
+    let judged = EXAMPLES - EXAMPLES / FOLDS;
+    assert_eq!((audit.issues.len(), audit.summary.examples), (judged, judged));
     assert_eq!(audit.summary.folds, FOLDS - 1);
+    // Else training on corrected labels would miss them.
+    let labels: Vec<Option<Vec<u32>>> =
+        audit.examples.iter().map(|example| example.label.clone()).collect();
+    assert!(labels.into_iter().eq((0..EXAMPLES).map(|example| Some(vec![given(example)]))));
+}
+
+#[test]
+fn without_a_noise_model_there_is_no_covariance() {
+    let folds = Folds::new();
+    for dir in folds.dirs() {
+        let path = dir.join("run.json");
+        let text = fs::read_to_string(&path).unwrap();
+        let mut info: serde_json::Value = serde_json::from_str(&text).unwrap();
+        info["noise"] = serde_json::json!({ "kind": "none" });
+        fs::write(&path, info.to_string()).unwrap();
+        let path = RunDir::open(&dir).unwrap().predictions_path(Split::Test);
+        let predictions = Predictions::load(&path).unwrap();
+        Predictions { rank: 0, diag_scale: None, loadings: None, ..predictions }
+            .save(&path)
+            .unwrap();
+    }
+    let audit = audit(&folds);
+    assert!(audit.summary.known.unwrap().auroc > 0.99);
+    assert!(audit.issues.iter().all(|issue| issue.covariance.is_none()));
+    assert!(audit.pairs.iter().all(|pair| pair.flip_probability.is_none()));
+}
+
+#[test]
+fn a_row_of_impossible_labels_spoils_nothing_else() {
+    let folds = Folds::new();
+    let path = RunDir::open(&folds.dirs()[0]).unwrap().predictions_path(Split::Test);
+    let mut predictions = Predictions::load(&path).unwrap();
+    predictions.log_probs[..4].fill(f32::NEG_INFINITY);
+    predictions.save(&path).unwrap();
+    let audit = audit(&folds);
+    assert!(audit.issues.iter().all(|issue| issue.score.is_finite()));
+    assert!(audit.summary.known.unwrap().auroc > 0.98);
+}
+
+#[test]
+fn annotations_of_classes_that_the_runs_do_not_know_are_refused() {
+    let mut folds = Folds::new();
+    folds.source.annotators = vec!["ann".to_string()];
+    folds.source.examples[7].votes = vec![(0, 4)];
+    let message = refusal(&folds);
+    assert!(message.contains("\"7\"") && message.contains("audit them anew"), "{message}");
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub use features::{FeatureExtractor, weights_file};
 pub use normalize::Normalization;
 pub use optimizer::{Group, Optimizer};
 pub use predict::{Chance, Confusion, Predicted, Predictor};
-pub use runs::{Finished, check_recipe, create_run, finish_run, load_run, open_data};
+pub use runs::{Finished, check_recipe, create_run, finish_run, label_sets, load_run, open_data};
 pub use schedule::Schedule;
 pub use set_aside::without;
 pub use state::StepReport;

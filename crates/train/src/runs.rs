@@ -188,7 +188,7 @@ fn rows(data: &DataSet) -> impl Iterator<Item = ExampleRow> + '_ {
 }
 
 /// The classes that the given label of each example names.
-fn label_sets(split: &Split) -> Vec<Vec<u32>> {
+pub fn label_sets(split: &Split) -> Vec<Vec<u32>> {
     match &split.labels {
         Labels::MultiHot(rows) => (0..split.len()).map(|row| rows.row(row).to_vec()).collect(),
         Labels::Soft(rows) if split.link == Link::Sigmoid => {

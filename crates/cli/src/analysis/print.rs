@@ -1,11 +1,10 @@
 //! Findings as tables for people.
 
-use std::fmt::Write;
-
 use aleator_report::covariance::{ClassPair, Comparison, Measure, Tie};
 use aleator_run::{Link, Noise};
 
 use super::findings::{Findings, relation};
+use crate::columns;
 
 /// Puts a text together.
 pub struct Printer {
@@ -203,24 +202,7 @@ impl Printer {
 
     /// Columns as wide as their cells; those of words begin at the left.
     fn table(&mut self, header: &[&str], rows: &[Vec<String>], words: &[usize]) {
-        let width = |column: usize| {
-            let cells = rows.iter().map(|row| row[column].chars().count());
-            cells.chain([header[column].chars().count()]).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..header.len()).map(width).collect();
-        let header: Vec<String> = header.iter().map(|name| name.to_string()).collect();
-        for row in std::iter::once(&header).chain(rows) {
-            let mut line = String::new();
-            for (column, cell) in row.iter().enumerate() {
-                let space = " ".repeat(widths[column] - cell.chars().count());
-                let gap = if column > 0 { "  " } else { "" };
-                let _ = match words.contains(&column) {
-                    true => write!(line, "{gap}{cell}{space}"),
-                    false => write!(line, "{gap}{space}{cell}"),
-                };
-            }
-            self.line(&line);
-        }
+        columns::lines(header, rows, words).iter().for_each(|line| self.line(line));
     }
 
     fn name(&self, findings: &Findings, class: usize) -> String {
@@ -229,11 +211,7 @@ impl Printer {
 
     /// A text that someone else chose, on one line.
     fn cut(&self, text: &str) -> String {
-        let plain = text.chars().map(|it| if it.is_control() { '\u{fffd}' } else { it });
-        match self.terminal && text.chars().count() > NAME {
-            true => plain.take(NAME - 1).chain(['…']).collect(),
-            false => plain.collect(),
-        }
+        columns::on_one_line(text, self.terminal.then_some(NAME))
     }
 }
 

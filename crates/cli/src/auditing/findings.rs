@@ -6,8 +6,12 @@ use std::path::Path;
 use aleator_report::audit::{Answer, Audit, Issue};
 use anyhow::Result;
 
+use crate::columns;
+
 /// Rows of each list.
 const SHOWN: usize = 10;
+/// Characters of a name that are shown.
+const NAME: usize = 60;
 
 /// The most important of it, and where the rest is.
 pub fn print(audit: &Audit, out: &Path) -> Result<()> {
@@ -69,7 +73,7 @@ fn issues(to: &mut impl Write, audit: &Audit) -> Result<()> {
         ]
     };
     let rows: Vec<[String; 4]> = audit.issues.iter().take(SHOWN).map(row).collect();
-    table(to, ["example", "given", "suggested", "wrong with"], &rows)
+    table(to, ["example", "given", "suggested", "wrong with"], 3, &rows)
 }
 
 fn pairs(to: &mut impl Write, audit: &Audit) -> Result<()> {
@@ -90,7 +94,7 @@ fn pairs(to: &mut impl Write, audit: &Audit) -> Result<()> {
         return Ok(());
     }
     writeln!(to, "\nConfused most:")?;
-    table(to, ["rather is", "is called", "labels", "correlation"], &rows)
+    table(to, ["rather is", "is called", "labels", "correlation"], 2, &rows)
 }
 
 fn annotators(to: &mut impl Write, audit: &Audit) -> Result<()> {
@@ -113,25 +117,16 @@ fn annotators(to: &mut impl Write, audit: &Audit) -> Result<()> {
         })
         .collect();
     writeln!(to, "\nAnnotators who err most, of {}:", audit.annotators.len())?;
-    table(to, ["annotator", "labels", "wrong", "known wrong"], &rows)
+    table(to, ["annotator", "labels", "wrong", "known wrong"], 1, &rows)
 }
 
-/// Texts to the left, numbers to the right; control characters are shown as spaces.
-fn table(to: &mut impl Write, header: [&str; 4], rows: &[[String; 4]]) -> Result<()> {
-    let clean = |cell: &str| -> String {
-        let shown = cell.chars().map(|c| if c.is_control() { ' ' } else { c });
-        shown.take(60).collect()
-    };
-    let header = header.map(str::to_string);
-    let rows: Vec<[String; 4]> = std::iter::once(&header)
-        .chain(rows)
-        .map(|row| [clean(&row[0]), clean(&row[1]), clean(&row[2]), clean(&row[3])])
-        .collect();
-    let width =
-        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let (a, b, c, d) = (width(0), width(1), width(2), width(3));
-    for [first, second, third, fourth] in &rows {
-        writeln!(to, "  {first:<a$}  {second:<b$}  {third:<c$}  {fourth:>d$}")?;
+/// The first columns are words.
+fn table(to: &mut impl Write, header: [&str; 4], words: usize, rows: &[[String; 4]]) -> Result<()> {
+    let shown = |cell: &String| columns::on_one_line(cell, Some(NAME));
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(shown).collect()).collect();
+    let words: Vec<usize> = (0..words).collect();
+    for line in columns::lines(&header, &rows, &words) {
+        writeln!(to, "  {line}")?;
     }
     Ok(())
 }

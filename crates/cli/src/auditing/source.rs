@@ -1,9 +1,12 @@
 //! What the data say of the audited examples: their order, their images, who labelled them.
 
+use std::collections::BTreeMap;
+
 use aleator_data::{DataSet, Labels, Split, Thumbnails};
 use aleator_report::audit::{Source, SourceExample};
 use aleator_run::Recipe;
 use aleator_run::recipe::HeldOut;
+use aleator_train::label_sets;
 use anyhow::Result;
 
 /// The training source of a recipe whose test split, if any, is a part of it.
@@ -14,10 +17,13 @@ pub fn of(recipe: &Recipe) -> Result<Source> {
     if let Labels::Annotations(votes) = &data.train.labels {
         annotators.clone_from(&votes.annotator_names);
     }
+    let splits = [Some(&data.train), Some(&data.validation), data.test.as_ref()];
+    let labels: BTreeMap<&str, Vec<Vec<u32>>> =
+        splits.into_iter().flatten().map(|split| (split.name, label_sets(split))).collect();
     let example = |(split, at): (&Split, usize)| {
         let id = split.ids.name(at).into_owned();
         let path = pictures.as_ref().and_then(|pictures| pictures.path(&id));
-        SourceExample { id, path, votes: votes(split, at) }
+        SourceExample { id, path, label: labels[split.name][at].clone(), votes: votes(split, at) }
     };
     let examples = in_order(recipe, &data).into_iter().map(example).collect();
     Ok(Source { examples, annotators })

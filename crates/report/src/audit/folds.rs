@@ -22,6 +22,8 @@ pub struct Source {
 pub struct SourceExample {
     /// Its id.
     pub id: String,
+    /// The classes that its label names.
+    pub label: Vec<u32>,
     /// The file of its image, where it has one of its own.
     pub path: Option<PathBuf>,
     /// What was said of it: annotator and class; empty where annotators are not known.
@@ -70,6 +72,7 @@ impl Folds {
         for run in &runs {
             same_task(&runs[0], run)?;
         }
+        check_votes(&runs[0], source)?;
         let place: BTreeMap<&str, usize> =
             source.examples.iter().map(|example| example.id.as_str()).zip(0..).collect();
         let mut found: Vec<Option<(ExampleRow, usize)>> = vec![None; source.examples.len()];
@@ -112,7 +115,10 @@ impl Fold {
     /// Some rows of a tensor that every file has.
     pub fn read(&mut self, field: Field, rows: Range<usize>) -> Result<Vec<f32>, ReportError> {
         let values = self.file.read(field, rows.clone())?.unwrap_or_default();
-        let finite = |value: &f32| value.is_finite() || field != Field::Mean;
+        // An impossible class has log 0; a mean is a number.
+        let finite = |value: &f32| {
+            value.is_finite() || (field != Field::Mean && *value == f32::NEG_INFINITY)
+        };
         match values.iter().position(|value| !finite(value)) {
             None => Ok(values),
             Some(at) => {
@@ -141,8 +147,10 @@ fn open_fold(
     let mut places = vec![];
     for row in run.read_examples()?.into_iter().filter(|row| row.split == Split::Test) {
         let Some(at) = place.get(row.id.as_str()).copied() else {
-            let message = format!("example {:?} is not in the training data any more", row.id);
-            return Err(damaged(&list, message));
+            return Err(ReportError::Changed {
+                dir: run.path().to_path_buf(),
+                reason: format!("example {:?} is not in the training data any more", row.id),
+            });
         };
         let labels = row.label.iter().chain(&row.clean_label).flatten();
         if let Some(class) = labels.copied().find(|class| *class >= classes) {
@@ -167,6 +175,20 @@ fn open_fold(
         return Err(damaged(&path, message));
     }
     Ok((file, places))
+}
+
+/// What annotators said must be of the classes that the runs know.
+fn check_votes(run: &RunDir, source: &Source) -> Result<(), ReportError> {
+    let classes = run.info().class_names.len() as u32;
+    let unknown =
+        |example: &&SourceExample| example.votes.iter().any(|(_, class)| *class >= classes);
+    match source.examples.iter().find(unknown) {
+        None => Ok(()),
+        Some(example) => Err(ReportError::Changed {
+            dir: run.path().to_path_buf(),
+            reason: format!("example {:?} has a class that the run does not know", example.id),
+        }),
+    }
 }
 
 fn same_task(first: &RunDir, other: &RunDir) -> Result<(), ReportError> {

@@ -185,11 +185,15 @@ impl Counts {
         self.log_likelihood += log_likelihood.max(f64::MIN);
         for ((class, _), probability) in evidence.candidates.iter().zip(posterior) {
             let truth = *class as usize;
-            let times = probability * evidence.said.len() as f64;
-            let scale = times / confusion.total(truth, evidence);
+            let total = confusion.total(truth, evidence);
+            if total == 0.0 {
+                // Every label is impossible by the file: it says nothing of confusions.
+                continue;
+            }
             for said in evidence.said {
                 self.seen.count(truth, *said as usize, probability);
             }
+            let scale = probability * evidence.said.len() as f64 / total;
             self.expected.expect(truth, scale, evidence, confusion);
         }
     }

@@ -46,6 +46,7 @@ impl Folds {
     pub fn new() -> Self {
         let example = |number: usize| SourceExample {
             id: number.to_string(),
+            label: vec![given(number)],
             path: Some(PathBuf::from(format!("images/{number}.png"))),
             votes: vec![],
         };
