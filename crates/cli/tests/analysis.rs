@@ -1,11 +1,9 @@
 //! `aleator analyse` as a user meets it.
 
-mod support;
-
 use std::fs;
 
+use crate::support::Place;
 use serde_json::Value;
-use support::Place;
 
 /// Trains a preset on the built-in digits, briefly.
 fn train(place: &Place, noise: &str, out: &str, more: &str) {

@@ -1,10 +1,9 @@
 //! Finding wrong labels from the command line.
 
-mod support;
-
+use crate::support;
 use std::fs;
 
-use support::{Place, picture};
+use crate::support::{Place, picture};
 
 const DIGITS: &str = "audit digits-full -q --folds 3";
 

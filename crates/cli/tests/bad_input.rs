@@ -1,10 +1,8 @@
 //! One test for each kind of thing that a user can get wrong: a message in words, never a panic.
 
-mod support;
-
 use std::fs;
 
-use support::{FILES, Place, SMALL, Toy, npy, npy_f32, npy_i64, ppm};
+use crate::support::{FILES, Place, SMALL, Toy, npy, npy_f32, npy_i64, ppm};
 
 /// A command that trains on `features` and `labels`.
 fn train(features: &str, labels: &str) -> String {

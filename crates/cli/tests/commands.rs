@@ -1,11 +1,10 @@
 //! The program as a user meets it: help, presets, measurements, noise.
 
-mod support;
-
+use crate::support;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use support::{Place, npy_i64, read_npy_i64};
+use crate::support::{Place, npy_i64, read_npy_i64};
 
 fn aleator(arguments: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_aleator"))

@@ -1,10 +1,8 @@
 //! `aleator compare` as a user meets it.
 
-mod support;
-
 use std::fs;
 
-use support::{FILES, Place, SMALL};
+use crate::support::{FILES, Place, SMALL};
 
 /// Little training is enough to have something to compare.
 const QUICK: &str = "--set head.samples=8 --set evaluation.samples=16 --set schedule.epochs=1 \

@@ -1,13 +1,8 @@
 //! `aleator embed`, as a user runs it.
 
-#[path = "../../embed/tests/support/onnx.rs"]
-#[allow(dead_code, reason = "each test program uses a part of it")]
-mod onnx;
-mod support;
-
-use onnx::{FLOAT, Onnx, mean_colours, tokens_and_mean};
+use crate::onnx::{FLOAT, Onnx, mean_colours, tokens_and_mean};
+use crate::support::{Place, SMALL};
 use safetensors::SafeTensors;
-use support::{Place, SMALL};
 
 /// A network, and the images of two classes in one folder for each split.
 fn place() -> Place {

@@ -1,10 +1,8 @@
 //! What the program is for: it finds the confusions that are in the labels.
 
-mod support;
-
+use crate::support::Place;
 use aleator_report::confusion::Confusions;
 use aleator_run::Predictions;
-use support::Place;
 
 /// Threes and eights, fours and nines are taken for each other, and nothing else is.
 #[test]

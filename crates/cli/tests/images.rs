@@ -1,11 +1,9 @@
 //! Training on images from the command line: networks, augmentation, weights, files that are bad.
 
-mod support;
-
 use std::fs;
 
+use crate::support::{Outcome, Place, last_checkpoint, picture, sgd};
 use serde_json::Value;
-use support::{Outcome, Place, last_checkpoint, picture, sgd};
 
 /// Two classes that differ in what is where, in a folder for each.
 fn place() -> Place {

@@ -2,12 +2,10 @@
 //!
 //! Of each folder one recipe is tried; `ALEATOR_SLOW=1` tries all of them.
 
-mod support;
-
 use std::env;
 
+use crate::support::{Place, picture};
 use serde_json::Value;
-use support::{Place, picture};
 
 /// Enough for two steps of two images, and two to hold out.
 const EXAMPLES: usize = 6;

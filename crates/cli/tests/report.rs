@@ -1,11 +1,9 @@
 //! `aleator report` as a user runs it.
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use support::{FILES, Place, SMALL, picture};
+use crate::support::{FILES, Place, SMALL, picture};
 
 /// A run on built-in digits that is over in a second.
 const DIGITS: &str = "--set schedule.epochs=1 --set schedule.warm_up=0.5 --set head.samples=8 \

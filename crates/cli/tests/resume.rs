@@ -1,15 +1,12 @@
 //! A run that is stopped, however often and by whatever, comes to the same bits.
 
-#![cfg(unix)]
-
-mod support;
-
+use crate::support;
 use std::fs;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use support::{ADAM, Ended, FILES, Outcome, Place, SMALL, last_checkpoint, sgd};
+use crate::support::{ADAM, Ended, FILES, Outcome, Place, SMALL, last_checkpoint, sgd};
 
 /// 36 steps in 4 epochs, with everything that has a state: Adam, running average, accumulation.
 fn adam(out: &str) -> String {

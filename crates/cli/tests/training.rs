@@ -1,13 +1,11 @@
 //! Training, and everything that is done with a trained run, from the command line.
 
-mod support;
-
 use std::fs;
 use std::process::Stdio;
 
+use crate::support::{FILES, Outcome, Place, SMALL, Toy, ppm};
 use aleator_run::Predictions;
 use serde_json::Value;
-use support::{FILES, Outcome, Place, SMALL, Toy, ppm};
 
 /// A finished run with full noise in `run`.
 fn trained() -> Place {

@@ -1,8 +1,6 @@
 //! A trained network carried over to other tasks.
 
-mod support;
-
-use support::{Place, last_checkpoint, picture};
+use crate::support::{Place, last_checkpoint, picture};
 
 /// A run on images of stripes, and two tasks.
 fn place() -> Place {

@@ -1,12 +1,10 @@
 //! Augmentation: sheets that somebody has looked at, and what training and evaluation see.
 
-#[path = "golden/check.rs"]
-mod golden;
-mod support;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::golden::{assert_golden, scene, sheet};
+use crate::support::Folder;
 use aleator_data::augment::Augmenter;
 use aleator_data::picture::{Frame, Limits, decode};
 use aleator_data::{
@@ -16,8 +14,6 @@ use aleator_run::recipe::{
     Annotations, Augment, Crop, Data, Filter, Framing, HeldOut, InputSource, LabelKind, Link,
     RandAugment, Source,
 };
-use golden::{assert_golden, scene, sheet};
-use support::Folder;
 
 const PLAIN: Augment = Augment { crop: Crop::None, flip: false, rand_augment: None, mixup: None };
 const INCEPTION: Crop = Crop::Inception { area: (0.08, 1.0), ratio: (0.75, 4.0 / 3.0) };

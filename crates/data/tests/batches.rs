@@ -1,16 +1,14 @@
 //! Batches: their order, their targets, and the threads that prepare them.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::{Folder, data, digits};
 use aleator_data::{
     Batch, DataSet, Ids, InputShape, Inputs, Labels, Order, Split, Targets, evaluation_batches,
     training_batches,
 };
 use aleator_run::recipe::{Annotations, Data, Framing, LabelKind, Link};
-use support::{Folder, data, digits};
 
 fn digits_train() -> Arc<Split> {
     DataSet::open(&data(digits()), Link::Softmax).unwrap().train

@@ -1,15 +1,13 @@
 //! Whole data sets: splits, corruption, fingerprints, and sources that do not fit together.
 
-mod support;
-
 use std::collections::BTreeSet;
 
+use crate::support::{Folder, data, digits, in_source_order, npy, refusal};
 use aleator_data::array::{Array, Values};
 use aleator_data::{DataSet, Ids, InputShape, Labels, Split, noisy_labels, split};
 use aleator_run::recipe::{
     Data, Framing, HeldOut, InputSource, LabelNoise, Link, NoiseKind, Source,
 };
-use support::{Folder, data, digits, in_source_order, npy, refusal};
 
 fn fold(fold: usize, folds: usize) -> HeldOut {
     HeldOut::Fold { fold, folds, seed: 0 }

@@ -1,11 +1,9 @@
 //! What a look at data finds, and how it is told.
 
-mod format_support;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::format_support::*;
 use aleator_data::examine;
-use format_support::*;
 
 fn nothing(_: usize, _: usize) {}
 

@@ -1,9 +1,7 @@
 //! The binary files of CIFAR-10 and CIFAR-100.
 
-mod format_support;
-
+use crate::format_support::*;
 use aleator_data::inputs::InputShape;
-use format_support::*;
 
 #[test]
 fn a_single_file_gives_images_and_labels() {

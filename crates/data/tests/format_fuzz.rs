@@ -1,15 +1,13 @@
 //! Damaged files of every format: an answer or an error, never a panic, and no more memory than
 //! the file warrants.
 
-mod format_support;
-
 use std::path::Path;
 
+use crate::format_support::*;
 use aleator_data::array::Array;
 use aleator_data::inputs::Inputs;
 use aleator_data::inputs::recognise::recognise;
 use aleator_run::recipe::{Framing, InputSource};
-use format_support::*;
 use image::{ImageFormat, Rgb, RgbImage};
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, FloatType};

@@ -1,10 +1,8 @@
 //! IDX files, plain and gzipped: images with the labels beside them, and files that lie.
 
-mod format_support;
-
+use crate::format_support::*;
 use aleator_data::array::{Array, Values};
 use aleator_data::inputs::InputShape;
-use format_support::*;
 
 const IMAGES: u32 = 0x0803;
 const LABELS: u32 = 0x0801;

@@ -1,15 +1,13 @@
 //! Parquet files with images: columns, labels, names of classes, several files, and wrong ones.
 
-mod format_support;
-
 use std::path::{Path, PathBuf};
 
+use crate::format_support::*;
 use aleator_data::inputs::{CarriedLabels, Inputs, Opened};
 use aleator_data::{DataError, DataSet, Labels};
 use aleator_run::recipe::{
     Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source,
 };
-use format_support::*;
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 

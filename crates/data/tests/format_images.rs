@@ -1,11 +1,9 @@
 //! A folder for each class: order, names, sizes, and files that are no images.
 
-mod format_support;
-
+use crate::format_support::*;
 use aleator_data::DataError;
 use aleator_data::inputs::{InputShape, Inputs, Opened};
 use aleator_run::recipe::{Framing, InputSource};
-use format_support::*;
 use image::{DynamicImage, GrayImage, ImageFormat, Rgb, RgbImage};
 
 fn encoded(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {

@@ -1,15 +1,13 @@
 //! Manifests: columns and their names, splits, annotators, weights, and rows that are wrong.
 
-mod format_support;
-
 use std::path::{Path, PathBuf};
 
+use crate::format_support::*;
 use aleator_data::inputs::{CarriedLabels, Inputs, Opened};
 use aleator_data::{DataError, DataSet, Labels};
 use aleator_run::recipe::{
     Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source,
 };
-use format_support::*;
 
 /// A folder with the images a.png to f.png in `images/`.
 fn with_images() -> Folder {

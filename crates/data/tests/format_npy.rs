@@ -1,9 +1,7 @@
 //! `.npy` files: arrays of all types, and every way in which a file can lie.
 
-mod format_support;
-
+use crate::format_support::*;
 use aleator_data::array::{Array, Values};
-use format_support::*;
 
 fn load(folder: &Folder, file: Vec<u8>) -> Result<Array, aleator_data::DataError> {
     let path = folder.write("y.npy", file);

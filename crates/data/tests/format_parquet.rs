@@ -1,11 +1,9 @@
 //! Parquet files: lists of floats as embeddings, columns as labels, and damaged files.
 
-mod format_support;
-
+use crate::format_support::*;
 use aleator_data::DataError;
 use aleator_data::array::{Array, Values};
 use aleator_data::inputs::{Inputs, Opened};
-use format_support::*;
 use half::f16;
 use parquet::basic::Compression;
 use parquet::data_type::{

@@ -1,11 +1,9 @@
 //! A path with no recipe: what is recognised, and what is asked.
 
-mod format_support;
-
 use std::path::Path;
 
+use crate::format_support::*;
 use aleator_data::inputs::recognise::{Family, Recognised, recognise};
-use format_support::*;
 
 const PIXEL: &[u8] = b"P6 1 1 255\n\0\0\0";
 

@@ -1,11 +1,9 @@
 //! What recognition says of manifests, shards and Parquet files with images.
 
-mod format_support;
-
+use crate::format_support::*;
 use aleator_data::inputs::Inputs;
 use aleator_data::inputs::recognise::{Family, Recognised, recognise};
 use aleator_run::recipe::{Framing, InputSource};
-use format_support::*;
 
 /// The settings with paths below the folder.
 fn settings(folder: &Folder, found: &Recognised) -> Vec<(String, String)> {

@@ -1,9 +1,7 @@
 //! `.safetensors` files: choosing a tensor, and files that lie.
 
-mod format_support;
-
+use crate::format_support::*;
 use aleator_data::array::{Array, Values};
-use format_support::*;
 
 const TWO: &str = r#"{"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1,2],"data_offsets":[8,16]},"y":{"dtype":"I64","shape":[2],"data_offsets":[16,32]}}"#;
 

@@ -1,13 +1,11 @@
 //! WebDataset shards: keys, labels, patterns, packing, and archives that are wrong.
 
-mod format_support;
-
 use std::path::{Path, PathBuf};
 
+use crate::format_support::*;
 use aleator_data::DataError;
 use aleator_data::inputs::{CarriedLabels, InputShape, Inputs, Opened};
 use aleator_run::recipe::{Framing, InputSource};
-use format_support::*;
 use tar::{Builder, EntryType, Header};
 
 fn picture(grey: u8) -> Vec<u8> {

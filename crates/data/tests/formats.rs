@@ -1,11 +1,9 @@
 //! What all formats have in common: the same numbers are the same data, and every path and
 //! number is checked where it enters.
 
-mod format_support;
-
+use crate::format_support::*;
 use aleator_data::array::Array;
 use aleator_data::inputs::{InputShape, Inputs};
-use format_support::*;
 use half::{bf16, f16};
 use parquet::data_type::FloatType;
 

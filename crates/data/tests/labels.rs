@@ -1,10 +1,8 @@
 //! Label files of every kind, right and wrong.
 
-mod support;
-
+use crate::support::{Folder, data, digits, in_source_order, npy, refusal};
 use aleator_data::{DataSet, Labels, Split};
 use aleator_run::recipe::{Data, HeldOut, LabelKind, Link, Source};
-use support::{Folder, data, digits, in_source_order, npy, refusal};
 
 /// Opens 8 examples with these labels.
 fn opened(labels: &str, kind: LabelKind, link: Link) -> DataSet {

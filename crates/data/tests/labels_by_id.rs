@@ -1,10 +1,8 @@
 //! Label files that name their examples.
 
-mod support;
-
+use crate::support::{Folder, data, digits, in_source_order, refusal};
 use aleator_data::{DataSet, Labels, Split};
 use aleator_run::recipe::{Data, InputSource, LabelKind, Link, Source};
-use support::{Folder, data, digits, in_source_order, refusal};
 
 /// Four examples with these ids and these labels.
 fn four(folder: &Folder, ids: &str, labels: &str) -> Data {

@@ -1,10 +1,8 @@
 //! Corruption of labels: its rates, where labels go, and what it does not depend on.
 
-mod support;
-
+use crate::support::Folder;
 use aleator_data::{DataError, Ids, InputShape, Inputs, digits, noise};
 use aleator_run::recipe::{LabelNoise, NoiseKind};
-use support::Folder;
 
 const CLASSES: usize = 10;
 const EXAMPLES: usize = 20_000;

@@ -1,15 +1,13 @@
 //! Images that cannot be decoded: found, counted, left out; and those that nothing can decode.
 
-mod format_support;
-
 use std::path::Path;
 use std::sync::Mutex;
 
+use crate::format_support::*;
 use aleator_data::{DataError, DataSet, Labels, SetAside};
 use aleator_run::recipe::{
     Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source,
 };
-use format_support::*;
 
 fn data(inputs: InputSource) -> Data {
     let train = Source { inputs, labels: None, clean_labels: None, ids: None };

@@ -1,15 +1,13 @@
 //! Pictures of examples, for people.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::{Folder, data, digits};
 use aleator_data::picture::{Limits, decode};
 use aleator_data::{Ids, ThumbnailError, Thumbnails, thumbnail_of_file, training_ids};
 use aleator_run::Split;
 use aleator_run::recipe::{HeldOut, InputSource, Source};
-use support::{Folder, data, digits};
 
 fn images(path: &Path) -> Source {
     let inputs = InputSource::Images(vec![path.to_path_buf()]);

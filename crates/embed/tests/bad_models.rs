@@ -1,13 +1,12 @@
 //! Networks that cannot be used are refused with words that say why.
 
-mod support;
-
+use crate::support;
 use std::fs;
 use std::path::Path;
 
+use crate::support::onnx::{FLOAT, Onnx, UINT8, feature_map, mean_colours, tokens_and_mean};
+use crate::support::{Place, open};
 use aleator_embed::{EmbedError, Extractor, Images, OnnxNetwork, Runtime, onnx_runtime_is_found};
-use support::onnx::{FLOAT, Onnx, UINT8, feature_map, mean_colours, tokens_and_mean};
-use support::{Place, open};
 
 /// Both runtimes where both can be used.
 fn runtimes() -> Vec<Runtime> {

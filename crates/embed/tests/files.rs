@@ -1,16 +1,15 @@
 //! The file of embeddings: what is in it, and what is left when something goes wrong.
 
-mod support;
-
+use crate::support;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::onnx::mean_colours;
+use crate::support::{FRAMING, Place, ppm, read, run, run_through, source};
 use aleator_embed::{
     EmbedError, Event, Extractor, FORMAT, Identity, Images, InputSpec, Job, Outcome, Precision,
     Preprocessing, Source, embed, open_sources,
 };
-use support::onnx::mean_colours;
-use support::{FRAMING, Place, ppm, read, run, run_through, source};
 
 /// The mean of each colour, in Rust.
 struct MeanColour {

@@ -1,12 +1,13 @@
 //! What networks compute, in both runtimes.
 
-mod support;
-
+use crate::support;
+use crate::support::onnx::{
+    feature_map, mean_colours, mean_colours_channels_last, tokens_and_mean,
+};
+use crate::support::{Place, open};
 use aleator_embed::{
     Extractor, Images, Layout, OnnxNetwork, Reading, Runtime, onnx_runtime_is_found,
 };
-use support::onnx::{feature_map, mean_colours, mean_colours_channels_last, tokens_and_mean};
-use support::{Place, open};
 
 /// Runs a check with every runtime that can be used here.
 fn with_each(file: &[u8], output: Option<&str>, check: impl Fn(OnnxNetwork)) {

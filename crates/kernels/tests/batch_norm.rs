@@ -5,9 +5,7 @@ use aleator_kernels::batch_norm::{
     forward_fixed, reference,
 };
 
-#[path = "support/mod.rs"]
-mod support;
-use support::{Random, assert_close};
+use crate::support::{Random, assert_close};
 
 const ACTIVATIONS: [Activation; 3] = [Activation::None, Activation::Relu, Activation::Relu6];
 

@@ -5,9 +5,7 @@ use aleator_kernels::convolution::{
 };
 use proptest::prelude::*;
 
-#[path = "support/mod.rs"]
-mod support;
-use support::Random;
+use crate::support::Random;
 
 struct Case {
     shape: ConvolutionShape,

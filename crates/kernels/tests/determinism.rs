@@ -1,11 +1,10 @@
 //! The same key gives the same bits, whoever computes them and in whatever order.
 
-mod support;
-
+use crate::support;
+use crate::support::{Case, Kind};
 use aleator_kernels::{
     Draws, LatentGrad, NoiseKey, Targets, Vectors, fused, fused::LossGrad, multilabel,
 };
-use support::{Case, Kind};
 
 fn loss(case: &Case) -> LossGrad {
     let weights = vec![0.25; case.batch];

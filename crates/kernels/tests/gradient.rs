@@ -1,9 +1,7 @@
 //! The reference's gradients are those of its own log-probabilities: central differences in f64.
 
-mod support;
-
+use crate::support::{Case, Kind, Random};
 use aleator_kernels::reference::{Example, Noise};
-use support::{Case, Kind, Random};
 
 fn objective(example: &Example, noise: &Noise, upstream: &[f64]) -> f64 {
     example.log_probs(noise).iter().zip(upstream).map(|(l, g)| l * g).sum()

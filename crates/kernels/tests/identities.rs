@@ -2,13 +2,11 @@
 
 #![allow(clippy::needless_range_loop, reason = "indices are the classes of the formulas")]
 
-mod support;
-
+use crate::support::{Case, Kind, Random, assert_close, case};
 use aleator_kernels::{
     Covariance, Draws, Latent, Targets, Temperature, Vectors, fused, multilabel, taylor,
 };
 use proptest::prelude::*;
-use support::{Case, Kind, Random, assert_close, case};
 
 fn log_probs(case: &Case) -> Vec<f32> {
     let mut out = vec![0.0; case.batch * case.classes];

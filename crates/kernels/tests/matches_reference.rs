@@ -2,12 +2,10 @@
 
 #![allow(clippy::needless_range_loop, reason = "indices are the classes of the formulas")]
 
-mod support;
-
+use crate::support::{Case, Kind, Random, assert_close, case, norm};
 use aleator_kernels::fused::{self, LossGrad};
 use aleator_kernels::{LatentGrad, Targets, Vectors};
 use proptest::prelude::*;
-use support::{Case, Kind, Random, assert_close, case, norm};
 
 /// Reference gradients of Σ upstream · log p for the whole batch, in the shapes of a `LatentGrad`.
 struct Expected {

@@ -2,11 +2,9 @@
 
 #![allow(clippy::needless_range_loop, reason = "indices are the classes of the formulas")]
 
-mod support;
-
+use crate::support::{Case, Kind};
 use aleator_kernels::fused::drawn_noise;
 use aleator_kernels::{Covariance, Draws, Latent, NoiseKey, Sampling, fused};
-use support::{Case, Kind};
 
 /// Many draws of ε_K of few or many classes (both layouts), of one example after another.
 fn draws(classes: usize, count: usize, kind: Draws) -> Vec<f32> {

@@ -2,12 +2,10 @@
 
 #![allow(clippy::needless_range_loop, reason = "indices are the classes of the formulas")]
 
-mod support;
-
+use crate::support::{Case, Kind, Random, assert_close, case};
 use aleator_kernels::reference::log_sigmoid;
 use aleator_kernels::{Covariance, Draws, Latent, Temperature, Vectors, multilabel};
 use proptest::prelude::*;
-use support::{Case, Kind, Random, assert_close, case};
 
 /// E[sigmoid(u)], u ~ N(m, s²), by the trapezoidal rule in f64 on the exponentially tilted
 /// integrand's own scale: spectrally accurate for a smooth integrand over the whole line.

@@ -1,11 +1,9 @@
 //! Reliability bins, ECE and temperature scaling.
 
-mod support;
-
+use crate::support::{CLASSES, Data, Draws, EXAMPLES, TOLERANCE, assert_all_close, assert_close};
+use crate::support::{complaint, logs};
 use aleator_metrics::calibration::*;
 use aleator_metrics::classification::{multilabel, nll, nll_soft};
-use support::{CLASSES, Data, Draws, EXAMPLES, TOLERANCE, assert_all_close, assert_close};
-use support::{complaint, logs};
 
 const IMPOSSIBLE: f32 = f32::NEG_INFINITY;
 

@@ -1,10 +1,8 @@
 //! Accuracy, NLL, Brier score and counts of predictions of one class an example.
 
-mod support;
-
+use crate::support::{CLASSES, Data, Draws, EXAMPLES, TOLERANCE, assert_all_close, assert_close};
+use crate::support::{complaint, logs};
 use aleator_metrics::classification::*;
-use support::{CLASSES, Data, Draws, EXAMPLES, TOLERANCE, assert_all_close, assert_close};
-use support::{complaint, logs};
 
 #[test]
 fn hand_computed_answers_of_two_examples() {

@@ -1,9 +1,9 @@
 //! NLL, Brier score and average precision of classes that are each on or off.
 
-mod support;
-
+use crate::support::{
+    CLASSES, Data, Draws, TOLERANCE, assert_all_close, assert_close, complaint, logs,
+};
 use aleator_metrics::classification::multilabel::*;
-use support::{CLASSES, Data, Draws, TOLERANCE, assert_all_close, assert_close, complaint, logs};
 
 #[test]
 fn hand_computed_answers_of_two_examples() {

@@ -1,9 +1,7 @@
 //! AUROC and average precision.
 
-mod support;
-
+use crate::support::{CLASSES, Data, Draws, assert_all_close, assert_close, complaint};
 use aleator_metrics::ranking::{auroc, average_precision};
-use support::{CLASSES, Data, Draws, assert_all_close, assert_close, complaint};
 
 /// ```python
 /// print(m.roc_auc_score(multi_hot.ravel(), log_on.ravel()))

@@ -1,9 +1,7 @@
 //! Mean, standard deviation and t-tests, against scipy.
 
-mod support;
-
+use crate::support::{Draws, assert_close, complaint};
 use aleator_metrics::significance::*;
-use support::{Draws, assert_close, complaint};
 
 /// Top-1 accuracies in per cent, of five runs, of four, and of five with the seeds of the first.
 const OURS: [f64; 5] = [79.31, 79.18, 79.42, 79.27, 79.36];

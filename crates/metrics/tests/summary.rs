@@ -1,10 +1,8 @@
 //! The record of an evaluation, in memory and as JSON.
 
-mod support;
-
+use crate::support::{CLASSES, Data, EXAMPLES, TOLERANCE, assert_close, complaint, logs};
 use aleator_metrics::Summary;
 use serde_json::Value;
-use support::{CLASSES, Data, EXAMPLES, TOLERANCE, assert_close, complaint, logs};
 
 fn json(summary: &Summary) -> Value {
     serde_json::to_value(summary).unwrap()

@@ -1,12 +1,11 @@
 //! Every mistake is named before any work is done.
 
-mod support;
-
+use crate::support;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::support::{config, device, matrix, tau};
 use aleator_model::{HeadTemperature, HetLinearConfig, Labels, Link, Noise, Temperature};
 use burn::tensor::{Int, Tensor};
-use support::{config, device, matrix, tau};
 
 #[track_caller]
 fn refuses<T>(words: &[&str], work: impl FnOnce() -> T) {

@@ -1,14 +1,13 @@
 //! Networks before the head: shapes, gradients, and inputs that are not finite.
 
-mod support;
-
+use crate::support;
+use crate::support::{config, matrix, noise, values};
 use aleator_model::params::{self, Parameter};
 use aleator_model::{
     BackboneConfig, BatchNoise, Classifier, ClassifierConfig, Draws, HetLinearConfig, Labels, Link,
     Noise,
 };
 use burn::tensor::{Device, Int, Tensor};
-use support::{config, matrix, noise, values};
 
 fn classifier(backbone: BackboneConfig, kind: Noise, device: &Device) -> Classifier {
     let feature_dim = backbone.feature_dim();

@@ -1,11 +1,8 @@
 //! Two devices, one answer: with Sobol' draws the noise is the same points everywhere.
-#![cfg(feature = "wgpu")]
 
-mod support;
-
+use crate::support::{assert_close, config, device, matrix, named_grads, noise, values};
 use aleator_model::{Draws, HetLinearConfig, Link, Noise};
 use burn::tensor::{Device, Int, Tensor};
-use support::{assert_close, config, device, matrix, named_grads, noise, values};
 
 /// Loss and gradients of a layer on one device.
 fn on(device: Device, config: &HetLinearConfig, samples: usize) -> Vec<(String, Vec<f32>)> {

@@ -1,7 +1,6 @@
 //! Losses and gradients against an independent program: `golden/make_golden.py` (numpy).
 
-mod support;
-
+use crate::support::{assert_close, named_grads, tau, values};
 use aleator_kernels::{Covariance, Latent, Sampling, fused};
 use aleator_model::{
     Array, BatchNoise, DenseArrays, DiagScale, Draws, HeadConfig, HeadTemperature, HetLinear,
@@ -9,7 +8,6 @@ use aleator_model::{
 };
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use serde_json::Value;
-use support::{assert_close, named_grads, tau, values};
 
 const KEY: NoiseKey = NoiseKey { seed: 7, step: 3 };
 const IDS: [u64; 3] = [11, 5, 8];

@@ -1,7 +1,8 @@
 //! The drop-in layer, on the device under test.
 
-mod support;
-
+use crate::support::{
+    assert_close, config, device, matrix, named_grads, noise, numbers, tau, values,
+};
 use aleator_model::{
     BatchNoise, DiagScale, Draws, HeadTemperature, HetLinear, HetLinearConfig, Labels, Link, Noise,
 };
@@ -9,7 +10,6 @@ use burn::module::Module;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Int, Tensor, TensorData};
-use support::{assert_close, config, device, matrix, named_grads, noise, numbers, tau, values};
 
 const NOISES: [Noise; 4] =
     [Noise::None, Noise::Diagonal, Noise::LowRank { rank: 2 }, Noise::SharedLowRank { rank: 2 }];

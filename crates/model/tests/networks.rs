@@ -1,14 +1,13 @@
 //! Published networks: their sizes, shapes and gradients, and their batch normalisation.
 
-mod support;
-
+use crate::support;
+use crate::support::{config, matrix, noise, values};
 use aleator_model::params::{self, Parameter};
 use aleator_model::{
     BackboneConfig, Classifier, ClassifierConfig, Draws, HetLinearConfig, ImageNetwork, Labels,
     Link, Noise, NormConfig, TrainingLoss,
 };
 use burn::tensor::{Device, Int, Tensor};
-use support::{config, matrix, noise, values};
 
 fn image(network: ImageNetwork, size: usize) -> BackboneConfig {
     BackboneConfig::Image {

@@ -1,13 +1,12 @@
 //! Parameters by name: the names are keys of files, and never change.
 
-mod support;
-
+use crate::support;
+use crate::support::{config, matrix, noise, tau};
 use aleator_model::{
     BackboneConfig, Classifier, ClassifierConfig, HeadTemperature, HetLinearConfig, Labels, Link,
     Noise, params,
 };
 use burn::tensor::{Device, Int, Tensor};
-use support::{config, matrix, noise, tau};
 
 fn classifier(backbone: BackboneConfig, kind: Noise, device: &Device) -> Classifier {
     let learned = HeadTemperature::Learned { low: tau(0.5), high: tau(1.5) };

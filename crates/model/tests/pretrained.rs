@@ -1,9 +1,8 @@
 //! Networks from files: golden features by other implementations, and files that do not fit.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 
+use crate::support::{assert_close, config, values};
 use aleator_model::params;
 use aleator_model::{
     BackboneConfig, Classifier, ClassifierConfig, HetLinearConfig, ImageNetwork, Link, Noise,
@@ -11,7 +10,6 @@ use aleator_model::{
 };
 use burn::tensor::{Device, Tensor, TensorData};
 use safetensors::tensor::{Dtype, TensorView};
-use support::{assert_close, config, values};
 
 /// `units`, `weight` and `images` of tests/golden/formula.py.
 fn units(name: &str, count: usize) -> Vec<f64> {

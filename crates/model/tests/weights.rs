@@ -1,14 +1,12 @@
 //! Weights on disk, and those of the reference layers.
 
-mod support;
-
+use crate::support::{assert_close, config, matrix, noise, numbers, tau, values};
 use aleator_model::{
     Array, DenseArrays, HeadConfig, HeadTemperature, HetLinearConfig, Link, Noise, ReferenceLayer,
     WeightsError,
 };
 use burn::module::Module;
 use burn::tensor::Device;
-use support::{assert_close, config, matrix, noise, numbers, tau, values};
 
 const ALL: [Noise; 4] =
     [Noise::None, Noise::Diagonal, Noise::LowRank { rank: 2 }, Noise::SharedLowRank { rank: 2 }];

@@ -1,15 +1,13 @@
 //! Comparisons of run directories: the statistics, what makes a row, and what is refused.
 
-mod runs_on_disk;
-
 use std::fs;
 
+use crate::runs_on_disk::{DEFAULT, Made, Place, summary};
 use aleator_report::compare::{
     Direction, Labels, Measure, Score, Settings, Test, Values, Wanted, compare, scores,
 };
 use aleator_report::table::{Cell, Table};
 use aleator_run::{GroupKind, Link, Split};
-use runs_on_disk::{DEFAULT, Made, Place, summary};
 
 #[track_caller]
 fn score(table: &Table, row: &str, heading: &str) -> Score {

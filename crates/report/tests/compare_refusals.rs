@@ -1,11 +1,9 @@
 //! Runs that cannot be compared, and what is said of those that barely can.
 
-mod runs_on_disk;
-
 use std::fs;
 
+use crate::runs_on_disk::{DEFAULT, Place};
 use aleator_run::{ExampleRow, GroupKind};
-use runs_on_disk::{DEFAULT, Place};
 
 #[test]
 fn runs_that_were_measured_on_other_classes_or_examples_are_refused() {

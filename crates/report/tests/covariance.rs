@@ -1,10 +1,10 @@
 //! The analysis of covariances against plain f64, and the identities that it must keep.
 
-mod covariance_support;
-
+use crate::covariance_support::{
+    Case, Numbers, average, centred, correlation, dense, flip, random,
+};
 use aleator_report::covariance::{ClassPair, Covariances, Measure, Relation, TopPairs};
 use aleator_run::{Link, Noise, Split};
-use covariance_support::{Case, Numbers, average, centred, correlation, dense, flip, random};
 
 /// Products of a thousand 32-bit floats in sequence are this exact, and better.
 const TOLERANCE: f64 = 1e-5;

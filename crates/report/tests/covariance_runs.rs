@@ -1,15 +1,13 @@
 //! Runs held against each other, the files that come of it, and runs that cannot be analysed.
 
-mod covariance_support;
-
 use std::fs;
 
+use crate::covariance_support::{Case, dense, random};
 use aleator_report::ReportError;
 use aleator_report::covariance::{
     Comparison, Covariances, Measure, TiesTable, write_cases, write_pairs, write_ranks,
 };
 use aleator_run::{Link, Noise, Predictions, RunDir, Split};
-use covariance_support::{Case, dense, random};
 
 const FULL: Noise = Noise::LowRank { rank: 2 };
 

@@ -3,12 +3,10 @@
 //! After a change that is meant, `ALEATOR_ACCEPT=1 cargo test -p aleator-report --test figures`
 //! writes the files anew; look at them before they are committed.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
-use support::{Fixture, plain, write_group};
+use crate::support::{Fixture, plain, write_group};
 
 const SHOWN: [&str; 4] =
     ["compared-accuracy", "validation-nll", "confusion", "reliability-test-given"];

@@ -1,15 +1,13 @@
 //! `reports/*.toml`: every file loads, names recipes that exist, and has the paper's numbers.
 
-mod runs_on_disk;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use crate::runs_on_disk::{Made, Place};
 use aleator_report::compare::{Layout, LayoutRow, Published, Test, Values, fill, layouts, scores};
 use aleator_report::table::{Cell, Table};
 use aleator_run::{Document, load, paper_recipes, presets};
-use runs_on_disk::{Made, Place};
 
 /// Read from the paper's tables a second time, by hand, column by column as printed there:
 /// mean, standard deviation (0 where none is printed), †.

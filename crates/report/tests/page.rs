@@ -1,15 +1,13 @@
 //! The page of runs and audits: what is on it, and that nothing in their files can break it.
 
-mod support;
-
 use std::fs;
 use std::path::PathBuf;
 
+use crate::support::{Fixture, SETTINGS, audit, plain, write_group};
 use aleator_report::ReportError;
 use aleator_report::figure::Fonts;
 use aleator_report::page::{EncodedPicture, Page, Picture, page};
 use aleator_run::Link;
-use support::{Fixture, SETTINGS, audit, plain, write_group};
 
 const ANIMALS: [&str; 4] = ["cat", "dog", "fox", "owl"];
 

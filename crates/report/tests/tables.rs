@@ -1,13 +1,11 @@
 //! The four forms of a table, letter by letter, from run directories.
 
-mod runs_on_disk;
-
 use std::fs;
 use std::path::Path;
 
+use crate::runs_on_disk::{DEFAULT, Made, Place};
 use aleator_report::compare::{Layout, Measure, Settings, compare, fill};
 use aleator_report::table::{Format, Table, Terminal};
-use runs_on_disk::{DEFAULT, Made, Place};
 
 const PLAIN: Format = Format::Terminal(Terminal { width: None, bold: false });
 

@@ -1,7 +1,5 @@
 //! What the server answers, and what it refuses, over plain sockets.
 
-mod support;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -10,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use crate::support::{digits, multi, single, write_digits_recipe};
 use aleator_report::audit::Audit;
 use aleator_review::{Pictures, Server, Session};
 use serde_json::{Value, json};
-use support::{digits, multi, single, write_digits_recipe};
 use tempfile::TempDir;
 
 /// A server at work on an audit.

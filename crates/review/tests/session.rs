@@ -1,15 +1,14 @@
 //! Decisions, what is left of them after anything, and the labels that follow.
 
-mod support;
-
+use crate::support;
 use std::fs;
 use std::path::Path;
 
+use crate::support::{multi, single};
 use aleator_data::DataSet;
 use aleator_report::audit::Audit;
 use aleator_review::{Decision, Progress, Session};
 use aleator_run::Link;
-use support::{multi, single};
 
 const CLASSES: [&str; 3] = ["cat", "=dog", "2020"];
 

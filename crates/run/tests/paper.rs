@@ -1,17 +1,15 @@
 //! The recipes of the paper's experiments say what the paper says, number by number.
 
-mod paper_table;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::mem::discriminant;
 use std::path::Path;
 
+use crate::paper_table::{HeldOut, ROWS, Row, SWEEPS, TWINS};
 use aleator_run::recipe::{self, Crop, Decay, EvaluatedWeights, HeadTemperature, Layers, Rule};
 use aleator_run::{
     Document, Noise, Preset, Recipe, Table, Value, load, load_sweep, paper_recipes, presets,
 };
-use paper_table::{HeldOut, ROWS, Row, SWEEPS, TWINS};
 
 /// What the user gives: the images, and the sets to measure on where nothing is held out.
 fn sets(name: &str) -> Vec<String> {

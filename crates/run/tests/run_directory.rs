@@ -1,15 +1,13 @@
 //! The run directory and its files: what is written reads back, what is damaged is named.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::{entries, refused};
 use aleator_run::{
     CreateRun, ExampleRow, FORMAT, Link, Noise, RunDir, RunError, RunInfo, Split, SplitCounts,
 };
 use serde_json::json;
-use support::{entries, refused};
 use tempfile::TempDir;
 
 fn info() -> RunInfo {

@@ -1,16 +1,14 @@
 //! Files that appear complete or not at all, and files that grow.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::{entries, refused};
 use aleator_run::{
     AtomicFolder, EventFile, MetricsLog, Predictions, RunError, remove_folder, remove_leftovers,
     write_file, write_file_by,
 };
 use serde_json::json;
-use support::{entries, refused};
 
 #[test]
 fn a_file_is_replaced_whole() {

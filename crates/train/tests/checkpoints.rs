@@ -1,13 +1,11 @@
 //! Checkpoints: the same bits after any interruption, and a name for every kind of damage.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::{RECIPE, Tensors, Trial, adam, tensors};
 use aleator_run::MetricsLog;
 use safetensors::tensor::{Dtype, TensorView};
-use support::{RECIPE, Tensors, Trial, adam, tensors};
 
 /// With everything that a checkpoint holds: two layers, factors, averages of weights and moments.
 const RICH: [&str; 6] = [

@@ -1,14 +1,12 @@
 //! Evaluation and prediction: what is held against which labels, and what is written.
 
-mod support;
-
 use std::fs;
 
+use crate::support::{DIGITS, Files, RECIPE, Trial, adam, column, cycle, npy};
 use aleator_metrics::classification;
 use aleator_run::Split;
 use aleator_run::recipe::EvaluatedWeights;
 use aleator_train::{EvaluateSettings, Predictor};
-use support::{DIGITS, Files, RECIPE, Trial, adam, column, cycle, npy};
 
 #[test]
 fn predictions_do_not_depend_on_the_size_of_batches() {

@@ -1,15 +1,13 @@
 //! Several runs that belong together, and what stands in their way.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::{Files, RECIPE, column, cycle, resolve};
 use aleator_metrics::Evaluation;
 use aleator_train::group::{self, Group, GroupEnded, Kind, Member};
 use aleator_train::{Event, TrainError};
-use support::{Files, RECIPE, column, cycle, resolve};
 
 fn seeds(files: &Files, sets: &[&str]) -> Vec<Member> {
     let source = files.source(&cycle(40), &column(&cycle(40)));

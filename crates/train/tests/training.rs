@@ -1,13 +1,13 @@
 //! What training does: normalization, accumulation, averages, early stopping, learning.
 
-mod support;
-
+use crate::support::{
+    DIGITS, Files, RECIPE, Trial, adam, column, cycle, distance, npy, resolve, tensors,
+};
 use aleator_data::DataSet;
 use aleator_run::recipe::{
     Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Normalize, Source,
 };
 use aleator_train::{Normalization, TrainError, check_recipe};
-use support::{DIGITS, Files, RECIPE, Trial, adam, column, cycle, distance, npy, resolve, tensors};
 
 /// Three examples: a feature that varies, and one that does not.
 fn tiny(files: &Files) -> DataSet {

@@ -1,0 +1,21 @@
+//! The integration tests of this crate: one program, linked once.
+
+mod analysis;
+mod audit;
+mod bad_input;
+mod commands;
+mod compare;
+mod embed;
+mod end_to_end;
+mod images;
+#[path = "../../embed/tests/support/onnx.rs"]
+#[allow(dead_code, reason = "each test program uses a part of it")]
+mod onnx;
+mod paper;
+mod report;
+#[cfg(unix)]
+mod resume;
+mod support;
+mod tidy;
+mod training;
+mod transfer;

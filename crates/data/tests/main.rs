@@ -1,0 +1,29 @@
+//! The integration tests of this crate: one program, linked once.
+
+mod augment;
+mod batches;
+mod dataset;
+mod doctor;
+mod format_cifar;
+mod format_fuzz;
+mod format_idx;
+mod format_image_columns;
+mod format_images;
+mod format_manifest;
+mod format_npy;
+mod format_parquet;
+mod format_recognise;
+mod format_recognise_images;
+mod format_safetensors;
+mod format_shards;
+mod format_support;
+mod formats;
+#[path = "golden/check.rs"]
+mod golden;
+mod labels;
+mod labels_by_id;
+mod noise;
+mod pictures;
+mod set_aside;
+mod support;
+mod thumbnails;

@@ -1,0 +1,12 @@
+//! The integration tests of this crate: one program, linked once.
+
+mod batch_norm;
+mod convolution;
+mod dense;
+mod determinism;
+mod gradient;
+mod identities;
+mod matches_reference;
+mod moments;
+mod multilabel;
+mod support;

@@ -1,0 +1,10 @@
+//! The integration tests of this crate: one program, linked once.
+
+mod calibration;
+mod classification;
+mod evaluation;
+mod multilabel;
+mod ranking;
+mod significance;
+mod summary;
+mod support;

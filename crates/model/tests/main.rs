@@ -1,0 +1,14 @@
+//! The integration tests of this crate: one program, linked once.
+
+mod bad_input;
+mod classifier;
+mod convolution;
+#[cfg(feature = "wgpu")]
+mod devices;
+mod golden;
+mod het_linear;
+mod networks;
+mod params;
+mod pretrained;
+mod support;
+mod weights;

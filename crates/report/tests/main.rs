@@ -1,0 +1,16 @@
+//! The integration tests of this crate: one program, linked once.
+
+mod audit;
+mod audit_support;
+mod compare;
+mod compare_refusals;
+mod covariance;
+mod covariance_runs;
+mod covariance_support;
+mod ensemble;
+mod figures;
+mod layouts;
+mod page;
+mod runs_on_disk;
+mod support;
+mod tables;

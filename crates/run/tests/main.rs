@@ -1,0 +1,13 @@
+//! The integration tests of this crate: one program, linked once.
+
+mod bad_recipes;
+mod documents;
+mod paper;
+mod paper_table;
+mod predictions_file;
+mod recipes;
+mod run_directory;
+mod support;
+mod sweeps;
+mod tasks;
+mod writing;

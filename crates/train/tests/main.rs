@@ -1,0 +1,8 @@
+//! The integration tests of this crate: one program, linked once.
+
+mod checkpoints;
+mod evaluation;
+mod groups;
+mod optimizer;
+mod support;
+mod training;
