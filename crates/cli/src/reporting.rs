@@ -5,7 +5,6 @@ mod gallery;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use aleator_report::figure::Fonts;
 use aleator_report::page::{PageSettings, check_replaceable, page};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -27,9 +26,6 @@ pub struct ReportArgs {
     /// Where the figures are saved as SVG [default: figures, beside the page]
     #[arg(long, value_name = "FOLDER")]
     figures: Option<PathBuf>,
-    /// Save the figures as PNG too
-    #[arg(long)]
-    png: bool,
     /// The images that features were made from, to show with the examples; or images that were
     /// moved
     #[arg(long, value_name = "PATH")]
@@ -54,7 +50,6 @@ Examples:
   aleator report run                          run/report.html
   aleator report runs/seeds --out seeds.html  several seeds: mean ± standard deviation
   aleator report plain full --out both.html   runs beside each other
-  aleator report run --png                    figures as SVG and PNG, for a talk
   aleator report run --images photos          photos beside the embeddings made from them";
 
 /// More pictures would make a page that no browser likes.
@@ -80,8 +75,6 @@ pub fn report(args: &ReportArgs) -> Result<()> {
         );
     }
     check_replaceable(&out)?;
-    // What cannot be drawn is known before anything is read.
-    let fonts = if args.png { Some(Fonts::of_system()?) } else { None };
     let figures = args.figures.clone().unwrap_or_else(|| out.with_file_name("figures"));
     let counter = Counter::new("pictures", args.quiet);
     let mut gallery = Gallery::new(args.images.as_deref());
@@ -92,7 +85,7 @@ pub fn report(args: &ReportArgs) -> Result<()> {
         gallery.picture(key)
     });
     counter.finish();
-    made?.save(&out, &figures, fonts.as_ref())?;
+    made?.save(&out, &figures)?;
     gallery.warn();
     writeln!(io::stdout(), "report: {}", out.display())?;
     Ok(())
@@ -104,6 +97,6 @@ pub fn report_of(dir: &Path) -> Result<PathBuf> {
     let mut gallery = Gallery::new(None);
     let settings = PageSettings { suspects: 60, ambiguous: 24 };
     let page = page(&[dir.to_path_buf()], &settings, &mut |key| gallery.picture(key))?;
-    page.save(&out, &dir.join("figures"), None)?;
+    page.save(&out, &dir.join("figures"))?;
     Ok(out)
 }

@@ -34,18 +34,6 @@ fn a_run_on_digits_becomes_a_page_with_pictures_and_figures() {
 }
 
 #[test]
-fn figures_are_saved_as_png_where_the_system_has_fonts() {
-    let place = Place::with_features();
-    place.succeeds(&format!("train features-full {FILES} {SMALL} --out run"));
-    let ended = place.run("report run --png -q");
-    if ended.code == Some(0) {
-        assert!(place.read("run/figures/confusion.png").starts_with(b"\x89PNG"));
-    } else {
-        ended.check_refusal("report --png", &["no fonts", "SVG"]);
-    }
-}
-
-#[test]
 fn seeds_and_runs_beside_each_other_are_one_page() {
     let place = Place::with_features();
     place.succeeds(&format!("train features-full {FILES} {SMALL} --set seeds=[0,1] --out seeds"));

@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use aleator_report::figure::Fonts;
 use aleator_report::page::{PageSettings, Picture, page};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -13,7 +12,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let settings = PageSettings { suspects: 60, ambiguous: 24 };
     let page = page(dirs, &settings, &mut |_| Picture::None)?;
-    let fonts = Fonts::of_system().ok();
-    page.save(out, &out.with_file_name("figures"), fonts.as_ref())?;
+    page.save(out, &out.with_file_name("figures"))?;
     Ok(())
 }

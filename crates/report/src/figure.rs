@@ -1,15 +1,12 @@
-//! Figures: a few marks on a plane, drawn as SVG in a page, as a file by itself, or as pixels.
+//! Figures: a few marks on a plane, drawn as SVG inside a page or as a file of their own.
 
 pub(crate) mod chart;
 pub(crate) mod dots;
 pub(crate) mod heat;
-mod pixels;
 mod raster;
 pub(crate) mod reliability;
 mod scale;
 mod svg;
-
-pub use pixels::{Fonts, NoFonts};
 
 /// A drawing with its title and what it shows in words.
 #[derive(Clone, Debug, PartialEq)]

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use aleator_run::{RunError, Split, write_file};
 
 use crate::error::ReportError;
-use crate::figure::{Figure, Fonts};
+use crate::figure::Figure;
 use held_out::{HeldOut, Limits};
 use material::{EvaluatedRun, Material};
 pub use pictures::{EncodedPicture, Picture, PictureKey, PictureSource};
@@ -134,18 +134,13 @@ impl<'a> Details<'a> {
 }
 
 impl Page {
-    /// Writes the page, and its figures into a folder as SVG and, where fonts are given, as PNG.
+    /// Writes the page to `out` and its figures as SVG files into the directory `figures`.
     ///
-    /// A report that stood there is replaced, complete or not at all; any other file is not.
+    /// An existing report is replaced atomically; any other file is left alone.
     ///
     /// # Errors
-    /// When something else stands there, or the file system refuses.
-    pub fn save(
-        &self,
-        out: &Path,
-        figures: &Path,
-        fonts: Option<&Fonts>,
-    ) -> Result<(), ReportError> {
+    /// When `out` exists and is not a report, or the file system refuses.
+    pub fn save(&self, out: &Path, figures: &Path) -> Result<(), ReportError> {
         check_replaceable(out)?;
         let io = |path: &Path| {
             let path = path.to_path_buf();
@@ -159,9 +154,6 @@ impl Page {
         for figure in &self.figures {
             let path = figures.join(&figure.name);
             write_file(&path.with_extension("svg"), figure.standalone().as_bytes())?;
-            if let Some(fonts) = fonts {
-                write_file(&path.with_extension("png"), &figure.png(fonts))?;
-            }
         }
         Ok(write_file(out, self.html.as_bytes())?)
     }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use crate::support::{Fixture, SETTINGS, audit, plain, write_group};
 use aleator_report::ReportError;
-use aleator_report::figure::Fonts;
 use aleator_report::page::{EncodedPicture, Page, Picture, page};
 use aleator_run::Link;
 
@@ -225,30 +224,12 @@ fn reports_are_replaced_and_other_files_are_not() {
     Fixture::of(&ANIMALS).write(&dir);
     let made = plain(&[dir]);
     let (out, figures) = (folder.path().join("a/report.html"), folder.path().join("a/figures"));
-    made.save(&out, &figures, None).unwrap();
-    made.save(&out, &figures, None).unwrap();
+    made.save(&out, &figures).unwrap();
+    made.save(&out, &figures).unwrap();
     assert_eq!(fs::read_to_string(&out).unwrap(), made.html);
     assert!(figures.join("confusion.svg").is_file());
     fs::write(&out, "mine").unwrap();
-    let refused = made.save(&out, &figures, None);
+    let refused = made.save(&out, &figures);
     assert!(matches!(refused, Err(ReportError::NotOurs { .. })), "{refused:?}");
     assert_eq!(fs::read_to_string(&out).unwrap(), "mine");
-}
-
-#[test]
-fn figures_become_pixels_with_words_or_the_lack_of_fonts_is_said() {
-    let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path().join("run");
-    Fixture::of(&ANIMALS).write(&dir);
-    let made = plain(&[dir]);
-    match Fonts::of_system() {
-        Err(error) => assert!(error.to_string().contains("no fonts")),
-        Ok(fonts) => {
-            for figure in &made.figures {
-                let png = figure.png(&fonts);
-                assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"));
-                assert!(png.len() > 2_000, "{} has {} bytes", figure.name, png.len());
-            }
-        }
-    }
 }

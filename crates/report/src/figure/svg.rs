@@ -153,7 +153,7 @@ impl Ink {
     }
 
     /// On white, as `style.css` has it by day.
-    pub(super) fn colour(self) -> &'static str {
+    fn colour(self) -> &'static str {
         const SERIES: [&str; super::SERIES] =
             ["#1f6fb2", "#c2570c", "#0f7f69", "#8348b8", "#b8326f", "#7d6c0a", "#5f6670"];
         match self {
