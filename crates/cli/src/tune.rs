@@ -112,7 +112,7 @@ fn trial((member, evaluation): (&Member, &Evaluation)) -> Trial {
         head.temperature;
     Trial {
         name: member.name.clone(),
-        temperature,
+        temperature: temperature.get(),
         rank: match head.noise {
             Noise::LowRank { rank } | Noise::SharedLowRank { rank } => Some(rank),
             Noise::None | Noise::Diagonal => None,

@@ -49,10 +49,11 @@ fn dependencies(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn kernels_and_metrics_depend_on_none_of_ours_and_on_no_tensor_library() {
+fn kernels_and_metrics_depend_on_none_of_ours_but_the_vocabulary_and_on_no_tensor_library() {
     let found = dependencies("kernels");
-    assert_eq!(found, ["pulp", "rayon"]);
+    assert_eq!(found, ["aleator-vocabulary", "pulp", "rayon"]);
     assert_eq!(dependencies("metrics"), ["serde"]);
+    assert_eq!(dependencies("vocabulary"), ["serde"]);
 }
 
 #[test]

@@ -2,24 +2,12 @@
 
 use core::ops::Range;
 
+pub use aleator_vocabulary::Draws;
+
 use crate::key::{NoiseKey, Stream};
 use crate::normal::{BlockShape, FillNormals};
 use crate::simd::{LANES, Level};
 use crate::sobol::{self, Sobol};
-
-/// How Monte Carlo noise is drawn. Every kind is unbiased; they differ in variance and cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Draws {
-    /// Every sample on its own, as in the paper.
-    Independent,
-    /// Samples in pairs (ε, −ε): half the normals to draw, and a smaller variance.
-    Antithetic,
-    /// Points of an Owen-scrambled Sobol' sequence: by far the smallest variance for few classes.
-    ///
-    /// Covers factors and classes together up to [`sobol::MAX_DIMENSIONS`] of them; beyond that
-    /// the factors alone, and the classes' own noise is independent.
-    Sobol,
-}
 
 /// Which noise to draw: the key, one id for each example, how many samples and of which kind.
 ///

@@ -1,46 +1,7 @@
 //! The Normal on the utilities: what a head computes and everything else reads.
 
+pub use aleator_vocabulary::Temperature;
 use rayon::prelude::*;
-
-/// The smoothing temperature τ of softmax and sigmoid; finite and positive by construction.
-///
-/// ```
-/// use aleator_kernels::Temperature;
-///
-/// assert_eq!(Temperature::try_from(0.9).unwrap().get(), 0.9);
-/// assert!(Temperature::try_from(0.0).is_err());
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Temperature(f32);
-
-impl Temperature {
-    /// The value, > 0.
-    pub fn get(self) -> f32 {
-        self.0
-    }
-}
-
-/// A temperature that is not a positive finite number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BadTemperature(pub f32);
-
-impl core::fmt::Display for BadTemperature {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "temperature must be a finite number above 0 (at least 1e-10), found {}", self.0)
-    }
-}
-
-impl core::error::Error for BadTemperature {}
-
-impl TryFrom<f32> for Temperature {
-    type Error = BadTemperature;
-
-    fn try_from(value: f32) -> Result<Self, BadTemperature> {
-        // Far below any use; smaller ones would bring utilities over τ near the limits of f32.
-        let valid = value.is_finite() && value >= 1e-10;
-        if valid { Ok(Self(value)) } else { Err(BadTemperature(value)) }
-    }
-}
 
 /// Σ(x), in the form in which a head computes it.
 #[derive(Clone, Copy, Debug)]

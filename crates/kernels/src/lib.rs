@@ -38,8 +38,9 @@ pub mod sobol;
 pub mod taylor;
 mod tile;
 
-pub use draws::{Draws, Sampling};
+pub use aleator_vocabulary::{BadTemperature, Draws, Temperature};
+pub use draws::Sampling;
 pub use fused::Targets;
 pub use key::{NoiseKey, Stream, split_mix};
-pub use latent::{BadTemperature, Covariance, Latent, LatentGrad, Temperature};
+pub use latent::{Covariance, Latent, LatentGrad};
 pub use simd::Vectors;

@@ -8,11 +8,12 @@ mod layers;
 mod mlp;
 mod residual;
 
+use aleator_vocabulary::ImageNetwork;
 use burn::module::{Module, ParamId};
 use burn::tensor::{Device, Tensor};
 
 pub use conv::Conv;
-pub use image::{Image, ImageNetwork, NormConfig};
+pub use image::{Image, NormConfig};
 pub use mlp::Mlp;
 
 use crate::batch_statistics::{BatchStatistics, NormNames};

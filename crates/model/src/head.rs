@@ -1,6 +1,7 @@
 //! The head: features → the Normal on the utilities. It does not sample.
 
-use aleator_kernels::{NoiseKey, Stream, Temperature};
+use aleator_kernels::{NoiseKey, Stream};
+pub use aleator_vocabulary::{DiagScale, HeadTemperature, Noise};
 use burn::module::{Module, Param};
 use burn::tensor::activation::{sigmoid, softplus};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -9,50 +10,8 @@ use crate::dense::{Dense, uniform};
 use crate::latent::{Covariance, Latent};
 use crate::slices::{Floats, is_cpu};
 
-/// What of the noise depends on the input, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noise {
-    /// None: plain softmax or sigmoid ("Hom.").
-    None,
-    /// An own scale for each class ("Het. Diag").
-    Diagonal,
-    /// Correlated noise, its loadings from the input ("Het. Full").
-    LowRank {
-        /// R.
-        rank: usize,
-    },
-    /// Correlated noise with shared loadings, scaled by class from the input ("Het. PE").
-    SharedLowRank {
-        /// R.
-        rank: usize,
-    },
-}
-
-/// How d(x) comes from its dense layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiagScale {
-    /// As it is; only d² matters (the paper).
-    Affine,
-    /// softplus(·) + 10⁻³ (the reference code; deviation D5).
-    Softplus,
-}
-
 /// The smallest scale that [`DiagScale::Softplus`] gives.
 const SMALLEST_SCALE: f32 = 1e-3;
-
-/// The temperature of the link.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum HeadTemperature {
-    /// This one.
-    Fixed(Temperature),
-    /// Learned within bounds, from the middle: τ = low + (high − low) · sigmoid(t), t₀ = 0.
-    Learned {
-        /// Lower bound.
-        low: Temperature,
-        /// Upper bound.
-        high: Temperature,
-    },
-}
 
 /// What a [`Head`] is made from.
 ///

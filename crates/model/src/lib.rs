@@ -24,15 +24,18 @@ mod recycled;
 mod slices;
 mod weights;
 
-pub use aleator_kernels::{BadTemperature, Draws, NoiseKey, Temperature};
-pub use backbone::{Backbone, BackboneConfig, ImageNetwork, NormConfig};
+pub use aleator_kernels::NoiseKey;
+pub use aleator_vocabulary::{
+    BadTemperature, DiagScale, Draws, HeadTemperature, ImageNetwork, Link, Noise, Temperature,
+};
+pub use backbone::{Backbone, BackboneConfig, NormConfig};
 pub use batch_statistics::BatchStatistics;
 pub use classifier::{Classifier, ClassifierConfig, TrainingLoss};
 pub use dense::Dense;
-pub use head::{DiagScale, Head, HeadConfig, HeadTemperature, Noise};
+pub use head::{Head, HeadConfig};
 pub use het_linear::{HetLinear, HetLinearConfig, Labels};
 pub use latent::{Covariance, Latent};
-pub use likelihood::{BatchNoise, Link, sigmoid_logits, softmax_log_probs};
+pub use likelihood::{BatchNoise, sigmoid_logits, softmax_log_probs};
 pub use predict::{Prediction, Scores};
 pub use pretrained::{load_network, published_tensors};
 pub use weights::{Array, DenseArrays, ReferenceLayer, WeightsError};

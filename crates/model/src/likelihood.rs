@@ -1,6 +1,7 @@
 //! [`Latent`] + noise key → log-probabilities: the one place where kernels meet autograd.
 
 use aleator_kernels::{self as kernels, Draws, LatentGrad, NoiseKey, Sampling, Vectors};
+pub use aleator_vocabulary::Link;
 use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
 
@@ -9,15 +10,6 @@ use crate::latent::{CpuLatent, Latent};
 use crate::recycled;
 use crate::slices::{Floats, is_cpu};
 use crate::{on_device, on_device_sigmoid};
-
-/// What turns a utility into a probability.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Link {
-    /// One class is right.
-    Softmax,
-    /// Each class is on or off by itself; computed in closed form, without samples.
-    Sigmoid,
-}
 
 /// Which noise a batch sees: the key and the ids of its examples.
 ///

@@ -9,7 +9,7 @@ use crate::document::{Document, Table, Value, unknown_key};
 use crate::recipe::{
     Checkpoint, Decay, DiagScale, Draws, EvaluatedWeights, Evaluation, Head, HeadTemperature,
     InputSource, LabelKind, Layers, Link, Moments, Noise, Optimizer, Recipe, Rule, Schedule,
-    Training, WarmUp, WeightDecay,
+    Temperature, Training, WarmUp, WeightDecay,
 };
 use crate::recipe_error::RecipeError;
 use crate::schema;
@@ -179,10 +179,9 @@ fn noise(section: &Section) -> Result<Noise, RecipeError> {
 
 fn temperature(field: &Field) -> Result<HeadTemperature, RecipeError> {
     let positive = |field: &Field| {
-        // What rounds to 0 or to infinity in 32 bits is no temperature either.
-        let expected = "a number above 0, within the range of 32-bit numbers";
-        let possible = |value: f64| value as f32 > 0.0 && (value as f32).is_finite();
-        field.number_that(expected, possible).map(|value| value as f32)
+        let value = field.number()?;
+        Temperature::try_from(value as f32)
+            .map_err(|_| field.must_be("a number above 0, from 1e-10 to 3e38"))
     };
     let Value::Table(bounds) = &field.node.value else {
         if let Value::Integer(_) | Value::Float(_) = field.node.value {
@@ -198,7 +197,7 @@ fn temperature(field: &Field) -> Result<HeadTemperature, RecipeError> {
         ))),
     };
     let (low, high) = (bound("low")?, bound("high")?);
-    if low < high {
+    if low.get() < high.get() {
         Ok(HeadTemperature::Learned { low, high })
     } else {
         Err(field.must_be("bounds with low below high"))

@@ -6,8 +6,9 @@
 mod data;
 mod network;
 
-use serde::{Deserialize, Serialize};
-
+pub use aleator_vocabulary::{
+    DiagScale, Draws, HeadTemperature, ImageNetwork, Link, Noise, Temperature,
+};
 pub use data::*;
 pub use network::*;
 
@@ -53,72 +54,6 @@ pub struct Head {
     pub samples: usize,
     /// How the samples are drawn.
     pub draws: Draws,
-}
-
-/// `head.noise`, with `head.rank`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Noise {
-    /// `"none"`.
-    None,
-    /// `"diagonal"`.
-    Diagonal,
-    /// `"full"`.
-    #[serde(rename = "full")]
-    LowRank {
-        /// R.
-        rank: usize,
-    },
-    /// `"shared"`.
-    #[serde(rename = "shared")]
-    SharedLowRank {
-        /// R.
-        rank: usize,
-    },
-}
-
-/// `head.link`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Link {
-    /// `"softmax"`: one class is right.
-    Softmax,
-    /// `"sigmoid"`: each class is on or off.
-    Sigmoid,
-}
-
-/// `head.temperature`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum HeadTemperature {
-    /// `0.9`.
-    Fixed(f32),
-    /// `{ low = 0.3, high = 3.0 }`: learned within these bounds.
-    Learned {
-        /// Lower bound.
-        low: f32,
-        /// Upper bound.
-        high: f32,
-    },
-}
-
-/// `head.diag_scale`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiagScale {
-    /// `"affine"`: the paper.
-    Affine,
-    /// `"softplus"`: the reference code.
-    Softplus,
-}
-
-/// `head.draws`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Draws {
-    /// `"independent"`.
-    Independent,
-    /// `"antithetic"`.
-    Antithetic,
-    /// `"sobol"`.
-    Sobol,
 }
 
 /// `[optimizer]`.

@@ -77,7 +77,11 @@ fn every_recipe_has_the_numbers_of_the_paper() {
         let head = &recipe.head;
         assert_eq!(head.noise, row.noise, "{name}");
         assert_eq!(head.link, row.link, "{name}");
-        assert_eq!(head.temperature, HeadTemperature::Fixed(row.temperature), "{name}");
+        assert_eq!(
+            head.temperature,
+            HeadTemperature::Fixed(row.temperature.try_into().unwrap()),
+            "{name}"
+        );
         assert_eq!((head.samples, recipe.evaluation.samples), (row.samples, row.samples), "{name}");
         assert_eq!(head.diag_scale, recipe::DiagScale::Affine, "{name}");
         assert_eq!(head.draws, recipe::Draws::Independent, "{name}");

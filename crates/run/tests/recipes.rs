@@ -125,7 +125,10 @@ fn the_command_line_sets_any_key() {
         ],
     );
     assert_eq!(recipe.head.noise, Noise::LowRank { rank: 15 });
-    assert_eq!(recipe.head.temperature, HeadTemperature::Learned { low: 0.3, high: 3.0 });
+    assert_eq!(
+        recipe.head.temperature,
+        HeadTemperature::Learned { low: 0.3.try_into().unwrap(), high: 3.0.try_into().unwrap() }
+    );
     assert_eq!(recipe.head.draws, Draws::Sobol);
     assert_eq!(recipe.network.normalize, Normalize::PerFeature);
     assert_eq!(recipe.seeds, [0, 1, 2]);

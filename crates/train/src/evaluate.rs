@@ -14,7 +14,6 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::checkpoint::Checkpoints;
 use crate::error::TrainError;
-use crate::experiment;
 use crate::gathered::{Gathered, LoadingsLimit};
 use crate::normalize::Normalization;
 use crate::runs::same_data;
@@ -202,7 +201,7 @@ impl Scorer {
             normalization: state.normalization.clone(),
             seed,
             samples,
-            draws: experiment::draws(recipe.head.draws),
+            draws: recipe.head.draws,
             batch: recipe.evaluation.batch,
             workers: recipe.training.workers,
         }

@@ -1,7 +1,6 @@
-//! From a recipe's words to what the other crates take.
+//! From a recipe to the configuration of a model.
 
 use aleator_data::InputShape;
-use aleator_kernels::Temperature;
 use aleator_model as model;
 use aleator_run::recipe::{self, Recipe};
 
@@ -32,7 +31,7 @@ pub fn classifier(recipe: &Recipe, seed: u64, shape: &Shape) -> model::Classifie
             recipe::Layers::Image { network, norm_momentum, norm_epsilon, hidden },
             InputShape::Image { channels, height, width },
         ) => model::BackboneConfig::Image {
-            network: image_network(*network),
+            network: *network,
             image: [*channels, *height, *width],
             norm: model::NormConfig {
                 momentum: *norm_momentum as f32,
@@ -48,72 +47,13 @@ pub fn classifier(recipe: &Recipe, seed: u64, shape: &Shape) -> model::Classifie
     let output = model::HetLinearConfig {
         feature_dim: backbone.feature_dim(),
         classes: shape.classes,
-        noise: noise(head.noise),
-        link: link(head.link),
-        temperature: temperature(head.temperature),
-        diag_scale: match head.diag_scale {
-            recipe::DiagScale::Affine => model::DiagScale::Affine,
-            recipe::DiagScale::Softplus => model::DiagScale::Softplus,
-        },
+        noise: head.noise,
+        link: head.link,
+        temperature: head.temperature,
+        diag_scale: head.diag_scale,
         samples: head.samples,
-        draws: draws(head.draws),
+        draws: head.draws,
         seed,
     };
     model::ClassifierConfig { backbone, output, frozen: recipe.network.frozen }
-}
-
-fn image_network(network: recipe::ImageNetwork) -> model::ImageNetwork {
-    use recipe::ImageNetwork as Named;
-    match network {
-        Named::ResNet18 => model::ImageNetwork::ResNet18,
-        Named::ResNet34 => model::ImageNetwork::ResNet34,
-        Named::ResNet50 => model::ImageNetwork::ResNet50,
-        Named::ResNet101 => model::ImageNetwork::ResNet101,
-        Named::ResNet152 => model::ImageNetwork::ResNet152,
-        Named::ResNet20 => model::ImageNetwork::ResNet20,
-        Named::ResNet56 => model::ImageNetwork::ResNet56,
-        Named::WideResNet28x10 => model::ImageNetwork::WideResNet28x10,
-        Named::WideResNet28x2 => model::ImageNetwork::WideResNet28x2,
-        Named::InceptionResNetV2 => model::ImageNetwork::InceptionResNetV2,
-        Named::EfficientNetLite0 => model::ImageNetwork::EfficientNetLite0,
-    }
-}
-
-fn noise(noise: recipe::Noise) -> model::Noise {
-    match noise {
-        recipe::Noise::None => model::Noise::None,
-        recipe::Noise::Diagonal => model::Noise::Diagonal,
-        recipe::Noise::LowRank { rank } => model::Noise::LowRank { rank },
-        recipe::Noise::SharedLowRank { rank } => model::Noise::SharedLowRank { rank },
-    }
-}
-
-/// The model's word for a link.
-pub fn link(link: recipe::Link) -> model::Link {
-    match link {
-        recipe::Link::Softmax => model::Link::Softmax,
-        recipe::Link::Sigmoid => model::Link::Sigmoid,
-    }
-}
-
-/// The model's word for a way to draw.
-pub fn draws(draws: recipe::Draws) -> model::Draws {
-    match draws {
-        recipe::Draws::Independent => model::Draws::Independent,
-        recipe::Draws::Antithetic => model::Draws::Antithetic,
-        recipe::Draws::Sobol => model::Draws::Sobol,
-    }
-}
-
-fn temperature(temperature: recipe::HeadTemperature) -> model::HeadTemperature {
-    let checked = |value: f32| {
-        Temperature::try_from(value)
-            .unwrap_or_else(|error| panic!("checked by the recipe: {error}"))
-    };
-    match temperature {
-        recipe::HeadTemperature::Fixed(value) => model::HeadTemperature::Fixed(checked(value)),
-        recipe::HeadTemperature::Learned { low, high } => {
-            model::HeadTemperature::Learned { low: checked(low), high: checked(high) }
-        }
-    }
 }

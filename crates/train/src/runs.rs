@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use aleator_data::{DataSet, InputShape, Labels, Split};
-use aleator_kernels::Temperature;
 use aleator_metrics::Evaluation;
-use aleator_run::recipe::{HeadTemperature, Layers, Link, Recipe};
+use aleator_run::recipe::{Layers, Link, Recipe};
 use aleator_run::{
     CreateRun, ExampleRow, FORMAT, Resolved, RunDir, RunError, RunInfo, SetAside, SplitCounts,
 };
@@ -33,11 +32,6 @@ pub enum Finished {
 /// Refuses a recipe that its data do not fit.
 pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
     let refuse = |message: String| Err(TrainError::Recipe(message));
-    let (HeadTemperature::Fixed(lowest) | HeadTemperature::Learned { low: lowest, .. }) =
-        recipe.head.temperature;
-    if let Err(error) = Temperature::try_from(lowest) {
-        return refuse(format!("head.temperature: {error}"));
-    }
     let of_images = matches!(recipe.network.layers, Layers::Conv { .. } | Layers::Image { .. });
     if let (true, InputShape::Features(width)) = (of_images, &data.shape) {
         return refuse(format!(

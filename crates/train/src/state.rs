@@ -100,7 +100,7 @@ impl State {
         let settings = StepSettings {
             seed,
             samples: recipe.head.samples,
-            draws: experiment::draws(recipe.head.draws),
+            draws: recipe.head.draws,
             part: recipe.training.batch,
             ema: recipe.training.ema,
         };

@@ -100,7 +100,7 @@ fn head_recipe(resolved: &Resolved, folder: &Path, seed: u64, has_truth: bool) -
     }
     sets.extend(rank.map(|rank| format!("head.rank={rank}")));
     if let HeadTemperature::Fixed(temperature) = head.temperature {
-        sets.push(format!("head.temperature={temperature}"));
+        sets.push(format!("head.temperature={}", temperature.get()));
     }
     Ok(aleator_run::load(&format!("{family}-{noise}"), &sets, Some(seed))?)
 }

@@ -9,7 +9,7 @@ use crate::batch_norm::Activation;
 
 /// Channels of the stem and of the last convolution; "lite" networks do not scale them.
 const STEM: usize = 32;
-pub(super) const FEATURES: usize = 1280;
+const FEATURES: usize = 1280;
 
 /// A run of equal blocks; the first may halve the image and change the channels.
 struct Run {

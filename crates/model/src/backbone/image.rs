@@ -1,48 +1,15 @@
 //! Networks for images, by name.
 
+use aleator_vocabulary::ImageNetwork;
 use burn::module::Module;
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
-use super::efficientnet_lite::{self, EfficientNetLite};
-use super::inception_resnet::{self, InceptionResNet};
+use super::efficientnet_lite::EfficientNetLite;
+use super::inception_resnet::InceptionResNet;
 use super::layers::{Fresh, Noted, Pass};
 use super::residual::{Kind, Plan, Residual, Stem};
 use crate::dense::Dense;
-
-/// A published network for images.
-///
-/// ```
-/// use aleator_model::ImageNetwork;
-///
-/// let network = ImageNetwork::from_name("resnet-152").unwrap();
-/// assert_eq!((network.feature_dim(), network.smallest_image()), (2048, 32));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ImageNetwork {
-    /// Pre-activation ("v2") residual network of basic blocks 2, 2, 2, 2.
-    ResNet18,
-    /// Basic blocks 3, 4, 6, 3.
-    ResNet34,
-    /// Bottlenecks 3, 4, 6, 3.
-    ResNet50,
-    /// Bottlenecks 3, 4, 23, 3.
-    ResNet101,
-    /// Bottlenecks 3, 8, 36, 3; the paper's network for ImageNet.
-    ResNet152,
-    /// For small images: 16, 32, 64 channels, three basic blocks each.
-    ResNet20,
-    /// For small images: nine basic blocks each.
-    ResNet56,
-    /// For small images: 160, 320, 640 channels, four basic blocks each.
-    WideResNet28x10,
-    /// For small images: 32, 64, 128 channels.
-    WideResNet28x2,
-    /// The paper's network for WebVision.
-    InceptionResNetV2,
-    /// Small and fast; pretrained weights are easy to get.
-    EfficientNetLite0,
-}
 
 /// How batch normalisation estimates and divides.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,104 +21,42 @@ pub struct NormConfig {
     pub epsilon: f32,
 }
 
-impl ImageNetwork {
-    /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::ResNet18,
-        Self::ResNet34,
-        Self::ResNet50,
-        Self::ResNet101,
-        Self::ResNet152,
-        Self::ResNet20,
-        Self::ResNet56,
-        Self::WideResNet28x10,
-        Self::WideResNet28x2,
-        Self::InceptionResNetV2,
-        Self::EfficientNetLite0,
-    ];
-
-    /// What it is called in recipes and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ResNet18 => "resnet-18",
-            Self::ResNet34 => "resnet-34",
-            Self::ResNet50 => "resnet-50",
-            Self::ResNet101 => "resnet-101",
-            Self::ResNet152 => "resnet-152",
-            Self::ResNet20 => "resnet-20",
-            Self::ResNet56 => "resnet-56",
-            Self::WideResNet28x10 => "wide-resnet-28-10",
-            Self::WideResNet28x2 => "wide-resnet-28-2",
-            Self::InceptionResNetV2 => "inception-resnet-v2",
-            Self::EfficientNetLite0 => "efficientnet-lite0",
+/// The sizes of a residual network.
+fn plan(network: ImageNetwork) -> Plan {
+    let quarter =
+        |block, depths: &'static [usize]| Plan { stem: Stem::Quarter, block, depths, width: 64 };
+    let small = |depths: &'static [usize], width: usize| Plan {
+        stem: Stem::Small,
+        block: Kind::Basic,
+        depths,
+        width,
+    };
+    match network {
+        ImageNetwork::ResNet18 => quarter(Kind::Basic, &[2, 2, 2, 2]),
+        ImageNetwork::ResNet34 => quarter(Kind::Basic, &[3, 4, 6, 3]),
+        ImageNetwork::ResNet50 => quarter(Kind::Bottleneck, &[3, 4, 6, 3]),
+        ImageNetwork::ResNet101 => quarter(Kind::Bottleneck, &[3, 4, 23, 3]),
+        ImageNetwork::ResNet152 => quarter(Kind::Bottleneck, &[3, 8, 36, 3]),
+        ImageNetwork::ResNet20 => small(&[3, 3, 3], 16),
+        ImageNetwork::ResNet56 => small(&[9, 9, 9], 16),
+        ImageNetwork::WideResNet28x10 => small(&[4, 4, 4], 160),
+        ImageNetwork::WideResNet28x2 => small(&[4, 4, 4], 32),
+        ImageNetwork::InceptionResNetV2 | ImageNetwork::EfficientNetLite0 => {
+            unreachable!("{} is no residual network of stages", network.name())
         }
     }
+}
 
-    /// The network of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|network| network.name() == name)
-    }
-
-    /// Features that it gives, before hidden layers.
-    pub fn feature_dim(self) -> usize {
-        match self {
-            Self::InceptionResNetV2 => inception_resnet::FEATURES,
-            Self::EfficientNetLite0 => efficientnet_lite::FEATURES,
-            other => other.plan().feature_dim(),
-        }
-    }
-
-    /// The smallest height and width, in pixels.
-    pub fn smallest_image(self) -> usize {
-        match self {
-            Self::InceptionResNetV2 => 75,
-            Self::EfficientNetLite0 => 32,
-            other => match other.plan().stem {
-                Stem::Quarter => 32,
-                Stem::Small => 8,
-            },
-        }
-    }
-
-    /// The sizes of a residual network.
-    fn plan(self) -> Plan {
-        let quarter = |block, depths: &'static [usize]| Plan {
-            stem: Stem::Quarter,
-            block,
-            depths,
-            width: 64,
-        };
-        let small = |depths: &'static [usize], width: usize| Plan {
-            stem: Stem::Small,
-            block: Kind::Basic,
-            depths,
-            width,
-        };
-        match self {
-            Self::ResNet18 => quarter(Kind::Basic, &[2, 2, 2, 2]),
-            Self::ResNet34 => quarter(Kind::Basic, &[3, 4, 6, 3]),
-            Self::ResNet50 => quarter(Kind::Bottleneck, &[3, 4, 6, 3]),
-            Self::ResNet101 => quarter(Kind::Bottleneck, &[3, 4, 23, 3]),
-            Self::ResNet152 => quarter(Kind::Bottleneck, &[3, 8, 36, 3]),
-            Self::ResNet20 => small(&[3, 3, 3], 16),
-            Self::ResNet56 => small(&[9, 9, 9], 16),
-            Self::WideResNet28x10 => small(&[4, 4, 4], 160),
-            Self::WideResNet28x2 => small(&[4, 4, 4], 32),
-            Self::InceptionResNetV2 | Self::EfficientNetLite0 => {
-                unreachable!("{} is no residual network of stages", self.name())
+impl Trunk {
+    fn init(network: ImageNetwork, channels: usize, fresh: &mut Fresh) -> Self {
+        match network {
+            ImageNetwork::InceptionResNetV2 => {
+                Self::InceptionResNet(InceptionResNet::init(channels, fresh))
             }
-        }
-    }
-
-    fn init(self, channels: usize, fresh: &mut Fresh) -> Trunk {
-        match self {
-            Self::InceptionResNetV2 => {
-                Trunk::InceptionResNet(InceptionResNet::init(channels, fresh))
+            ImageNetwork::EfficientNetLite0 => {
+                Self::EfficientNetLite(EfficientNetLite::init(channels, fresh))
             }
-            Self::EfficientNetLite0 => {
-                Trunk::EfficientNetLite(EfficientNetLite::init(channels, fresh))
-            }
-            other => Trunk::Residual(Residual::init(&other.plan(), channels, fresh)),
+            other => Self::Residual(Residual::init(&plan(other), channels, fresh)),
         }
     }
 }
@@ -189,7 +94,7 @@ impl Image {
         device: &Device,
     ) -> Self {
         let mut fresh = Fresh::new(seed, norm.epsilon, device);
-        let trunk = network.init(image[0], &mut fresh);
+        let trunk = Trunk::init(network, image[0], &mut fresh);
         let features = network.feature_dim();
         let widths = std::iter::once(&features).chain(hidden).zip(hidden);
         let hidden = widths.map(|(from, to)| fresh.dense(*from, *to)).collect();

@@ -11,7 +11,7 @@ use super::layers::{
 };
 use crate::batch_norm::Activation::Relu;
 
-pub(super) const FEATURES: usize = 1536;
+const FEATURES: usize = 1536;
 
 /// The network up to the average over the image.
 #[derive(Module, Debug)]

@@ -39,12 +39,6 @@ pub(super) enum Kind {
     Bottleneck,
 }
 
-impl Plan {
-    pub fn feature_dim(&self) -> usize {
-        self.block.outputs(self.width << (self.depths.len() - 1))
-    }
-}
-
 impl Kind {
     fn outputs(self, width: usize) -> usize {
         match self {

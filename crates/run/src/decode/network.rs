@@ -40,7 +40,7 @@ pub(super) fn network(section: &Section) -> Result<Network, RecipeError> {
 fn layers(section: &Section) -> Result<Layers, RecipeError> {
     const NORM: [&str; 2] = ["norm_momentum", "norm_epsilon"];
     let field = section.required("kind", "mlp")?;
-    let images = ImageNetwork::WORDS.map(|(word, network)| (word, Kind::Image(network)));
+    let images = ImageNetwork::ALL.map(|network| (network.name(), Kind::Image(network)));
     let small = [("none", Kind::None), ("mlp", Kind::Mlp), ("conv", Kind::Conv)];
     let kind = field.choice(&[&small[..], &images].concat())?;
     section.refuse(

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use aleator_vocabulary::ImageNetwork;
+
 /// `[network]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
@@ -52,48 +54,4 @@ pub enum Layers {
         /// Widths of dense layers with rectifiers after the network; may be empty.
         hidden: Vec<usize>,
     },
-}
-
-/// A network for images that has a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ImageNetwork {
-    /// `"resnet-18"`, and all ResNets here are of the second version (pre-activation).
-    ResNet18,
-    /// `"resnet-34"`.
-    ResNet34,
-    /// `"resnet-50"`.
-    ResNet50,
-    /// `"resnet-101"`.
-    ResNet101,
-    /// `"resnet-152"`.
-    ResNet152,
-    /// `"resnet-20"`, for images of 32 pixels.
-    ResNet20,
-    /// `"resnet-56"`, for images of 32 pixels.
-    ResNet56,
-    /// `"wide-resnet-28-10"`, for images of 32 pixels.
-    WideResNet28x10,
-    /// `"wide-resnet-28-2"`, for images of 32 pixels.
-    WideResNet28x2,
-    /// `"inception-resnet-v2"`.
-    InceptionResNetV2,
-    /// `"efficientnet-lite0"`.
-    EfficientNetLite0,
-}
-
-impl ImageNetwork {
-    /// Every network with its word in recipes.
-    pub const WORDS: [(&'static str, Self); 11] = [
-        ("resnet-18", Self::ResNet18),
-        ("resnet-34", Self::ResNet34),
-        ("resnet-50", Self::ResNet50),
-        ("resnet-101", Self::ResNet101),
-        ("resnet-152", Self::ResNet152),
-        ("resnet-20", Self::ResNet20),
-        ("resnet-56", Self::ResNet56),
-        ("wide-resnet-28-10", Self::WideResNet28x10),
-        ("wide-resnet-28-2", Self::WideResNet28x2),
-        ("inception-resnet-v2", Self::InceptionResNetV2),
-        ("efficientnet-lite0", Self::EfficientNetLite0),
-    ];
 }

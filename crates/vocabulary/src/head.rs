@@ -1,0 +1,73 @@
+//! What a head computes and how its likelihood is estimated.
+
+#[cfg(feature = "serde")]
+use serde::{Deserialize, Serialize};
+
+/// What of the noise depends on the input, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
+#[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "lowercase"))]
+pub enum Noise {
+    /// None: plain softmax or sigmoid ("Hom."). In recipes `"none"`.
+    None,
+    /// A scale for each class ("Het. Diag"). In recipes `"diagonal"`.
+    Diagonal,
+    /// Correlated noise, its loadings from the input ("Het. Full"). In recipes `"full"`.
+    #[cfg_attr(feature = "serde", serde(rename = "full"))]
+    LowRank {
+        /// R.
+        rank: usize,
+    },
+    /// Correlated noise with shared loadings, scaled by class from the input ("Het. PE"). In
+    /// recipes `"shared"`.
+    #[cfg_attr(feature = "serde", serde(rename = "shared"))]
+    SharedLowRank {
+        /// R.
+        rank: usize,
+    },
+}
+
+impl Noise {
+    /// R, where the noise has factors.
+    pub fn rank(self) -> Option<usize> {
+        match self {
+            Self::None | Self::Diagonal => None,
+            Self::LowRank { rank } | Self::SharedLowRank { rank } => Some(rank),
+        }
+    }
+}
+
+/// What turns a utility into a probability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "lowercase"))]
+pub enum Link {
+    /// One class is right.
+    Softmax,
+    /// Each class is on or off by itself; computed in closed form, without samples.
+    Sigmoid,
+}
+
+/// How d(x) comes from its dense layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "lowercase"))]
+pub enum DiagScale {
+    /// As it is; only d² matters (the paper).
+    Affine,
+    /// softplus(·) + 10⁻³ (the reference code; deviation D5).
+    Softplus,
+}
+
+/// How Monte Carlo noise is drawn. Every kind is unbiased; they differ in variance and cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "lowercase"))]
+pub enum Draws {
+    /// Every sample on its own, as in the paper.
+    Independent,
+    /// Samples in pairs (ε, −ε): half the normals to draw, and a smaller variance.
+    Antithetic,
+    /// Points of an Owen-scrambled Sobol' sequence: by far the smallest variance for few classes.
+    ///
+    /// Covers factors and classes together up to 4096 of them; beyond that the factors alone, and
+    /// the classes' own noise is independent.
+    Sobol,
+}
