@@ -19,20 +19,15 @@
     reason = "vector code counts its registers; closures and slice copies hide them from it"
 )]
 
-pub mod batch_norm;
-pub mod convolution;
-pub mod dense;
 mod draws;
 pub mod fused;
 mod key;
 mod latent;
-pub mod limits;
 pub mod multilabel;
 mod normal;
 pub mod probit;
 pub mod quantile;
 pub mod reference;
-mod shared;
 mod simd;
 pub mod sobol;
 pub mod taylor;

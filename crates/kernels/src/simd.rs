@@ -383,4 +383,5 @@ impl<S: Simd, const N: usize> WideBits<S, N> {
 }
 
 #[cfg(test)]
+#[path = "simd/tests.rs"] // the benchmarks compile this file from another directory
 mod tests;

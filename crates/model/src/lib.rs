@@ -5,8 +5,6 @@
 mod backbone;
 mod batch_norm;
 mod batch_statistics;
-#[doc(hidden)]
-pub mod bench;
 mod classifier;
 mod convolution;
 mod custom_grad;
@@ -25,9 +23,12 @@ mod slices;
 mod weights;
 
 pub use aleator_kernels::{BadTemperature, Draws, NoiseKey, Temperature};
+pub use aleator_layers::batch_norm::Activation;
 pub use backbone::{Backbone, BackboneConfig, ImageNetwork, NormConfig};
+pub use batch_norm::{Normalised, normalise_batch, normalise_fixed};
 pub use batch_statistics::BatchStatistics;
 pub use classifier::{Classifier, ClassifierConfig, TrainingLoss};
+pub use convolution::convolve;
 pub use dense::Dense;
 pub use head::{DiagScale, Head, HeadConfig, HeadTemperature, Noise};
 pub use het_linear::{HetLinear, HetLinearConfig, Labels};

@@ -1,6 +1,6 @@
-//! What the operating system says about memory.
+//! Memory, as the operating system reports it.
 
-/// A line of a `/proc` file, such as `VmHWM: 1234 kB`, in MiB; `None` where there is no `/proc`.
+/// A line of a `/proc` file, such as `VmHWM: 1234 kB`, in MiB; `None` if there is no `/proc`.
 fn field(path: &str, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
@@ -8,17 +8,22 @@ fn field(path: &str, name: &str) -> Option<u64> {
     Some(kib / 1024)
 }
 
-/// Most memory that this process has held, MiB.
+/// The largest memory use of this process so far, in MiB.
 pub fn peak_mib() -> Option<u64> {
     field("/proc/self/status", "VmHWM:")
 }
 
-/// Memory that this process holds, MiB.
+/// The current memory use of this process, in MiB.
 pub fn resident_mib() -> Option<u64> {
     field("/proc/self/status", "VmRSS:")
 }
 
-/// Memory that can still be had, MiB.
+/// Memory that is still available, in MiB.
 pub fn available_mib() -> Option<u64> {
     field("/proc/meminfo", "MemAvailable:")
+}
+
+/// A size for people to read.
+pub fn in_words(mib: Option<u64>) -> String {
+    mib.map_or("unknown".into(), |mib| format!("{mib} MiB"))
 }

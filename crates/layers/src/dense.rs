@@ -36,7 +36,7 @@ pub struct DenseShape {
 /// `features` `[B, D]`, `weight` `[D, N]`, `bias` `[N]`, `out` `[B, N]` (overwritten, never read).
 ///
 /// ```
-/// use aleator_kernels::dense::{DenseShape, forward};
+/// use aleator_layers::dense::{DenseShape, forward};
 ///
 /// let shape = DenseShape { batch: 1, inputs: 2, outputs: 3 };
 /// let mut out = [0.0; 3];
@@ -67,7 +67,7 @@ pub fn forward(
 /// `features` `[B, D]`, `grad_out` `[B, N]`, `grad_weight` `[D, N]` (overwritten, never read).
 ///
 /// ```
-/// use aleator_kernels::dense::{DenseShape, backward_weight};
+/// use aleator_layers::dense::{DenseShape, backward_weight};
 ///
 /// let shape = DenseShape { batch: 1, inputs: 2, outputs: 2 };
 /// let mut grad_weight = [0.0; 4];
@@ -93,7 +93,7 @@ pub fn backward_weight(
 ///
 /// ```
 /// let mut grad_bias = [0.0; 2];
-/// aleator_kernels::dense::backward_bias(&[1.0, 2.0, 10.0, 20.0], &mut grad_bias);
+/// aleator_layers::dense::backward_bias(&[1.0, 2.0, 10.0, 20.0], &mut grad_bias);
 /// assert_eq!(grad_bias, [11.0, 22.0]);
 /// ```
 pub fn backward_bias(grad_out: &[f32], grad_bias: &mut [f32]) {
@@ -119,7 +119,7 @@ pub fn backward_bias(grad_out: &[f32], grad_bias: &mut [f32]) {
 /// `grad_out` `[B, N]`, `weight` `[D, N]`, `grad_features` `[B, D]` (overwritten, never read).
 ///
 /// ```
-/// use aleator_kernels::dense::{DenseShape, backward_features};
+/// use aleator_layers::dense::{DenseShape, backward_features};
 ///
 /// let shape = DenseShape { batch: 1, inputs: 2, outputs: 2 };
 /// let mut grad_features = [0.0; 2];

@@ -1,6 +1,6 @@
 //! Batch normalisation against plain loops in f64, finite differences, and itself in other pools.
 
-use aleator_kernels::batch_norm::{
+use aleator_layers::batch_norm::{
     Activation, Affine, AffineGrad, NormShape, Source, Statistics, backward, forward,
     forward_fixed, reference,
 };

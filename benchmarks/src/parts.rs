@@ -1,9 +1,9 @@
-//! What the machine can do at most: the pieces of the likelihood, each by itself.
+//! The parts of the likelihood, each by itself and in cache: the most that the machine can do.
 //!
-//! `aleator bench` times these in the same run as the likelihood, so that its distance from the
-//! sum of its parts is a ratio of measurements on one machine.
+//! They are timed in the same run as the likelihood, so that its distance from the sum of its parts
+//! is a ratio of measurements on one machine.
 
-use core::hint::black_box;
+use std::hint::black_box;
 
 use pulp::Simd;
 
@@ -14,7 +14,7 @@ use crate::simd::{LANES, Vectorised, Vectors, Wide};
 const CACHED: usize = 4096;
 
 /// Draws `count` standard normals into cache, rounded up to whole blocks; returns one of them, so
-/// that the work cannot be left out.
+/// that the compiler cannot remove the work.
 pub fn normals(count: usize) -> f32 {
     let mut buffer = vec![0.0; CACHED];
     let shape = BlockShape {
@@ -72,7 +72,7 @@ impl Vectorised for MultiplyAdds {
         // Enough independent sums to hide the latency of the operation on every machine.
         const SUMS: usize = 6;
         let mut sums = [Wide::<S, N>::splat(simd, 1.0); SUMS];
-        // Hidden from the compiler, which would otherwise find the sums' fixed point.
+        // Hidden from the compiler, which could otherwise compute the fixed point of the sums.
         let (factor, addend) = black_box((0.5, 0.5));
         let (factor, addend) = (Wide::splat(simd, factor), Wide::splat(simd, addend));
         for _ in 0..self.count.div_ceil(SUMS * LANES) {

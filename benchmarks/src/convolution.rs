@@ -1,24 +1,31 @@
-//! Times convolutions: reads one shape a line, answers with seconds.
+//! Times convolutions: reads one shape per line, prints seconds.
 //!
-//!     echo 128 16 16 32 32 3 3 1 1 1 | cargo run --release -p aleator-kernels --example convolution
+//! ```text
+//! echo 128 16 16 32 32 3 3 1 1 1 | cargo run --release -p aleator-benchmarks -- convolution
+//! ```
 //!
 //! A line is batch, inputs, outputs, height, width, kernel height and width, stride, padding and
-//! groups; the answer the shortest times of forward, input gradient and weight gradient, and then
-//! the mean processor times of the three, all threads together, where the system is Linux.
+//! groups. The output is the shortest time of forward, input gradient and weight gradient, then the
+//! mean processor time of the three, over all threads (Linux only).
 
-use std::io::{BufRead, stdin};
+use std::io::{BufRead, Write, stdin, stdout};
 use std::time::Instant;
 
-use aleator_kernels::convolution::{ConvolutionShape, forward, input_gradient, weight_gradient};
 use aleator_kernels::split_mix;
+use aleator_layers::convolution::{ConvolutionShape, forward, input_gradient, weight_gradient};
+use anyhow::Result;
 
-fn main() {
-    for line in stdin().lock().lines().map_while(Result::ok) {
+use crate::clock::processor_seconds;
+
+pub fn run() -> Result<()> {
+    for line in stdin().lock().lines() {
+        let line = line?;
         match parse(&line) {
-            Some(shape) => time(&shape),
-            None => eprintln!("ten whole numbers are expected, found: {line}"),
+            Some(shape) => writeln!(stdout(), "{}", measure(&shape))?,
+            None => eprintln!("expected ten whole numbers, found: {line}"),
         }
     }
+    Ok(())
 }
 
 fn parse(line: &str) -> Option<ConvolutionShape> {
@@ -37,7 +44,7 @@ fn parse(line: &str) -> Option<ConvolutionShape> {
     })
 }
 
-fn time(shape: &ConvolutionShape) {
+fn measure(shape: &ConvolutionShape) -> String {
     let ConvolutionShape { batch, inputs, outputs, size, kernel, groups, .. } = *shape;
     let [height, width] = shape.out_size();
     let x = numbers(batch * inputs * size[0] * size[1]);
@@ -51,10 +58,10 @@ fn time(shape: &ConvolutionShape) {
     let [shortest, processor] = [0, 1].map(|of| [forward[of], input[of], weight[of]]);
     let words: Vec<String> =
         shortest.iter().chain(&processor).map(|time| format!("{time:.6}")).collect();
-    println!("{}", words.join(" "));
+    words.join(" ")
 }
 
-/// The shortest time and the mean processor time of calls for a tenth of a second.
+/// The shortest time and the mean processor time, of calls for a tenth of a second.
 fn seconds(mut run: impl FnMut()) -> [f64; 2] {
     run();
     let (mut calls, mut shortest) = (0, f64::INFINITY);
@@ -66,18 +73,6 @@ fn seconds(mut run: impl FnMut()) -> [f64; 2] {
         calls += 1;
     }
     [shortest, (processor_seconds() - before) / f64::from(calls)]
-}
-
-/// Of all threads of this process, since they began.
-fn processor_seconds() -> f64 {
-    // Idle threads have slept by then, and their times are counted up.
-    std::thread::sleep(std::time::Duration::from_millis(2));
-    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return 0.0 };
-    let nanoseconds = threads.flatten().filter_map(|thread| {
-        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        text.split_whitespace().next()?.parse::<f64>().ok()
-    });
-    nanoseconds.sum::<f64>() * 1e-9
 }
 
 fn numbers(len: usize) -> Vec<f32> {

@@ -1,37 +1,11 @@
-//! `aleator bench`: speed and memory of the head and its parts.
+//! The sizes of a head, as flags.
 
-mod head;
-mod limits;
+use aleator_model::{DiagScale, Draws, HeadTemperature, HetLinearConfig, Link, Noise, Temperature};
+use anyhow::{Result, ensure};
+use clap::{Args, ValueEnum};
 
-use std::time::Instant;
-
-use aleator::bench::HeadBench;
-use aleator::{DiagScale, Draws, HeadTemperature, HetLinearConfig, Link, Noise, Temperature};
-use anyhow::{Context, Result, ensure};
-use clap::{Args, Subcommand, ValueEnum};
-
+use crate::batch::HeadBatch;
 use crate::memory;
-
-/// What to measure.
-#[derive(Subcommand)]
-pub enum Bench {
-    /// One training step: forward, loss and all parameter gradients through the public layer
-    Head(head::HeadArgs),
-    /// The likelihood beside the sum of its parts: normals, exponentials, multiply-adds
-    Limits(limits::LimitsArgs),
-}
-
-/// Threads where none are asked for.
-const THREADS: usize = 2;
-
-/// Runs a measurement and prints it.
-pub fn run(bench: &Bench, threads: Option<usize>) -> Result<()> {
-    let threads = threads.unwrap_or(THREADS);
-    match bench {
-        Bench::Head(args) => head::run(args, threads),
-        Bench::Limits(args) => limits::run(args, threads),
-    }
-}
 
 /// A head: link and noise model.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -39,13 +13,13 @@ pub fn run(bench: &Bench, threads: Option<usize>) -> Result<()> {
 pub enum Model {
     /// Softmax, V(x) from the features
     SoftmaxFull,
-    /// Softmax, an own scale for each class
+    /// Softmax, a scale for each class
     SoftmaxDiag,
     /// Softmax, shared loadings (parameter-efficient)
     SoftmaxPe,
     /// Sigmoid, V(x) from the features
     SigmoidFull,
-    /// Sigmoid, an own scale for each class
+    /// Sigmoid, a scale for each class
     SigmoidDiag,
     /// Sigmoid, shared loadings (parameter-efficient)
     SigmoidPe,
@@ -56,7 +30,7 @@ pub enum Model {
 }
 
 impl Model {
-    fn link(self) -> Link {
+    pub fn link(self) -> Link {
         match self {
             Self::SoftmaxFull | Self::SoftmaxDiag | Self::SoftmaxPe | Self::HomoSoftmax => {
                 Link::Softmax
@@ -67,7 +41,7 @@ impl Model {
         }
     }
 
-    fn noise(self, rank: usize) -> Noise {
+    pub fn noise(self, rank: usize) -> Noise {
         match self {
             Self::SoftmaxFull | Self::SigmoidFull => Noise::LowRank { rank },
             Self::SoftmaxDiag | Self::SigmoidDiag => Noise::Diagonal,
@@ -80,7 +54,7 @@ impl Model {
 /// How samples are drawn.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DrawKind {
-    /// Every sample on its own
+    /// Independent samples
     Independent,
     /// Pairs of opposite samples
     Antithetic,
@@ -88,39 +62,39 @@ pub enum DrawKind {
     Sobol,
 }
 
-/// The problem's size; the defaults are the paper's ILSVRC12 head at batch 64.
+/// The sizes of the problem; the defaults are those of the paper's ILSVRC12 head at batch 64.
 #[derive(Args, Clone, Debug)]
 pub struct Shape {
     /// Link and noise model
     #[arg(long, value_enum, default_value = "softmax_full")]
-    model: Model,
+    pub model: Model,
     /// Examples in a batch
     #[arg(long, default_value_t = 64, value_parser = at_least_one)]
-    batch: usize,
+    pub batch: usize,
     /// Width of the features
     #[arg(long, default_value_t = 2048, value_parser = at_least_one)]
-    features: usize,
+    pub features: usize,
     /// Number of classes
     #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
-    classes: usize,
+    pub classes: usize,
     /// Rank of the covariance
     #[arg(long, default_value_t = 15, value_parser = at_least_one)]
-    rank: usize,
+    pub rank: usize,
     /// Monte Carlo samples
     #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
-    samples: usize,
+    pub samples: usize,
     /// Temperature of the link
     #[arg(long, default_value = "0.9", value_parser = temperature)]
-    temperature: Temperature,
+    pub temperature: Temperature,
     /// How samples are drawn
     #[arg(long, value_enum, default_value = "independent")]
-    draws: DrawKind,
-    /// Repetitions to take the median and the minimum of
+    pub draws: DrawKind,
+    /// Repetitions; the median and the minimum of them are printed
     #[arg(long, default_value_t = 5, value_parser = at_least_one)]
-    repetitions: usize,
+    pub repetitions: usize,
 }
 
-/// Reads a number of things of which there must be one.
+/// Parses a whole number of at least 1.
 pub fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("must be at least 1".into()),
@@ -153,8 +127,11 @@ impl Shape {
         }
     }
 
-    /// The layer and a batch, or why there is no room for them.
-    fn prepare(&self) -> Result<HeadBench> {
+    /// The layer and a batch.
+    ///
+    /// # Errors
+    /// If they do not fit into memory.
+    pub fn prepare(&self) -> Result<HeadBatch> {
         // In floating point, where no product can wrap around.
         let (batch, features, classes, rank) =
             (self.batch as f64, self.features as f64, self.classes as f64, self.rank as f64);
@@ -164,8 +141,8 @@ impl Shape {
             Noise::LowRank { .. } => (2.0 + rank, 0.0),
             Noise::SharedLowRank { .. } => (3.0, classes * rank),
         };
-        // Weights and their gradients (of shared loadings, one for each example at work), and
-        // what the batch and the threads need of each output.
+        // Weights and their gradients (those of shared loadings once for each thread), and the
+        // outputs of the batch with the buffers of the threads.
         let floats = 2.0 * layers * classes * features
             + 3.0 * (layers + rank) * classes * (batch + 16.0)
             + 12.0 * shared
@@ -187,36 +164,11 @@ impl Shape {
             "--samples must be below 2^32, found {}",
             self.samples
         );
-        Ok(HeadBench::new(&self.config(), self.batch))
+        Ok(HeadBatch::new(&self.config(), self.batch))
     }
 }
 
-/// Makes the pool that everything runs in.
-fn set_threads(threads: usize) -> Result<()> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build_global()
-        .context("the thread pool could not be started")
-}
-
-/// Milliseconds of one call, with what it returned.
-fn time<T>(work: impl FnOnce() -> T) -> (f64, T) {
-    let start = Instant::now();
-    let result = work();
-    (start.elapsed().as_secs_f64() * 1e3, result)
-}
-
-fn median(times: &mut [f64]) -> f64 {
-    times.sort_by(f64::total_cmp);
-    let middle = times.len() / 2;
-    if times.len() % 2 == 1 { times[middle] } else { (times[middle - 1] + times[middle]) / 2.0 }
-}
-
-fn minimum(times: &[f64]) -> f64 {
-    times.iter().copied().fold(f64::INFINITY, f64::min)
-}
-
-/// The name that a value has on the command line.
-fn value_name(value: &impl ValueEnum) -> String {
+/// The name of a value on the command line.
+pub fn value_name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
 }

@@ -10,7 +10,7 @@
 //! task in one fixed order, so that results are bit-identical in any rayon pool.
 //!
 //! ```
-//! use aleator_kernels::convolution::{ConvolutionShape, forward};
+//! use aleator_layers::convolution::{ConvolutionShape, forward};
 //!
 //! // A horizontal difference over one image of one channel, without padding.
 //! let shape = ConvolutionShape {
@@ -201,7 +201,7 @@ fn forward_on(
 /// (overwritten).
 ///
 /// ```
-/// use aleator_kernels::convolution::{ConvolutionShape, input_gradient};
+/// use aleator_layers::convolution::{ConvolutionShape, input_gradient};
 ///
 /// let shape = ConvolutionShape {
 ///     batch: 1,
@@ -303,7 +303,7 @@ fn input_gradient_of(
 /// (overwritten).
 ///
 /// ```
-/// use aleator_kernels::convolution::{ConvolutionShape, weight_gradient};
+/// use aleator_layers::convolution::{ConvolutionShape, weight_gradient};
 ///
 /// let shape = ConvolutionShape {
 ///     batch: 1,

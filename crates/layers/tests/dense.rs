@@ -1,6 +1,6 @@
 //! The dense layer against a triple loop in f64, itself in other thread pools, and its adjoints.
 
-use aleator_kernels::dense::{
+use aleator_layers::dense::{
     DenseShape, backward_bias, backward_features, backward_weight, forward,
 };
 

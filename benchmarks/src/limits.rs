@@ -1,16 +1,17 @@
-//! `aleator bench limits`: the likelihood beside the sum of its parts, in one run.
+//! The likelihood and the sum of its parts, in one run.
 
 use std::io::Write;
 
-use aleator::kernels::limits;
-use aleator::{Link, Noise};
+use aleator_model::{Link, Noise};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use rayon::prelude::*;
 
-use super::{DrawKind, Shape, minimum, time, value_name};
+use crate::clock::{minimum, time};
+use crate::parts;
+use crate::problem::{DrawKind, Shape, value_name};
 
-/// Compare the likelihood with what the machine can do.
+/// Compare the likelihood with the most that the machine can do.
 #[derive(Args)]
 pub struct LimitsArgs {
     #[command(flatten)]
@@ -31,14 +32,14 @@ impl Times {
     }
 }
 
-/// With one thread and with so many.
+/// Measures with one thread and with `threads`.
 pub fn run(args: &LimitsArgs, threads: usize) -> Result<()> {
     let shape = &args.shape;
     let sampled = shape.model.link() == Link::Softmax && shape.model.noise(1) != Noise::None;
     ensure!(
         sampled && matches!(shape.draws, DrawKind::Independent),
-        "bench limits compares a likelihood that draws independent samples with its parts; \
-         --model {} with --draws {} does not",
+        "limits needs a likelihood that draws independent samples; --model {} with --draws {} \
+         does not draw them",
         value_name(&shape.model),
         value_name(&shape.draws)
     );
@@ -59,14 +60,14 @@ pub fn run(args: &LimitsArgs, threads: usize) -> Result<()> {
             time(|| std::hint::black_box(pool.install(total))).0
         };
         let repetition = || Times {
-            normals: all(limits::normals, share),
-            exponentials: all(limits::exponentials, share),
-            multiply_adds: all(limits::multiply_adds, share * per_entry),
+            normals: all(parts::normals, share),
+            exponentials: all(parts::exponentials, share),
+            multiply_adds: all(parts::multiply_adds, share * per_entry),
             likelihood: time(|| pool.install(&likelihood)).0,
         };
         let all: Vec<Times> = (0..shape.repetitions).map(|_| repetition()).collect();
-        // The parts of the repetition in which they were fastest together: each by itself is
-        // short enough to slip between other people's work, and the likelihood is not.
+        // The repetition with the smallest sum, not the minimum of each part: a short part alone
+        // easily escapes interruptions by other programs, and the likelihood does not.
         let parts = all.iter().min_by(|a, b| a.sum().total_cmp(&b.sum()));
         let Times { normals, exponentials, multiply_adds, .. } = *parts.context("no repetition")?;
         let likelihood = minimum(&all.iter().map(|times| times.likelihood).collect::<Vec<_>>());

@@ -1,6 +1,6 @@
 //! The convolution against plain loops in f64, itself in other thread pools, and its adjoints.
 
-use aleator_kernels::convolution::{
+use aleator_layers::convolution::{
     ConvolutionShape, forward, input_gradient, reference, weight_gradient,
 };
 use proptest::prelude::*;

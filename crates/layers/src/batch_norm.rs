@@ -86,7 +86,7 @@ pub enum Source {
 /// `x` and `out` `[B, C, H · W]`; `out` is overwritten.
 ///
 /// ```
-/// use aleator_kernels::batch_norm::{Activation, Affine, NormShape, forward};
+/// use aleator_layers::batch_norm::{Activation, Affine, NormShape, forward};
 ///
 /// let shape = NormShape { batch: 2, channels: 1, pixels: 1 };
 /// let affine =
@@ -120,7 +120,7 @@ pub fn forward(x: &[f32], affine: Affine<'_>, out: &mut [f32], shape: NormShape)
 /// As [`forward`].
 ///
 /// ```
-/// use aleator_kernels::batch_norm::{Activation, Affine, NormShape, Statistics, forward_fixed};
+/// use aleator_layers::batch_norm::{Activation, Affine, NormShape, Statistics, forward_fixed};
 ///
 /// let shape = NormShape { batch: 2, channels: 1, pixels: 1 };
 /// let affine =
@@ -156,7 +156,7 @@ pub fn forward_fixed(
 /// `x`, `grad_out` and `grad_x` `[B, C, H · W]`; `grad_x` is overwritten.
 ///
 /// ```
-/// use aleator_kernels::batch_norm::{Activation, Affine, NormShape, Source, Statistics, backward};
+/// use aleator_layers::batch_norm::{Activation, Affine, NormShape, Source, Statistics, backward};
 ///
 /// let shape = NormShape { batch: 2, channels: 1, pixels: 1 };
 /// let affine =

@@ -1,16 +1,17 @@
-//! `aleator bench head`.
+//! One training step of a head.
 
 use std::io::Write;
 
-use aleator::Link;
+use aleator_model::Link;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::{Shape, median, minimum, set_threads, time, value_name};
-use crate::memory;
+use crate::clock::{median, minimum, time};
+use crate::memory::{self, in_words};
+use crate::problem::{Shape, value_name};
 
-/// What of the step is timed.
+/// The part of the step to time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
     /// The whole step, dense layers included
@@ -32,7 +33,7 @@ pub struct HeadArgs {
     json: bool,
 }
 
-/// One measurement; the keys are those of the PyTorch programs that we are timed beside.
+/// One measurement, with the keys of the PyTorch programs in `peers/`.
 #[derive(Serialize)]
 struct Measurement {
     #[serde(rename = "impl")]
@@ -61,7 +62,6 @@ struct Measurement {
 }
 
 pub fn run(args: &HeadArgs, threads: usize) -> Result<()> {
-    set_threads(threads)?;
     let shape = &args.shape;
     let bench = shape.prepare()?;
     let base_rss_mib = memory::resident_mib();
@@ -110,7 +110,6 @@ fn print(m: &Measurement, json: bool) -> Result<()> {
         writeln!(out, "{}", serde_json::to_string(m)?)?;
         return Ok(());
     }
-    let mib = |value: Option<u64>| value.map_or("unknown".into(), |mib| format!("{mib} MiB"));
     writeln!(
         out,
         "{} ({}), batch {}, features {}, classes {}, rank {}, samples {}, {} threads",
@@ -119,7 +118,12 @@ fn print(m: &Measurement, json: bool) -> Result<()> {
     writeln!(out, "  median  {:>9.2} ms  of {}", m.median_ms, m.n)?;
     writeln!(out, "  fastest {:>9.2} ms", m.min_ms)?;
     writeln!(out, "  first   {:>9.2} ms", m.first_ms)?;
-    writeln!(out, "  memory  {} at most, {} before", mib(m.peak_rss_mib), mib(m.base_rss_mib))?;
+    writeln!(
+        out,
+        "  memory  {} peak, {} before",
+        in_words(m.peak_rss_mib),
+        in_words(m.base_rss_mib)
+    )?;
     writeln!(out, "  loss    {}", m.loss)?;
     Ok(())
 }
