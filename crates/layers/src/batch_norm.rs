@@ -1,13 +1,13 @@
-//! Batch normalisation of images `[B, C, H, W]` with the rectifier behind it, and its gradients.
+//! Batch normalisation of images `[B, C, H, W]` with the rectifier after it, and its gradients.
 //!
 //! `out = φ(scale · (x − mean) / σ + shift)` with `σ² = variance + ε` for each channel, and φ the
-//! identity or a rectifier. Mean and variance are those of the batch, and then gradients flow through
-//! them, or given.
+//! identity or a rectifier. Mean and variance are either given, or computed from the batch, in which
+//! case gradients flow through them.
 //!
-//! A channel is one task from its first number to its last, and is read while it is in the cache:
-//! results are bit-identical in any rayon pool. Planes are summed in f32 with sixteen sums side by
-//! side, and added up in f64 in the order of the images.
-#![allow(unsafe_code, reason = "tasks write to their channel's planes of one slice")]
+//! One task computes a whole channel, so results are bit-identical in any rayon pool, and data are
+//! reused while they are in the cache. Planes are summed in f32 in several independent sums, which
+//! are added in f64 in the order of the images.
+#![allow(unsafe_code, reason = "tasks write to the planes of their channel in one slice")]
 
 mod channel;
 pub mod reference;
@@ -18,10 +18,10 @@ use rayon::prelude::*;
 
 use crate::shared::SharedSlice;
 
-/// What follows the normalisation.
+/// The activation after the normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
-    /// Nothing.
+    /// No activation.
     None,
     /// `max(0, y)`.
     Relu,
@@ -49,7 +49,7 @@ pub struct Statistics {
     pub variance: Vec<f32>,
 }
 
-/// What the layer multiplies by and adds; without a scale, by one.
+/// The parameters of the layer; without a scale it is one.
 #[derive(Clone, Copy, Debug)]
 pub struct Affine<'a> {
     /// `[C]`.
@@ -58,11 +58,11 @@ pub struct Affine<'a> {
     pub shift: &'a [f32],
     /// Added to the variance.
     pub epsilon: f32,
-    /// What follows.
+    /// The activation after the normalisation.
     pub activation: Activation,
 }
 
-/// The gradients in scale and shift.
+/// The gradients with respect to scale and shift.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AffineGrad {
     /// `[C]`.
@@ -74,7 +74,7 @@ pub struct AffineGrad {
 /// Whether the statistics depend on the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// They are the input's, and gradients flow through them.
+    /// They are computed from the input, and gradients flow through them.
     Batch,
     /// They are given.
     Fixed,
@@ -150,7 +150,8 @@ pub fn forward_fixed(
     });
 }
 
-/// The gradients of `Σ forward(x) · grad_out` in scale, shift and, where a slice is given, in `x`.
+/// The gradients of `Σ forward(x) · grad_out` with respect to scale, shift and, if a slice is given,
+/// `x`.
 ///
 /// # Shapes
 /// `x`, `grad_out` and `grad_x` `[B, C, H · W]`; `grad_x` is overwritten.
@@ -194,7 +195,7 @@ pub fn backward(
             let channel = Channel { x, index, shape };
             let sums = Arch::new().dispatch(Sums { channel, fused, grad_out });
             if let Some(out) = grad_x {
-                // Through mean and variance the batch as a whole takes back what it was given.
+                // The gradient through mean and variance subtracts these means.
                 let means = match source {
                     Source::Batch => sums.map(|sum| sum / (shape.batch * shape.pixels) as f64),
                     Source::Fixed => [0.0; 2],
@@ -228,7 +229,7 @@ impl Affine<'_> {
         assert_eq!(self.shift.len(), shape.channels, "shift must be [C], here {shape:?}");
     }
 
-    /// One channel's numbers, as its loops use them.
+    /// The parameters of one channel, in the form that the loops use.
     fn fused(&self, channel: usize, mean: f32, variance: f32) -> Fused {
         let inverse = 1.0 / (f64::from(variance) + f64::from(self.epsilon)).sqrt();
         let scale = self.scale.map_or(1.0, |scale| scale[channel]);

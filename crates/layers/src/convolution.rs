@@ -1,13 +1,14 @@
 //! The convolution and its gradients, over plain slices of images `[B, C, H, W]`.
 //!
-//! All three are products of matrices of which one is never written down: a column of it is what
-//! the kernel's taps see at one pixel. A block of pixels is copied once into a padded form in which
-//! every tap reads whole vectors (`window.rs`), and multiplied on the register tile of the dense
-//! layer (`product.rs`, `weight.rs`). The input's gradient is a convolution of the upstream gradient
-//! for each remainder of the pixels modulo the stride. Depthwise convolutions have loops of their own.
+//! All three are products of matrices, one of which is never formed: each of its columns is the input
+//! that the taps of the kernel see at one pixel. A block of pixels is copied once into a padded form
+//! in which every tap reads whole vectors (`window.rs`), and multiplied on the register tile of the
+//! dense layer (`product.rs`, `weight.rs`). The input gradient is a convolution of the upstream
+//! gradient for each remainder of the pixels modulo the stride. Depthwise convolutions have their own
+//! loops.
 //!
-//! Work is cut by position in the output and by image, never by thread: each number is summed by one
-//! task in one fixed order, so that results are bit-identical in any rayon pool.
+//! Work is divided by position in the output and by image, never by thread. Each number is summed by
+//! one task in a fixed order, so results are bit-identical in any rayon pool.
 //!
 //! ```
 //! use aleator_layers::convolution::{ConvolutionShape, forward};
@@ -62,7 +63,7 @@ pub struct ConvolutionShape {
     pub stride: [usize; 2],
     /// Zeros around the input: top, bottom, left, right.
     pub padding: [usize; 4],
-    /// Groups: output channels of a group see the input channels of that group only.
+    /// Groups: output channels of a group see only the input channels of that group.
     pub groups: usize,
 }
 
@@ -70,7 +71,7 @@ impl ConvolutionShape {
     /// Height and width of the output.
     ///
     /// # Panics
-    /// When the kernel, a stride or the groups do not fit the sizes.
+    /// If the kernel, a stride or the groups do not fit the sizes.
     pub fn out_size(&self) -> [usize; 2] {
         let Self { size, kernel, stride, padding, .. } = self;
         let [top, bottom, left, right] = padding;
@@ -87,7 +88,7 @@ impl ConvolutionShape {
         self.batch * self.outputs * height * width * self.depth()
     }
 
-    /// Numbers of the weight that one output sees.
+    /// Numbers of the weight that contribute to one output.
     fn depth(&self) -> usize {
         self.inputs / self.groups * self.kernel[0] * self.kernel[1]
     }
@@ -109,7 +110,7 @@ impl ConvolutionShape {
         check(out, batch * outputs * height * width, "the output must be [B, O, height, width]");
     }
 
-    /// What the outputs see of the input.
+    /// The part of the input that each output sees.
     fn window(&self) -> Window {
         Window {
             source: self.size,
@@ -132,12 +133,12 @@ pub fn forward(x: &[f32], weight: &[f32], out: &mut [f32], shape: &ConvolutionSh
     forward_on(Detected, x, weight, out, shape);
 }
 
-/// On which vectors an operation runs.
+/// The vector instructions that an operation runs on.
 trait Vectors: Copy {
     fn run<Op: WithSimd>(self, op: Op) -> Op::Output;
 }
 
-/// The best that the machine has.
+/// The best instructions of the machine.
 #[derive(Clone, Copy)]
 struct Detected;
 
@@ -174,7 +175,7 @@ fn forward_on(
     }
     let (rows, depth) = (shape.outputs / shape.groups, shape.depth());
     let left = Left::pack(shape.groups, rows, depth, |group, chosen, steps| {
-        // Few steps at a time: they stay in L1 until the last row is in them.
+        // Few steps at a time, so that they stay in L1 until all rows are written.
         for (index, steps) in steps.chunks_mut(PACKED_STEPS).enumerate() {
             for (lane, row) in chosen.clone().enumerate() {
                 let row = &weight[(group * rows + row) * depth + index * PACKED_STEPS..];
@@ -194,7 +195,7 @@ fn forward_on(
     });
 }
 
-/// The gradient of `Σ forward(x) · grad_out` in `x`.
+/// The gradient of `Σ forward(x) · grad_out` with respect to `x`.
 ///
 /// # Shapes
 /// `grad_out` `[B, O, out_size]`, `weight` `[O, C/groups, kernel]`, `grad_x` `[B, C, H, W]`
@@ -236,7 +237,7 @@ fn input_gradient_on(
     shape.check(grad_x, weight, grad_out);
     let [height, width] = shape.size;
     let phases = Phase::all(shape);
-    // Every pixel belongs to one phase; those that no tap reaches are zero.
+    // Every pixel belongs to one phase; pixels that no tap reaches are zero.
     if phases.iter().any(|phase| phase.window.taps.contains(&0)) {
         grad_x.fill(0.0);
     }
@@ -253,7 +254,7 @@ fn input_gradient_on(
     }
 }
 
-/// The part of the gradient that lies in the pixels of one phase.
+/// The gradient at the pixels of one phase.
 fn input_gradient_of(
     vectors: impl Vectors,
     phase: &Phase,
@@ -296,7 +297,7 @@ fn input_gradient_of(
     });
 }
 
-/// The gradient of `Σ forward(x) · grad_out` in the weight.
+/// The gradient of `Σ forward(x) · grad_out` with respect to the weight.
 ///
 /// # Shapes
 /// `x` `[B, C, H, W]`, `grad_out` `[B, O, out_size]`, `grad_weight` `[O, C/groups, kernel]`

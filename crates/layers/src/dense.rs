@@ -2,9 +2,9 @@
 //!
 //! All three products run on one register tile: up to six rows of a left operand, broadcast one
 //! number at a time, times two SIMD vectors of a right operand.
-//! Work is cut by position in the output, never by thread: each number is summed by one task in one
-//! fixed order, so that results are bit-identical in any rayon pool.
-//! The weight is far larger than any cache; every function reads or writes it once.
+//! Work is divided by position in the output, never by thread. Each number is summed by one task in a
+//! fixed order, so results are bit-identical in any rayon pool.
+//! The weight can be far larger than any cache; every function reads or writes it once.
 #![allow(unsafe_code, reason = "prefetching has no safe form")]
 
 mod backward;
@@ -61,7 +61,7 @@ pub fn forward(
 
 /// `grad_weight = featuresᵀ · grad_out`.
 ///
-/// A fresh buffer of 100 MB costs more in page faults than this product in arithmetic: reuse it.
+/// Reuse the buffer: the page faults of a new buffer of 100 MB cost more than this product.
 ///
 /// # Shapes
 /// `features` `[B, D]`, `grad_out` `[B, N]`, `grad_weight` `[D, N]` (overwritten, never read).
@@ -144,9 +144,9 @@ fn check(slice: &[f32], rows: usize, columns: usize, what: &str) {
 
 // ---- forward: tasks own columns of `out` ----
 
-/// Columns of `out` per task; their sums stay in L2 while the weight passes by.
+/// Columns of `out` per task; their sums stay in L2 while the weight is read.
 const COLUMNS: usize = 512;
-/// Panels between the one that is multiplied and the one that is prefetched.
+/// The distance, in panels, between the panel that is multiplied and the one that is prefetched.
 const AHEAD: usize = 4;
 
 struct Forward<'a> {
@@ -221,15 +221,15 @@ impl WithSimd for ForwardColumns<'_> {
 }
 
 impl ForwardColumns<'_> {
-    /// Rows of the weight that are multiplied at a time. Each lies on a page of its own: more than
-    /// fit the L1 TLB (64) are slow, fewer load and store the sums more often. With few row groups
-    /// memory is the limit, and fastest when the hardware's own prefetcher can follow all rows.
+    /// Rows of the weight that are multiplied at the same time. Each is on its own page: more than
+    /// fit into the L1 TLB (64) are slow, and fewer load and store the sums more often. With few row
+    /// groups memory is the limit, and it is fastest if the hardware prefetcher can follow all rows.
     fn depth(&self) -> usize {
         if self.groups.count > 3 { 48 } else { 12 }
     }
 
     /// Adds the product with one panel of the weight to its sums, and prefetches the panel at index
-    /// `ahead`, a few rows per tile, so that reading memory hides behind arithmetic.
+    /// `ahead`, a few rows per tile, so that arithmetic hides the latency of memory.
     #[inline(always)]
     fn add_panel<S: Simd>(
         &self,
@@ -264,7 +264,7 @@ impl ForwardColumns<'_> {
     }
 }
 
-/// Asks for the cache line of `slice[index]`; an index past the end is harmless.
+/// Prefetches the cache line of `slice[index]`; an index past the end is harmless.
 #[inline(always)]
 fn prefetch(slice: &[f32], index: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -1,10 +1,10 @@
-//! One slice written by many tasks, each in its own places, and unchecked vectors of it.
+//! One slice that many tasks write to, each in its own part, and unchecked loads of vectors.
 #![allow(unsafe_code, reason = "tables of offsets are checked once, not at every load")]
 
 use pulp::Simd;
 use std::marker::PhantomData;
 
-/// A slice that tasks write to at once; no two may write the same place.
+/// A slice that tasks write to concurrently; no two may write the same position.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedSlice<'a> {
     start: *mut f32,
@@ -12,7 +12,7 @@ pub(crate) struct SharedSlice<'a> {
     lifetime: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: every write goes to a place that the writing task alone owns, see `slice_mut`.
+// SAFETY: every write goes to a position that only the writing task owns, see `slice_mut`.
 unsafe impl Send for SharedSlice<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for SharedSlice<'_> {}
@@ -28,7 +28,7 @@ impl<'a> SharedSlice<'a> {
     #[allow(clippy::mut_from_ref, reason = "the caller promises that slices do not overlap")]
     pub unsafe fn slice_mut(&self, at: usize, len: usize) -> &mut [f32] {
         assert!(at + len <= self.len, "{at} + {len} is beyond {}", self.len);
-        // SAFETY: within the slice by the line above; alone in it by the caller's promise.
+        // SAFETY: within the slice by the assertion above; not aliased by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(at), len) }
     }
 }

@@ -1,4 +1,4 @@
-//! Batch normalisation against plain loops in f64, finite differences, and itself in other pools.
+//! Batch normalisation against plain loops in f64 and finite differences, and in other thread pools.
 
 use aleator_layers::batch_norm::{
     Activation, Affine, AffineGrad, NormShape, Source, Statistics, backward, forward,
@@ -70,7 +70,7 @@ fn values_and_statistics_equal_plain_loops() {
         let (mean, variance) = reference::statistics(&case.x, case.shape);
         assert_close("mean", &found.mean, &mean, 1e-6);
         assert_close("variance", &found.variance, &variance, 1e-6);
-        // Values of one number have no variance: ε alone divides, and errors grow by 1/√ε ≈ 32.
+        // A single number has no variance: only ε divides, and errors grow by 1/√ε ≈ 32.
         let expected = reference::forward(&case.x, case.affine(), &mean, &variance, case.shape);
         assert_close("out", &out, &expected, 1e-4);
 
@@ -103,7 +103,7 @@ fn gradients_equal_plain_loops() {
     }
 }
 
-/// The reference's own gradient, through mean and variance, against differences of its values.
+/// The gradient through mean and variance against finite differences of the reference.
 #[test]
 fn the_gradient_in_x_is_that_of_the_value() {
     let case = Case::new(3, 2, 5, Activation::Relu6);
@@ -124,12 +124,12 @@ fn the_gradient_in_x_is_that_of_the_value() {
         let (above, below) = (moved(step), moved(-step));
         let width = f64::from(above[at]) - f64::from(below[at]);
         let slope = (value(&above) - value(&below)) / width;
-        // Central differences are off by step² times a third derivative of about 100.
+        // Central differences have an error of step² times a third derivative of about 100.
         assert!((slope - f64::from(grad_x[at])).abs() < 1e-3, "{at}: {slope} {}", grad_x[at]);
     }
 }
 
-/// A mean far from zero: sums of squares would lose all digits of the variance.
+/// With a mean far from zero, plain sums of squares would lose all digits of the variance.
 #[test]
 fn the_variance_of_large_numbers_keeps_its_digits() {
     let mut case = Case::new(8, 2, 900, Activation::None);
@@ -176,9 +176,9 @@ fn a_wrong_shift_is_named() {
     forward(&[0.0; 2], affine, &mut [0.0; 2], shape);
 }
 
-/// Whoever trains looks for numbers that are not finite: an activation must not hide them.
+/// Training checks for numbers that are not finite: an activation must not hide them.
 #[test]
-fn what_is_not_finite_stays_so_through_any_activation() {
+fn no_activation_hides_numbers_that_are_not_finite() {
     let shape = NormShape { batch: 2, channels: 1, pixels: 9 };
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let mut x = vec![0.5; 18];

@@ -1,4 +1,4 @@
-//! The convolution against plain loops in f64, itself in other thread pools, and its adjoints.
+//! The convolution against plain loops in f64, in other thread pools, and against its adjoints.
 
 use aleator_layers::convolution::{
     ConvolutionShape, forward, input_gradient, reference, weight_gradient,
@@ -34,7 +34,7 @@ impl Case {
         }
     }
 
-    /// Outputs start as NaN: anything that is read or left alone shows.
+    /// Outputs start as NaN, so that reading them or not writing them is detected.
     fn run(&self) -> Results {
         let Self { shape, x, weight, grad_out } = self;
         let mut results = Results {
@@ -48,8 +48,8 @@ impl Case {
         results
     }
 
-    /// A sum of n products, in any order, fused or not, is off by at most `n ε/2` of the sum of
-    /// their sizes, each at most 1 (Higham, Accuracy and Stability of Numerical Algorithms, §3.1).
+    /// A sum of n products, in any order, fused or not, has an error of at most `n ε/2` times the
+    /// sum of their magnitudes, each at most 1 (Higham, Accuracy and Stability of Numerical Algorithms, §3.1).
     fn check(&self) {
         let Self { shape, x, weight, grad_out } = self;
         let found = self.run();
@@ -199,9 +199,9 @@ fn gradients_are_adjoint_to_forward() {
     }
 }
 
-/// A step after one with numbers that are not finite must not see them in its scratch memory.
+/// NaN in the scratch memory of an earlier call must not affect later ones.
 #[test]
-fn nothing_is_left_of_the_call_before() {
+fn scratch_memory_of_an_earlier_call_has_no_effect() {
     let mut poisoned = Case::new(square(2, 16, 16, 19, 1));
     poisoned.x.fill(f32::NAN);
     poisoned.run();

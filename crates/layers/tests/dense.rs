@@ -1,4 +1,4 @@
-//! The dense layer against a triple loop in f64, itself in other thread pools, and its adjoints.
+//! The dense layer against a triple loop in f64, in other thread pools, and against its adjoints.
 
 use aleator_layers::dense::{
     DenseShape, backward_bias, backward_features, backward_weight, forward,
@@ -41,7 +41,7 @@ impl Case {
         }
     }
 
-    /// Outputs start as NaN: anything that is read or left alone shows.
+    /// Outputs start as NaN, so that reading them or not writing them is detected.
     fn run(&self) -> Results {
         let DenseShape { batch, inputs, outputs } = self.shape;
         let mut results = Results {
@@ -60,7 +60,7 @@ impl Case {
 
 /// `got[row, column]` against `Σ_k term(row, column, k)` in f64.
 ///
-/// A sum of n products, in any order, fused or not, is off by at most `γ_n Σ|term|` with
+/// A sum of n products, in any order, fused or not, has an error of at most `γ_n Σ|term|` with
 /// `γ_n ≈ n ε/2` (Higham, Accuracy and Stability of Numerical Algorithms, §3.1).
 fn assert_sums(
     name: &str,

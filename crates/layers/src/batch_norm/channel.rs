@@ -5,12 +5,12 @@ use pulp::{Simd, WithSimd};
 use super::{Activation, NormShape};
 use crate::shared::SharedSlice;
 
-/// Numbers that are summed in f32 before f64: a piece stays in L1 from its mean to its variance.
+/// Numbers that are summed in f32 before f64; a piece stays in L1 between its mean and its variance.
 const PIECE: usize = 1024;
-/// Vectors that are summed side by side.
+/// Independent sums of vectors.
 const VECTORS: usize = 4;
 
-/// One channel's numbers: `y = factor · (x − mean) + shift`, `inverse = 1/σ`.
+/// The parameters of one channel: `y = factor · (x − mean) + shift`, `inverse = 1/σ`.
 #[derive(Clone, Copy)]
 pub(super) struct Fused {
     pub mean: f32,
@@ -41,8 +41,8 @@ impl<'a> Channel<'a> {
     }
 }
 
-/// Mean and variance. Each piece has its own mean, so that no large numbers are subtracted, and
-/// pieces are joined in f64 (Chan, Golub and LeVeque, 1983).
+/// Mean and variance. Each piece has its own mean, to avoid cancellation, and the pieces are merged
+/// in f64 (Chan, Golub and LeVeque, 1983).
 impl WithSimd for Channel<'_> {
     type Output = (f64, f64);
 
@@ -54,7 +54,7 @@ impl WithSimd for Channel<'_> {
                 let size = piece.len() as f64;
                 let middle = f64::from(sum(simd, piece)) / size;
                 let around = f64::from(sum_of_squares(simd, piece, middle as f32));
-                // `around` is taken about the rounded mean: the difference is corrected.
+                // `around` refers to the rounded mean; this corrects the difference.
                 let rounding = middle - f64::from(middle as f32);
                 let around = around - size * rounding * rounding;
                 let apart = middle - mean;
@@ -65,7 +65,7 @@ impl WithSimd for Channel<'_> {
             }
         }
         let variance = if count > 0.0 { squares / count } else { 0.0 };
-        // Rounding can make it negative; what is not a number must stay so.
+        // Rounding can make it negative; a NaN must remain a NaN.
         let variance = if variance < 0.0 { 0.0 } else { variance };
         (mean, variance)
     }
@@ -102,7 +102,7 @@ fn fold<S: Simd>(simd: S, [a, b, c, d]: [S::f32s; VECTORS]) -> f32 {
     simd.reduce_sum_f32s(simd.add_f32s(simd.add_f32s(a, b), simd.add_f32s(c, d)))
 }
 
-/// The loop over a channel's numbers as vectors, and its last few as one that is padded with zeros.
+/// The loop over the vectors of a channel; the last numbers are padded with zeros to a vector.
 macro_rules! each_vector {
     ($simd:ident, $channel:ident, |$($from:ident in $slice:expr),+; $start:ident| $value:expr, $out:ident) => {
         for $start in $channel.planes() {
@@ -159,7 +159,7 @@ impl WithSimd for Normalise<'_> {
     }
 }
 
-/// max(y, 0), by comparison: what is not a number stays so, for callers look for it.
+/// max(y, 0), by comparison, so that a NaN remains a NaN: callers check for it.
 #[inline(always)]
 fn rectified<S: Simd>(simd: S, y: S::f32s) -> S::f32s {
     let zero = simd.splat_f32s(0.0);
@@ -173,7 +173,7 @@ fn at_most_six<S: Simd>(simd: S, y: S::f32s) -> S::f32s {
     simd.select_f32s(simd.less_than_f32s(six, y), six, y)
 }
 
-/// `y = factor · (x − mean) + shift` and what its activation lets through.
+/// `y = factor · (x − mean) + shift` and the gradient that its activation passes.
 #[derive(Clone, Copy)]
 struct Line<S: Simd> {
     mean: S::f32s,
@@ -231,7 +231,7 @@ impl<S: Simd> Line<S> {
     }
 }
 
-/// `Σ passed · (x − mean)/σ` and `Σ passed`: the gradients in scale and shift.
+/// `Σ passed · (x − mean)/σ` and `Σ passed`: the gradients with respect to scale and shift.
 pub(super) struct Sums<'a> {
     pub channel: Channel<'a>,
     pub fused: Fused,
@@ -273,7 +273,7 @@ fn piece_sums<S: Simd>(simd: S, line: Line<S>, x: &[f32], grad: &[f32]) -> [f32;
         sums[0] = line.add(simd, x[last], grad[last], sums[0]);
     }
     if !x_tail.is_empty() {
-        // Lanes beyond the end have a gradient of zero and add nothing.
+        // Lanes beyond the end have gradient zero and add nothing.
         let (x, grad) = (simd.partial_load_f32s(x_tail), simd.partial_load_f32s(grad_tail));
         sums[1] = line.add(simd, x, grad, sums[1]);
     }
@@ -289,7 +289,7 @@ pub(super) struct InputGradient<'a> {
     pub channel: Channel<'a>,
     pub fused: Fused,
     pub grad_out: &'a [f32],
-    /// The means of `passed · (x − mean)/σ` and `passed`, zero where statistics are given.
+    /// The means of `passed · (x − mean)/σ` and `passed`; zero if the statistics are given.
     pub means: [f64; 2],
     pub out: SharedSlice<'a>,
 }

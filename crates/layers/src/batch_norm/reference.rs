@@ -1,5 +1,5 @@
-//! Batch normalisation and its gradients in f64, a number at a time: what the fast functions are
-//! tested against.
+//! Batch normalisation and its gradients in f64 with plain loops, to test the fast functions
+//! against.
 
 use super::{Activation, Affine, NormShape, Source};
 
@@ -33,7 +33,7 @@ pub fn forward(
     x.iter().enumerate().map(value).collect()
 }
 
-/// The gradients of [`super::backward`] in x, scale and shift.
+/// The gradients of [`super::backward`] with respect to x, scale and shift.
 pub fn backward(
     x: &[f32],
     grad_out: &[f32],

@@ -1,4 +1,4 @@
-//! Cutting a batch of images into blocks of pixels, by sizes alone.
+//! Divides a batch of images into blocks of pixels; the division depends only on sizes.
 
 use std::ops::Range;
 
@@ -9,17 +9,17 @@ pub(super) struct Block {
     pub rows: Range<usize>,
 }
 
-/// How a grid of pixels is cut into blocks of about the same number of positions.
+/// How a grid of pixels is divided into blocks of about the same number of positions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     grid: [usize; 2],
-    /// Images of a block, rows of a block: one of the two is one image or all rows.
+    /// Images of a block; 1 if a block has fewer than all rows.
     images: usize,
     pub rows: usize,
 }
 
 impl Cut {
-    /// Blocks of at most `positions` pixels where one row has no more, for `batch` images.
+    /// Blocks of at most `positions` pixels (or one row, if that is longer) for `batch` images.
     pub fn new(grid: [usize; 2], positions: usize, batch: usize) -> Self {
         let [height, width] = grid;
         let images = (positions / (height * width)).max(1);
@@ -39,14 +39,14 @@ impl Cut {
         starts.flat_map(|start| rows.clone().map(move |row| block(start, row))).collect()
     }
 
-    /// Positions of the largest block.
+    /// The number of positions of the largest block.
     pub fn positions(&self) -> usize {
         self.images * self.rows * self.grid[1]
     }
 }
 
 impl Block {
-    /// Images and rows.
+    /// The numbers of images and rows.
     pub fn size(&self) -> [usize; 2] {
         [self.images.len(), self.rows.len()]
     }

@@ -1,4 +1,4 @@
-//! Convolutions of each channel with a kernel of its own: too thin for a product of matrices.
+//! Convolutions of each channel with its own kernel, which are too thin for a product of matrices.
 
 use super::blocks::{Block, Cut};
 use super::product::Target;
@@ -8,13 +8,13 @@ use pulp::{Simd, WithSimd, bytemuck};
 use rayon::prelude::*;
 use std::cell::Cell;
 
-/// Pixels of a block: a plane of most networks, and small enough for L2.
+/// Pixels of a block: a whole plane in most networks, and small enough for L2.
 const POSITIONS: usize = 1 << 14;
-/// Vectors that are summed at a time: their chains of additions overlap.
+/// Vectors that are summed at the same time, so that their chains of additions overlap.
 const VECTORS: usize = 4;
 
 thread_local! {
-    /// Used again by the next task of a thread.
+    /// Reused by the next task of the thread.
     static SCRATCH: Cell<Vec<f32>> = Cell::default();
 }
 
@@ -50,7 +50,7 @@ impl WithSimd for DepthwiseProduct<'_> {
     }
 }
 
-/// One plane, or a band of it.
+/// One plane, or a band of its rows.
 struct Plane<'a> {
     product: &'a DepthwiseProduct<'a>,
     layout: &'a Layout,
@@ -93,7 +93,7 @@ impl WithSimd for Plane<'_> {
     }
 }
 
-/// `Σ weight[tap] · source[at + offsets[tap]..]` for some vectors.
+/// `Σ weight[tap] · source[at + offsets[tap]..]` for a few vectors.
 #[inline(always)]
 fn weigh<S: Simd>(
     simd: S,
@@ -126,7 +126,7 @@ pub(super) struct DepthwiseWeight<'a> {
     pub out: SharedSlice<'a>,
 }
 
-/// Taps that are summed at a time.
+/// Taps that are summed at the same time.
 const TAPS: usize = 8;
 
 impl WithSimd for DepthwiseWeight<'_> {
@@ -157,7 +157,7 @@ struct Channel<'a> {
 impl WithSimd for Channel<'_> {
     type Output = ();
 
-    /// Images and bands in their order; each is summed by itself in f32.
+    /// Images and bands in order; each is summed separately in f32.
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { gradient, layout, offsets, bands, channel } = self;
@@ -215,13 +215,13 @@ fn add_row<S: Simd>(
 ) {
     let last = offsets.iter().copied().max().unwrap_or(0) + start;
     assert!(last + grad.len().next_multiple_of(S::F32_LANES) <= source.len());
-    // Lanes beyond the row are zero here, so what the taps see there adds nothing.
+    // The gradient is zero in lanes beyond the row, so these add nothing.
     let (vectors, tail) = S::as_simd_f32s(grad);
     let tail = (!tail.is_empty()).then(|| simd.partial_load_f32s(tail));
     for (at, grad) in vectors.iter().copied().chain(tail).enumerate() {
         let at = start + at * S::F32_LANES;
         for (sum, offset) in sums.iter_mut().zip(offsets) {
-            // SAFETY: the last vector of the last tap lies in the source by the assertion above.
+            // SAFETY: the last vector of the last tap is within the source by the assertion above.
             let seen = unsafe { load::<S>(source, at + offset) };
             *sum = simd.mul_add_e_f32s(seen, grad, *sum);
         }

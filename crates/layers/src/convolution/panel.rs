@@ -1,4 +1,4 @@
-//! Pixels as the vectors of register tiles: where they are read, and where results go.
+//! Pixels as the vectors of register tiles: where they are read and where results are written.
 
 use crate::dense::tile::{Row, VECTORS, width};
 use crate::shared::{SharedSlice, load};
@@ -7,26 +7,26 @@ use pulp::{Simd, bytemuck};
 /// The pixels of one register tile.
 pub(super) struct Panel<S: Simd> {
     lanes: [Lanes<S>; VECTORS],
-    /// The largest of the places that are read.
+    /// The largest position that is read.
     last: usize,
     targets: [Targets; VECTORS],
 }
 
-/// Where one vector is read.
+/// The positions from which one vector is read.
 #[derive(Clone)]
 enum Lanes<S: Simd> {
-    /// Neighbours.
+    /// Neighbours, from this position on.
     One(usize),
-    /// Neighbours, then a jump: lanes of two vectors, the first where the mask says.
+    /// Neighbours with one jump: lanes of two vectors, selected by a mask.
     Two(usize, usize, S::m32s),
     Many(Vec<usize>),
 }
 
-/// Where the lanes of one vector are written.
+/// The positions to which the lanes of one vector are written.
 enum Targets {
-    /// As many neighbours as a vector has.
+    /// A whole vector of neighbours.
     Neighbours(usize),
-    /// At even distances.
+    /// Positions at equal distances.
     Steps {
         first: usize,
         step: usize,
@@ -36,8 +36,8 @@ enum Targets {
 }
 
 impl<S: Simd> Panel<S> {
-    /// Lanes beyond the last pixel repeat it, vectors beyond the last vector that one; neither is
-    /// written.
+    /// Lanes beyond the last pixel repeat it, and so does a second vector beyond the last; neither
+    /// is written.
     #[inline(always)]
     pub fn of_block(simd: S, positions: &[usize], places: &[usize]) -> Vec<Self> {
         let mut panels = Vec::with_capacity(positions.len().div_ceil(width::<S>()));
@@ -55,7 +55,7 @@ impl<S: Simd> Panel<S> {
         panels
     }
 
-    /// Where both vectors begin, for rows of whole vectors.
+    /// The start of both vectors, for rows of whole vectors.
     pub fn neighbours(&self) -> [usize; VECTORS] {
         self.lanes.each_ref().map(|lanes| match lanes {
             Lanes::One(at) => *at,
@@ -63,10 +63,10 @@ impl<S: Simd> Panel<S> {
         })
     }
 
-    /// Writes one row of a tile, `base` behind the places.
+    /// Writes one row of a tile, at `base` plus the positions.
     ///
     /// # Safety
-    /// No other task may write these places.
+    /// No other task may write these positions.
     #[inline(always)]
     pub unsafe fn write(&self, out: &SharedSlice<'_>, base: usize, values: Row<S>) {
         for (targets, vector) in self.targets.iter().zip(values) {
@@ -80,7 +80,7 @@ impl<S: Simd> Panel<S> {
                 }
                 Targets::Steps { first, step, count } => {
                     let len = count.saturating_sub(1) * step + usize::from(*count > 0);
-                    // SAFETY: by the caller's promise; places in between are not written.
+                    // SAFETY: by the caller's promise; positions in between are not written.
                     let out = unsafe { out.slice_mut(base + first, len) };
                     out.iter_mut().step_by(*step).zip(values).for_each(|(to, from)| *to = *from);
                 }
@@ -115,7 +115,7 @@ impl<S: Simd> Lanes<S> {
         let mut jumps = (1..positions.len()).filter(|at| positions[*at] != positions[at - 1] + 1);
         match (positions.len() == lanes, jumps.next(), jumps.next()) {
             (true, None, _) => Self::One(positions[0]),
-            // A jump is forwards, so both vectors lie between the first place and the last.
+            // The jump is forwards, so both vectors are between the first and the last position.
             (true, Some(jump), None) if positions[jump] > positions[jump - 1] => {
                 let numbers: Vec<u32> = (0..lanes as u32).collect();
                 let numbers = simd.partial_load_u32s(&numbers);
@@ -131,22 +131,22 @@ impl<S: Simd> Lanes<S> {
     }
 }
 
-/// What the window sees: number k of pixel p is `source[offsets[k] + p]`.
+/// The input that a window sees: number k of pixel p is `source[offsets[k] + p]`.
 pub(super) struct Right<'a> {
     source: &'a [f32],
     offsets: &'a [usize],
 }
 
 impl<'a> Right<'a> {
-    /// All that is loaded below lies in the source.
+    /// Checks that all loads below are within the source.
     pub fn new<S: Simd>(source: &'a [f32], offsets: &'a [usize], panels: &[Panel<S>]) -> Self {
         let offset = offsets.iter().copied().max().unwrap_or(0);
         let place = panels.iter().map(|panel| panel.last).max().unwrap_or(0);
-        assert!(offset + place < source.len(), "a window lies outside of its images");
+        assert!(offset + place < source.len(), "a window reaches outside of its images");
         Self { source, offsets }
     }
 
-    /// The steps of a panel whose places `Panel::neighbours` gave.
+    /// The steps of a panel, from the positions of `Panel::neighbours`.
     #[inline(always)]
     pub fn vectors<S: Simd>(
         &self,
@@ -155,7 +155,7 @@ impl<'a> Right<'a> {
         self.offsets.iter().map(
             #[inline(always)]
             move |offset| {
-                // SAFETY: the last lanes are places that `new` has seen.
+                // SAFETY: `new` has checked the positions of the last lanes.
                 unsafe {
                     [
                         load::<S>(self.source, offset + first),
@@ -174,13 +174,13 @@ impl<'a> Right<'a> {
             match lanes {
                 Lanes::One(at) => {
                     for (row, offset) in steps {
-                        // SAFETY: the last lane is a place that `new` has seen.
+                        // SAFETY: `new` has checked the position of the last lane.
                         row[vector] = unsafe { load::<S>(source, offset + at) };
                     }
                 }
                 Lanes::Two(first, second, mask) => {
                     for (row, offset) in steps {
-                        // SAFETY: both vectors end at or before the panel's last place.
+                        // SAFETY: both vectors end at or before the panel's last position.
                         let (first, second) = unsafe {
                             (load::<S>(source, offset + first), load::<S>(source, offset + second))
                         };

@@ -1,4 +1,4 @@
-//! A weight times what a window sees of images, pixel by pixel.
+//! The product of a weight and the input that a window sees at each pixel.
 
 use super::blocks::{Block, Cut};
 use super::panel::{Panel, Right};
@@ -14,17 +14,17 @@ use std::ops::Range;
 const DEPTH: usize = 256;
 /// Pixels of a block: its packed panels are half of a 512 KiB L2 cache.
 const POSITIONS: usize = 256;
-/// Rows of the weight below which packing costs more than it saves.
+/// With fewer rows of the weight, packing costs more than it saves.
 const UNPACKED_ROWS: usize = 64;
-/// Numbers of a block that is read without packing, at most: it stays in L2.
+/// The largest size of a block that is read without packing; it stays in L2.
 const UNPACKED_NUMBERS: usize = 48 * 1024;
-/// Pixels below which a block is not cut for the sake of more tasks.
+/// Blocks are not made smaller than this for the sake of more tasks.
 const FEWEST_POSITIONS: usize = 96;
-/// Rows of the weight from which on it is cut by rows for the sake of more tasks.
+/// From this number of rows on, the weight is divided by rows for the sake of more tasks.
 const WIDE_ROWS: usize = 192;
-/// Tasks that suffice to keep threads busy: beyond, nothing is cut for their sake.
+/// This number of tasks keeps the threads busy; nothing is divided further for the sake of more.
 const TASKS: usize = 16;
-/// Groups of rows of a task, at most: with more its sums leave the cache.
+/// The largest number of row groups of a task; with more, its sums do not fit into the cache.
 const ROW_GROUPS: usize = 43;
 
 /// A matrix for each group of channels as the left operand `[group, row group, depth, ROWS]`.
@@ -55,7 +55,7 @@ impl Left {
     }
 }
 
-/// Where results go: pixel (y, x) of a channel's plane stands at `start + y·step₀ + x·step₁`.
+/// Where results are written: pixel (y, x) of a channel's plane is at `start + y·step₀ + x·step₁`.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     /// Channels of an image, of all groups.
@@ -70,7 +70,7 @@ impl Target {
         Self { channels, plane: height * width, start: 0, step: [width, 1] }
     }
 
-    /// Where a row of the first channel begins.
+    /// The start of a row of the first channel.
     pub fn place(&self, image: usize, row: usize) -> usize {
         image * self.channels * self.plane + self.start + row * self.step[0]
     }
@@ -83,21 +83,21 @@ pub(super) struct Product<'a> {
     pub source: &'a [f32],
     pub batch: usize,
     pub groups: usize,
-    /// Of a group.
+    /// Channels of a group.
     pub channels: usize,
     pub left: &'a Left,
     pub target: Target,
     pub out: SharedSlice<'a>,
 }
 
-/// How the work is cut, by sizes alone.
+/// How the work is divided; this depends only on sizes.
 struct Plan<S: Simd> {
     blocks: Vec<Block>,
-    /// The panels of the blocks of each size.
+    /// The panels of a block, for each block size.
     panels: Vec<([usize; 2], Vec<Panel<S>>)>,
     layout: Layout,
     offsets: Vec<usize>,
-    /// Channels that are multiplied at a time.
+    /// Channels that are multiplied at the same time.
     chunk: usize,
     row_chunks: usize,
     packs: bool,
@@ -133,7 +133,7 @@ impl Product<'_> {
             (chunk, UNPACKED_NUMBERS / chunk)
         };
         let chunk = balanced(self.channels, chunk);
-        // A wide weight is cut by its rows without loss; a thin one only by pixels.
+        // A wide weight can be divided by rows without loss; a thin one only by pixels.
         let parts = if rows >= WIDE_ROWS { 1 } else { TASKS.div_ceil(self.groups) };
         let share = self.batch * grid[0] * grid[1] / parts;
         let cut = Cut::new(grid, positions.min(share.max(FEWEST_POSITIONS)), self.batch);
@@ -153,7 +153,7 @@ impl Product<'_> {
         Plan { blocks, panels, layout, offsets, chunk, row_chunks, packs }
     }
 
-    /// Where each pixel of the block goes, counted from the first.
+    /// The position of each pixel of the block, relative to the first.
     fn places(&self, block: &Block) -> Vec<usize> {
         let first = self.target.place(0, block.rows.start);
         block.places(self.window.grid[1], self.target.step[1], |image, row| {
@@ -195,7 +195,7 @@ struct Scratch {
 }
 
 thread_local! {
-    /// Used again by the next task of a thread: fresh memory costs more than filling it.
+    /// Reused by the next task of the thread: a new allocation costs more than filling it.
     static SCRATCH: Cell<Scratch> = Cell::default();
 }
 
@@ -205,8 +205,8 @@ fn grow(scratch: &mut Vec<f32>, len: usize) {
     }
 }
 
-/// Some row groups of one block. A struct, not a closure: one that borrows only is called through
-/// a shim that is not inlined, and compiled without vector instructions.
+/// Some row groups of one block. This is a struct because a closure that only borrows is called
+/// through a shim, which is not inlined and is compiled without vector instructions.
 struct Task<'a, S: Simd> {
     simd: S,
     product: &'a Product<'a>,
@@ -216,14 +216,14 @@ struct Task<'a, S: Simd> {
     /// Row groups of the left operand.
     rows: Range<usize>,
     panels: &'a [Panel<S>],
-    /// Where the block's first pixel goes in the first channel.
+    /// The position of the block's first pixel in the first channel.
     place: usize,
 }
 
 impl<S: Simd> WithSimd for Task<'_, S> {
     type Output = ();
 
-    /// `T` is `S` by another name: the caller's vectors.
+    /// `T` is the same type as `S`, the vectors of the caller.
     #[inline(always)]
     fn with_simd<T: Simd>(self, _: T) {
         let Self { product, plan, group, block, .. } = self;
@@ -259,7 +259,7 @@ impl<S: Simd> WithSimd for Task<'_, S> {
 }
 
 impl<S: Simd> Task<'_, S> {
-    /// Panels outermost: a packed panel stays in L1, the weight in L2.
+    /// Panels are the outer loop: a packed panel stays in L1, the weight in L2.
     #[inline(always)]
     fn multiply_packed(&self, packed: &[Row<S>], steps: Range<usize>, sums: &mut [Tile<S>]) {
         let panels = self.panels.iter().zip(packed.chunks_exact(steps.len()));
@@ -275,7 +275,7 @@ impl<S: Simd> Task<'_, S> {
         }
     }
 
-    /// Panels outermost: what a panel sees stays in L1, the weight in L2.
+    /// Panels are the outer loop: the input of a panel stays in L1, the weight in L2.
     #[inline(always)]
     fn multiply_unpacked(&self, right: &Right<'_>, steps: Range<usize>, sums: &mut [Tile<S>]) {
         for (panel, sums) in self.panels.iter().zip(sums.chunks_exact_mut(self.rows.len())) {
@@ -291,7 +291,7 @@ impl<S: Simd> Task<'_, S> {
         }
     }
 
-    /// Keeps the sums for the next channels, or writes them behind the last.
+    /// Keeps the sums for the next channels, or writes them after the last.
     #[inline(always)]
     fn keep(
         &self,

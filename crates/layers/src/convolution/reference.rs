@@ -1,5 +1,4 @@
-//! The convolution and its gradients in f64, one multiplication at a time: what the fast functions
-//! are tested against.
+//! The convolution and its gradients in f64 with plain loops, to test the fast functions against.
 
 use super::ConvolutionShape;
 

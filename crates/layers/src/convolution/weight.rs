@@ -1,7 +1,7 @@
-//! The gradient of the weight: what the taps see times the upstream gradient, summed over pixels.
+//! The gradient of the weight: the input of each tap times the upstream gradient, summed over pixels.
 //!
-//! The sums lie transposed, `[tap, output]`: numbers of the images are broadcast as they stand, and
-//! the upstream gradient, turned so that outputs are neighbours, is the right operand.
+//! The sums are transposed, `[tap, output]`: numbers of the images are broadcast, and the upstream
+//! gradient, transposed so that outputs are neighbours, is the right operand.
 
 use super::ConvolutionShape;
 use super::blocks::{Block, Cut};
@@ -15,11 +15,11 @@ use std::ops::Range;
 
 /// Pixels of a block: 256 × 64 bytes of the right operand are half of a 32 KiB L1 cache.
 const POSITIONS: usize = 256;
-/// Pixels below which a block is not cut for the sake of more tasks.
+/// Blocks are not made smaller than this for the sake of more tasks.
 const FEWEST_POSITIONS: usize = 64;
-/// Tasks that suffice to keep many threads busy.
+/// This number of tasks keeps many threads busy.
 const TASKS: usize = 16;
-/// Numbers of all partial sums, at most, unless one alone has more.
+/// The largest size of all partial sums together, unless a single one is larger.
 const PARTIAL_NUMBERS: usize = 1 << 20;
 
 pub(super) struct WeightGradient<'a> {
@@ -33,8 +33,8 @@ pub(super) struct WeightGradient<'a> {
     pub shape: ConvolutionShape,
 }
 
-/// How the work is cut, by sizes alone: parts of the pixels, whose sums are added in their order, and
-/// parts of the outputs of each group.
+/// How the work is divided, which depends only on sizes: parts of the pixels, whose sums are added in
+/// order, and parts of the outputs of each group.
 struct Plan {
     cut: Cut,
     blocks: Vec<Block>,
@@ -71,7 +71,7 @@ impl WithSimd for WeightGradient<'_> {
     }
 }
 
-/// A struct, not a closure, for the reason that `RunTask` in `product.rs` gives.
+/// A struct instead of a closure, for the same reason as `Task` in `product.rs`.
 struct SumPart<'a> {
     gradient: &'a WeightGradient<'a>,
     plan: &'a Plan,
@@ -135,7 +135,7 @@ impl WeightGradient<'_> {
                 self.turn::<S>(block, group, panel, turned);
                 for (index, sums) in tiles.iter_mut().enumerate() {
                     let tile = left.multiply(simd, taps.range(index), turned);
-                    // Blocks are summed by themselves first: the error grows with their number only.
+                    // Each block is summed separately first, so the error grows only with their number.
                     for (sums, values) in sums.iter_mut().flatten().zip(tile.iter().flatten()) {
                         *sums = simd.add_f32s(*sums, *values);
                     }
@@ -198,7 +198,7 @@ impl WeightGradient<'_> {
     }
 }
 
-/// Part `part` of `parts` of `total` things.
+/// The range of part `part` when `total` items are divided into `parts` parts.
 fn share(total: usize, part: usize, parts: usize) -> Range<usize> {
     part * total / parts..(part + 1) * total / parts
 }
@@ -210,11 +210,11 @@ struct Scratch {
 }
 
 thread_local! {
-    /// Used again by the next task of a thread.
+    /// Reused by the next task of the thread.
     static SCRATCH: Cell<Scratch> = Cell::default();
 }
 
-/// Rows that are turned at a time.
+/// Rows that are transposed at the same time.
 const TURN: usize = 8;
 
 /// `turned[pixel · stride + lane + i] = rows[i][pixel]`.
@@ -228,7 +228,7 @@ fn turn_rows<S: Simd>(rows: [&[f32]; TURN], turned: &mut [f32], stride: usize, l
         for start in (0..whole).step_by(TURN) {
             let rows = rows.map(|row| &row[start..start + TURN]);
             let out = &mut turned[start * stride + lane..][..(TURN - 1) * stride + TURN];
-            // SAFETY: code for V3 runs on machines that have AVX; the slices have these sizes.
+            // SAFETY: code for V3 runs only on machines with AVX; the slices have these sizes.
             unsafe { turn_square(rows, out, stride) };
         }
     }
@@ -277,7 +277,7 @@ unsafe fn turn_square(rows: [&[f32]; TURN], out: &mut [f32], stride: usize) {
     }
 }
 
-/// What the taps see: tap k of pixel p is `source[offsets[k] + positions[p]]`.
+/// The input of the taps: tap k of pixel p is `source[offsets[k] + positions[p]]`.
 struct Seen<'a> {
     source: &'a [f32],
     offsets: &'a [usize],
@@ -289,7 +289,7 @@ impl<'a> Seen<'a> {
         let last = |places: &[usize]| places.iter().copied().max().unwrap_or(0);
         assert!(
             last(offsets) + last(positions) < source.len(),
-            "a window lies outside of its images"
+            "a window reaches outside of its images"
         );
         Self { source, offsets, positions }
     }
@@ -322,7 +322,7 @@ impl<'a> Seen<'a> {
         let mut sums = [tile[0]; R];
         for (position, right) in self.positions.iter().zip(right) {
             for tap in 0..R {
-                // SAFETY: the sum of the largest offset and position lies in the source, see `new`.
+                // SAFETY: the sum of the largest offset and position is within the source, see `new`.
                 let factor = unsafe { *self.source.as_ptr().add(*position).add(offsets[tap]) };
                 let factor = simd.splat_f32s(factor);
                 for vector in 0..VECTORS {

@@ -1,11 +1,12 @@
-//! What a pixel of the output sees of the input, and a copy of the input in which every tap of the
-//! kernel sees whole vectors.
+//! The part of the input that a pixel of the output sees, and a copy of the input in which every tap
+//! of the kernel reads whole vectors.
 
 use super::ConvolutionShape;
 use super::blocks::Block;
 use std::ops::Range;
 
-/// A grid of pixels, each of which sees the source at `pixel · stride + tap + origin`, zero outside.
+/// A grid of pixels, each of which sees the source at `pixel · stride + tap + origin`; outside, the
+/// source is zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     /// Height and width of the source.
@@ -18,7 +19,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Whether pixels see the source as it stands: nothing need be copied.
+    /// Whether pixels see the source itself, so that no copy is needed.
     pub fn is_plain(&self) -> bool {
         self.taps == [1, 1]
             && self.stride == [1, 1]
@@ -27,8 +28,8 @@ impl Window {
     }
 }
 
-/// The pixels of the input with one remainder modulo the stride: what the taps of the same remainder
-/// give them is a convolution of stride 1 over the upstream gradient.
+/// The pixels of the input with one remainder modulo the stride. Their gradient is a convolution of
+/// stride 1 of the upstream gradient with the taps of the same remainder.
 pub(super) struct Phase {
     pub window: Window,
     /// The first row and column of the input.
@@ -37,7 +38,7 @@ pub(super) struct Phase {
 }
 
 impl Phase {
-    /// The phases that have pixels.
+    /// All phases with at least one pixel.
     pub fn all(shape: &ConvolutionShape) -> Vec<Self> {
         let [sy, sx] = shape.stride;
         let remainders = (0..sy).flat_map(|y| (0..sx).map(move |x| [y, x]));
@@ -49,7 +50,7 @@ impl Phase {
         let before = [shape.padding[0], shape.padding[2]];
         let axis = |axis: usize| {
             let (stride, size) = (shape.stride[axis], shape.size[axis]);
-            // Pixel i stands at i + before = stride · q + remainder; tap remainder + stride · m of
+            // Pixel i is at i + before = stride · q + remainder; tap remainder + stride · m of
             // output q − m reaches it.
             let first = (remainder[axis] + stride - before[axis] % stride) % stride;
             let pixels = size.saturating_sub(first).div_ceil(stride);
@@ -68,7 +69,7 @@ impl Phase {
         Self { window, first: [rows.0, columns.0], remainder }
     }
 
-    /// The kernel's taps in the order of the window's, which is the reverse.
+    /// The taps of the kernel in the order of the window, which is the reverse.
     pub fn taps(&self, shape: &ConvolutionShape) -> impl Iterator<Item = usize> + use<> {
         let ([rows, columns], remainder, stride) = (self.window.taps, self.remainder, shape.stride);
         let width = shape.kernel[1];
@@ -79,9 +80,9 @@ impl Phase {
     }
 }
 
-/// Where the numbers of a block lie: `[image, channel, phase, row, column]` with the source padded
-/// and its rows and columns sorted by their remainder modulo the stride, so that what neighbouring
-/// pixels see at one tap are neighbours.
+/// The memory layout of a block: `[image, channel, phase, row, column]` with the source padded and
+/// its rows and columns sorted by their remainder modulo the stride, so that neighbouring pixels see
+/// neighbouring numbers at each tap.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     window: Window,
@@ -106,7 +107,7 @@ impl Layout {
         Self::copied(window, rows, channels)
     }
 
-    /// As [`Layout::new`], but a copy in any case.
+    /// As [`Layout::new`], but always a copy.
     pub fn copied(window: Window, rows: usize, channels: usize) -> Self {
         let Window { grid, stride, taps, .. } = window;
         let phases = [0, 1].map(|axis| stride[axis].min(taps[axis]));
@@ -116,17 +117,18 @@ impl Layout {
         Self { window, plain: false, phases, pitch, plane, channel, image: channel * channels }
     }
 
-    /// Where the first tap of the first channel sees each pixel of the block.
+    /// The position that the first tap of the first channel reads for each pixel of the block.
     pub fn positions(&self, block: &Block) -> Vec<usize> {
         block.places(self.window.grid[1], 1, |image, row| image * self.image + self.row(block, row))
     }
 
-    /// Where the first tap of the first channel sees the first pixel of a row in the first image.
+    /// The position that the first tap of the first channel reads for the first pixel of a row in the
+    /// first image.
     pub fn row(&self, block: &Block, row: usize) -> usize {
         (row - block.rows.start) * self.pitch
     }
 
-    /// How far each tap of each channel lies behind the first.
+    /// The offset of each tap of each channel from the first.
     pub fn offsets(&self, channels: usize) -> Vec<usize> {
         let ([rows, columns], [sy, sx]) = (self.window.taps, self.window.stride);
         let mut offsets = Vec::with_capacity(channels * rows * columns);
@@ -141,7 +143,7 @@ impl Layout {
     }
 
     /// The channels of a block in this layout: a part of the source, or a copy in `scratch` with
-    /// `slack` zeros behind it.
+    /// `slack` zeros after it.
     #[inline(always)]
     pub fn prepare<'a>(
         &self,
@@ -211,7 +213,7 @@ fn copy_row(row: &[f32], first: isize, stride: usize, out: &mut [f32]) {
     }
 }
 
-/// Rows are short: vectors of a constant size cost less than a call to copy them.
+/// Rows are short, so copies of a constant size cost less than a call of `memcpy`.
 #[inline(always)]
 fn copy_all(row: &[f32], out: &mut [f32]) {
     let row = &row[..out.len()];
@@ -224,7 +226,7 @@ fn copy_all(row: &[f32], out: &mut [f32]) {
     }
 }
 
-/// Every second number; pairs of a constant size become vector shuffles.
+/// Copies every second number; pairs of a constant size are compiled to vector shuffles.
 #[inline(always)]
 fn copy_even(row: &[f32], out: &mut [f32]) {
     let whole = (row.len() / 2).min(out.len());

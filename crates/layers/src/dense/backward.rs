@@ -1,4 +1,4 @@
-//! The products of `backward_weight` and `backward_features`, cut into tasks.
+//! The products of `backward_weight` and `backward_features`, divided into tasks.
 
 use super::DenseShape;
 use super::tile::{
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 /// Rows of `grad_weight` per task.
 const WEIGHT_ROWS: usize = 8 * ROWS;
-/// Numbers of the packed `grad_out` that stay in L2 while the row groups of a task pass over them.
+/// Numbers of the packed `grad_out` that stay in L2 while all row groups of a task use them.
 const RESIDENT: usize = 32 * 1024;
 
 pub(super) struct BackwardWeight<'a> {

@@ -61,7 +61,7 @@ pub(crate) fn zeros<S: Simd>(simd: S) -> Tile<S> {
     [[simd.splat_f32s(0.0); VECTORS]; ROWS]
 }
 
-/// Rows cut into near-equal groups of at most [`ROWS`].
+/// Rows divided into nearly equal groups of at most [`ROWS`].
 #[derive(Clone, Copy)]
 pub(crate) struct Groups {
     rows: usize,
@@ -78,7 +78,7 @@ impl Groups {
         group * self.rows / self.count..(group + 1) * self.rows / self.count
     }
 
-    /// Every row, as (its group, its place there, its index).
+    /// Every row, as (its group, its position in the group, its index).
     pub(crate) fn places(self) -> impl Iterator<Item = (usize, usize, usize)> {
         (0..self.count).flat_map(move |group| {
             self.range(group).enumerate().map(move |(place, row)| (group, place, row))
@@ -184,7 +184,7 @@ pub(crate) fn load_row<S: Simd>(source: &[f32]) -> Row<S> {
     std::array::from_fn(|vector| vectors[vector])
 }
 
-/// Stores as much of `values` as `out` is long, at most a panel.
+/// Stores `out.len()` numbers of `values`, at most a panel.
 #[inline(always)]
 pub(crate) fn store<S: Simd>(simd: S, out: &mut [f32], values: Row<S>) {
     let (vectors, tail) = S::as_mut_simd_f32s(out);
@@ -200,7 +200,7 @@ pub(crate) fn store<S: Simd>(simd: S, out: &mut [f32], values: Row<S>) {
     }
 }
 
-/// Chunks of columns of `matrix`, each with its piece of every row.
+/// Chunks of columns of `matrix`, each with its part of every row.
 pub(crate) fn column_chunks(
     matrix: &mut [f32],
     columns: usize,
