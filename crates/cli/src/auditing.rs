@@ -14,7 +14,7 @@ use aleator_train::{check_recipe, load_run};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::bench::at_least_one;
+use crate::at_least_one;
 use crate::progress::Counter;
 use crate::recipe_args::RecipeArgs;
 use crate::training;

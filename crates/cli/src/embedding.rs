@@ -13,8 +13,8 @@ use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::at_least_one;
 use crate::backbone::TrainedNetwork;
-use crate::bench::at_least_one;
 use crate::interrupt::{self, Interrupted};
 use crate::progress::tell;
 

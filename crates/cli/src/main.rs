@@ -3,7 +3,6 @@
 mod analysis;
 mod auditing;
 mod backbone;
-mod bench;
 mod columns;
 mod comparison;
 mod demo;
@@ -11,7 +10,6 @@ mod doctor;
 mod embedding;
 mod evaluation;
 mod interrupt;
-mod memory;
 mod noise;
 mod prediction;
 mod progress;
@@ -38,7 +36,7 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Threads for computing; results do not depend on it [default: all cores]
-    #[arg(long, global = true, value_name = "N", value_parser = bench::at_least_one)]
+    #[arg(long, global = true, value_name = "N", value_parser = at_least_one)]
     threads: Option<usize>,
 }
 
@@ -105,9 +103,6 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Make labels wrong on purpose, for experiments
     Noise(noise::NoiseArgs),
-    /// Measure speed and memory
-    #[command(subcommand)]
-    Bench(bench::Bench),
 }
 
 fn main() -> ExitCode {
@@ -127,8 +122,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<()> {
-    let makes_its_own = matches!(cli.command, Command::Bench(_));
-    if let Some(threads) = cli.threads.filter(|_| !makes_its_own) {
+    if let Some(threads) = cli.threads {
         rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build_global()
@@ -153,7 +147,15 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Review(args) => reviewing::review(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Noise(args) => noise::noise(args),
-        Command::Bench(bench) => bench::run(bench, cli.threads),
+    }
+}
+
+/// Parses a whole number of at least 1.
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("must be at least 1".into()),
+        Ok(number) => Ok(number),
+        Err(_) => Err("expected a whole number of at least 1".into()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Prints the noise of a small batch as JSON, for programs in other languages to compute with:
+//! Prints the noise of a small batch as JSON, for tests against programs in other languages:
 //! `cargo run --release -p aleator-kernels --example noise > crates/model/tests/golden/noise.json`
 
 use aleator_kernels::{Covariance, Draws, Latent, NoiseKey, Sampling, fused};

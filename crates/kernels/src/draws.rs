@@ -1,4 +1,4 @@
-//! How the noise of a tile of samples is drawn, and where each draw lies in memory.
+//! How the noise of a tile of samples is drawn, and where each draw is in memory.
 
 use core::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::normal::{BlockShape, FillNormals};
 use crate::simd::{LANES, Level};
 use crate::sobol::{self, Sobol};
 
-/// Which noise to draw: the key, one id for each example, how many samples and of which kind.
+/// Which noise to draw: the key, one id for each example, the number and kind of samples.
 ///
 /// ```
 /// use aleator_kernels::{Draws, NoiseKey, Sampling};
@@ -40,7 +40,7 @@ pub(crate) struct Plan<'a> {
     pub sampling: Sampling<'a>,
     classes: usize,
     sobol: Option<Sobol>,
-    /// Whether the sequence covers the classes too, after the factors.
+    /// Whether the sequence also covers the classes, after the factors.
     sobol_classes: bool,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// One quantity (class or factor) by one sample, in the order that the vector code wants.
+/// The memory layout of draws, indexed by item (class or factor) and sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlaneShape {
     /// [⌈count/16⌉, rows, 16]: the lanes of a vector are 16 classes of one sample.
@@ -167,7 +167,7 @@ impl Plan<'_> {
         }
         let Sampling { key, ids, draws, .. } = self.sampling;
         let seed = key.block_seed(ids[at.row], stream, at.tile as u64);
-        // Sobol' draws of the factors alone leave the classes' noise independent.
+        // If Sobol' points cover only the factors, the noise of the classes is independent.
         let antithetic = draws == Draws::Antithetic;
         let half = if antithetic { at.samples.div_ceil(2) } else { at.samples };
         level.run(FillNormals { seed, shape: shape.block(half), out: plane });

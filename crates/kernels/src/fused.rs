@@ -1,8 +1,8 @@
 //! The softmax likelihood, fused: draw, add, exponentiate and reduce one tile at a time.
 //!
-//! Nothing of size B×S×K exists at any time, and memory does not depend on S. Every example is
-//! computed by one thread in a fixed order, so the bits do not depend on the number of threads;
-//! the functions run in the rayon pool that they are called in.
+//! No array has size B×S×K, and memory does not depend on S. Each example is computed by one thread
+//! in a fixed order, so the bits do not depend on the number of threads. The functions run in the
+//! rayon pool that calls them.
 
 mod log_probs;
 mod loss;
@@ -19,7 +19,7 @@ pub use samples::{Noise, drawn_noise, for_each_noise_block, for_each_utility_blo
 use crate::draws::Sampling;
 use crate::latent::Latent;
 
-/// What the labels say about each example.
+/// The targets of a batch.
 ///
 /// ```
 /// use aleator_kernels::Targets;
@@ -36,7 +36,8 @@ use crate::latent::Latent;
 pub enum Targets<'a> {
     /// One class for each example, `[B]`.
     Classes(&'a [usize]),
-    /// Soft targets: example i has `classes[offsets[i]..offsets[i + 1]]` with those `probs`.
+    /// Soft targets: example i has `classes[offsets[i]..offsets[i + 1]]` with the `probs` at the
+    /// same indices.
     Sparse {
         /// [B + 1], ascending from 0.
         offsets: &'a [usize],
@@ -49,7 +50,7 @@ pub enum Targets<'a> {
 
 impl Targets<'_> {
     /// # Panics
-    /// When the shapes do not fit, a class is out of range or a probability is not finite; the
+    /// If the shapes do not match, a class is out of range or a probability is not finite; the
     /// message names the example.
     pub fn check(&self, batch: usize, classes: usize) {
         let in_range = |row: usize, class: usize| {

@@ -1,7 +1,7 @@
-//! What a draw of noise is named by: (seed, step, example, stream, block).
+//! The name of a draw of noise: (seed, step, example, stream, block).
 //!
-//! Nothing here has state. A block of draws is a pure function of its name, so the same bits come
-//! out for any number of threads and any order of the batch, and nothing needs saving to resume.
+//! There is no state. A block of draws is a pure function of its name, so its bits do not depend on
+//! the number of threads or the order of the batch, and nothing must be saved to resume.
 
 /// Names the noise of one training step or one evaluation.
 ///
@@ -34,7 +34,7 @@ pub enum Stream {
 }
 
 impl NoiseKey {
-    /// Evaluation always sees the noise of this step, so that predictions repeat.
+    /// Evaluation always uses the noise of this step, so that predictions are repeatable.
     pub const EVALUATION_STEP: u64 = u64::MAX;
 
     /// The 64-bit seed of one block of draws of one example.
@@ -56,8 +56,8 @@ pub(crate) fn mix(word: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The SplitMix64 sequence from a seed: it seeds the vector generators, and serves where few
-/// words are wanted.
+/// The SplitMix64 sequence from a seed. It seeds the vector generators, and suffices where only a
+/// few words are needed.
 ///
 /// ```
 /// let words: Vec<u64> = aleator_kernels::split_mix(7).take(3).collect();

@@ -1,4 +1,4 @@
-//! The Normal on the utilities: what a head computes and everything else reads.
+//! The Normal on the utilities: the output of a head.
 
 pub use aleator_vocabulary::Temperature;
 use rayon::prelude::*;
@@ -76,7 +76,7 @@ impl<'a> Latent<'a> {
     }
 
     /// # Panics
-    /// When a slice does not have the shape that `batch`, `classes` and `rank` give it, or has a
+    /// If a slice does not have the length that `batch`, `classes` and `rank` require, or contains a
     /// number that is not finite; the message names the example and the class.
     pub fn check(&self) {
         assert!(self.classes > 0, "classes must be at least 1, found 0");
@@ -106,8 +106,8 @@ impl<'a> Latent<'a> {
         }
     }
 
-    /// A number that is not finite would otherwise vanish: the vector maximum of it and another
-    /// is the other.
+    /// Without this check a NaN would get lost: the vector maximum of a NaN and a number is the
+    /// number.
     fn check_finite(&self, name: &str, values: &[f32]) {
         const EXPONENT: u32 = 0x7f80_0000;
         let largest = |values: &[f32]| {
@@ -190,7 +190,7 @@ impl Example<'_> {
     }
 }
 
-/// Gradients in the shapes of a [`Latent`]; what its covariance does not have is empty.
+/// Gradients in the shapes of a [`Latent`]; parts that its covariance does not have are empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatentGrad {
     /// ∂/∂μ, [B, K].
@@ -213,7 +213,7 @@ impl LatentGrad {
         Self::from_buffers(latent, |len| vec![0.0; len])
     }
 
-    /// The shapes of `latent` in buffers that `take(len)` gives, whatever they contain: for
+    /// Buffers from `take(len)` in the shapes of `latent`, with any contents, for
     /// [`loss_and_grad_into`](crate::fused::loss_and_grad_into), which overwrites them.
     pub fn from_buffers(latent: &Latent, mut take: impl FnMut(usize) -> Vec<f32>) -> Self {
         let entries = latent.batch * latent.classes;
@@ -240,7 +240,7 @@ impl LatentGrad {
     }
 
     /// # Panics
-    /// When the buffers are not those of `latent`.
+    /// If the buffers do not have the shapes of `latent`.
     pub(crate) fn check(&self, latent: &Latent) {
         let lengths = |grad: &Self| {
             [

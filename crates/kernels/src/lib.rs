@@ -2,16 +2,25 @@
 //!
 //! u = μ + d ⊙ ε_K + V ε_R is the utility of the classes of one example; a softmax or a sigmoid of
 //! u/τ, averaged over the noise ε, is their probability. A [`Latent`] holds μ, d and V of a batch,
-//! a [`Sampling`] names the noise, and
-//! - [`fused`] computes the softmax likelihood, its gradients, predictions and samples;
-//! - [`multilabel`] the sigmoid likelihood, in closed form, and joint probabilities of labels;
-//! - [`taylor`] the second-order expansion, without samples;
-//! - [`dense`] the dense layers in front of them;
-//! - [`reference`](mod@reference) all of it once more in f64 with plain loops, to test against.
+//! and a [`Sampling`] names the noise.
 //!
-//! Functions run in the rayon pool that they are called in and give the same bits for any number
-//! of threads. They panic on shapes that do not fit, labels out of range and numbers that are not
-//! finite, before any work is done, and say which.
+//! | module | contents |
+//! |---|---|
+//! | [`reference`](mod@reference) | the paper in f64 with plain loops; all fast functions are tested against it |
+//! | `latent` | [`Latent`], [`Covariance`], [`Temperature`] and [`LatentGrad`], checked at the entry |
+//! | [`fused`] | the softmax likelihood: loss and gradients in one pass, log-probabilities, predictions, samples |
+//! | `fused::rows`, `worker` | moments → gradients of an example; the memory of one thread |
+//! | `tile` | some samples of one example, in two layouts: lanes are classes, or lanes are samples |
+//! | `key`, `draws` | [`NoiseKey`], the name of a draw; [`Draws`], how the noise of a tile is drawn |
+//! | `normal`, [`sobol`], [`quantile`] | standard normals: Box–Muller, scrambled Sobol' points, Φ⁻¹ |
+//! | [`multilabel`] | the sigmoid likelihood: exact marginals; joint and conditional probabilities by sampling |
+//! | [`probit`] | E[sigmoid] under a Normal in closed form |
+//! | [`taylor`] | the second-order expansion of the softmax likelihood, without samples |
+//! | `simd` | sixteen lanes on any vector width, chosen at run time; exp and ln with stated errors |
+//!
+//! Functions run in the rayon pool that calls them and return the same bits for any number of
+//! threads. Before any work is done they panic if shapes do not match, a label is out of range or a
+//! number is not finite; the message names the argument and the example.
 
 #![allow(
     clippy::needless_range_loop,
@@ -19,20 +28,15 @@
     reason = "vector code counts its registers; closures and slice copies hide them from it"
 )]
 
-pub mod batch_norm;
-pub mod convolution;
-pub mod dense;
 mod draws;
 pub mod fused;
 mod key;
 mod latent;
-pub mod limits;
 pub mod multilabel;
 mod normal;
 pub mod probit;
 pub mod quantile;
 pub mod reference;
-mod shared;
 mod simd;
 pub mod sobol;
 pub mod taylor;

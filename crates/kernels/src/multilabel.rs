@@ -1,8 +1,8 @@
-//! The sigmoid link: each class is on or off by itself.
+//! The sigmoid link: each class is on or off independently, given the utilities.
 //!
-//! Marginals are exact, by [`probit`](crate::probit). What needs the correlations, the joint
-//! probability of a label set and the conditional given some labels, is sampled; so are the
-//! marginals where someone wants to compare.
+//! Marginals are exact, by [`probit`](crate::probit). Joint probabilities of a label set and
+//! conditional probabilities given some labels depend on the correlations and are sampled. Sampled
+//! marginals exist for comparison.
 
 mod exact;
 mod sampled;

@@ -1,7 +1,7 @@
-//! Standard normals: xoshiro128+ in every lane, turned by Box–Muller into pairs.
+//! Standard normals: xoshiro128+ in every lane, then the Box–Muller transform.
 //!
-//! The generator was chosen by measurement (`aleator bench limits`; docs/method.md has the figures)
-//! and by the tests in `tests/moments.rs`: moments, tails to 5σ, independence of streams.
+//! The generator was chosen by speed (docs/method.md has the figures) and by the tests in
+//! `tests/moments.rs`: moments, tails to 5σ, independence of streams.
 
 use core::f32::consts::LN_2;
 
@@ -11,10 +11,10 @@ use crate::key::split_mix;
 use crate::simd::{LANES, Vectorised, Wide, WideBits};
 
 /// Where the draws of a block go: draw (outer, inner) is a pair of 16 lanes at
-/// `outer · outer_stride + inner · inner_stride`, its second half `pair_stride` further on.
+/// `outer · outer_stride + inner · inner_stride`, its second half `pair_stride` later.
 ///
 /// The sequence runs over `inner` first, so a block with fewer `outer` steps is a prefix of a
-/// block with more: noise of a sample does not depend on how many samples follow it.
+/// block with more: the noise of a sample does not depend on the number of samples after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockShape {
     pub outer: usize,
@@ -66,20 +66,20 @@ fn fill_normals<S: Simd, const N: usize>(simd: S, seed: u64, shape: BlockShape, 
     }
 }
 
-/// Pairs that are drawn ahead: the generator, the logarithm and the circle each want all the
-/// registers that there are, and each alone is short enough for the processor to overlap several
-/// pairs; so they take turns.
+/// The number of pairs drawn ahead. The generator, the logarithm and the circle each need all
+/// registers, and each is short enough for the processor to overlap several pairs. So each stage
+/// runs over this many pairs before the next one.
 const AHEAD: usize = 16;
 
-/// Words for radii, and in their place the bits of the squared radii; words for angles.
+/// Random words for radii, later replaced by the bits of the squared radii; words for angles.
 #[repr(align(64))]
 struct Ahead {
     squares: [[u32; LANES]; AHEAD],
     angles: [[u32; LANES]; AHEAD],
 }
 
-/// xoshiro128+ (Blackman and Vigna) in each of 16 lanes, whatever the vectors' width: a draw's
-/// bits do not depend on the machine. Its upper bits are strong, and only they matter here.
+/// xoshiro128+ (Blackman and Vigna) in each of 16 lanes for any vector width, so that a draw's
+/// bits do not depend on the machine. Only its upper bits, which are strong, matter here.
 struct Generator<S: Simd, const N: usize> {
     state: [WideBits<S, N>; 4],
 }
@@ -123,13 +123,13 @@ impl<S: Simd, const N: usize> Generator<S, N> {
     }
 }
 
-/// −2 ln v with v uniform on (0, 1]: a squared radius. Where v is 1 it is a zero of either sign.
+/// −2 ln v with v uniform on (0, 1]: a squared radius. For v = 1 it is a zero of either sign.
 ///
-/// ln(1+f)/f is split into its even and odd parts: one polynomial alone is a chain of dependent
-/// operations, and the processor would wait for each. The minimax fit is good to 2e-7.
+/// ln(1+f)/f is split into its even and odd parts, because a single polynomial is a chain of
+/// dependent operations. The error of the minimax fit is 2e-7.
 #[inline(always)]
 fn minus_two_ln<S: Simd, const N: usize>(simd: S, word: WideBits<S, N>) -> Wide<S, N> {
-    // Times −2, as is the logarithm of two.
+    // The coefficients include the factor −2.
     const EVEN: [f32; 4] = [-0.323_61, -0.398_137_66, -0.666_694_3, -2.0];
     const ODD: [f32; 4] = [0.201_647_44, 0.344_864_52, 0.499_424_58, 1.000_006_4];
     let (exponent, f) = uniform(simd, word).split_exponent();
@@ -144,9 +144,9 @@ fn minus_two_ln<S: Simd, const N: usize>(simd: S, word: WideBits<S, N>) -> Wide<
     exponent.mul_add(Wide::splat(simd, -2.0 * LN_2), f.mul(series))
 }
 
-/// radius · (sin θ, cos θ) with θ uniform on the circle; the minimax fits are good to 7e-7.
+/// radius · (sin θ, cos θ) with θ uniform on the circle; the error of the minimax fits is 7e-7.
 ///
-/// The root is taken here, where it is done while the polynomials are.
+/// The square root is taken here, where it overlaps with the polynomials.
 #[inline(always)]
 fn on_circle<S: Simd, const N: usize>(
     simd: S,
@@ -155,7 +155,7 @@ fn on_circle<S: Simd, const N: usize>(
 ) -> (Wide<S, N>, Wide<S, N>) {
     const SINE: [f32; 4] = [-0.554_636_2, 2.541_899, -5.167_143, 3.141_582];
     const COSINE: [f32; 5] = [0.219_696_8, -1.331_880_2, 4.058_412, -4.934_793, 0.999_999_94];
-    // In units of π, half a circle; the strongest bit picks the side.
+    // Half a circle, in units of π; the strongest bit selects the half.
     let fraction = angle.and(WideBits::splat(simd, 0x007f_ffff));
     let x = fraction.or(WideBits::splat(simd, 0x3f80_0000)).to_floats();
     let x = x.sub(Wide::splat(simd, 1.5));
@@ -180,8 +180,8 @@ fn one_to_two<S: Simd, const N: usize>(simd: S, word: WideBits<S, N>) -> Wide<S,
 
 /// Uniform on the multiples of 2⁻³² in (0, 1], so that tails reach 6.66σ.
 ///
-/// 23 bits give steps of 2⁻²³; the other 9 refine them where steps that coarse would show, near
-/// zero. Both differences are exact there.
+/// 23 bits give steps of 2⁻²³; the other 9 bits refine them near zero, where coarse steps would
+/// matter. Both differences are exact there.
 #[inline(always)]
 fn uniform<S: Simd, const N: usize>(simd: S, word: WideBits<S, N>) -> Wide<S, N> {
     const STEP_BASE: f32 = 1.0 / 512.0; // its unit in the last place is 2⁻³²

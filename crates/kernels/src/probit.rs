@@ -1,10 +1,10 @@
 //! The sigmoid link without sampling: E[sigmoid(u/τ)] in closed form.
 //!
-//! Binary cross-entropy sees only the marginals u_c ~ N(μ_c, σ_c²), and the logistic function is a
+//! Binary cross-entropy depends only on the marginals u_c ~ N(μ_c, σ_c²), and the logistic function is a
 //! mixture of probits, whose expectation under a Normal is again a probit:
 //! P(m, v) = E[sigmoid(N(m, v))] = Σ_i w_i Φ(m / √(v + κ_i)), with m = μ/τ and v = σ²/τ².
 //!
-//! A mixture of Gaussians cannot follow the logistic tail e^m, so we never ask it to. Because
+//! A mixture of Gaussians cannot follow the logistic tail e^m, so it is never used there. Because
 //! sigmoid(u) = e^u sigmoid(−u), tilting the Normal gives the exact reflection
 //! P(m, v) = exp(m + v/2) · P(−m − v, v), which moves every argument to m ≥ −v/2. There six terms
 //! suffice for 3e-7 in f32 (relative to max(1, |log P|)), for any mean and variance.
@@ -15,7 +15,7 @@ use crate::simd::Wide;
 
 /// Weights w_i, and κ_i = 1/λ_i² of the probits Φ(λ_i x), largest first.
 ///
-/// Minimax in the error of log P and its gradients over all (m, v) that the reflection leaves.
+/// Minimax in the error of log P and its gradients over all (m, v) after the reflection.
 pub const TERMS: [(f32, f32); 6] = [
     (0.004_236_096, 15.614_862),
     (0.087_197_75, 8.189_348),
@@ -35,8 +35,8 @@ pub(crate) struct Marginal<S: Simd> {
     pub variance_off: S::f32s,
 }
 
-/// Everything is computed for the improbable side, P(−|m|, v), whose logarithm is the hard one;
-/// the other side follows from it and the sign of m swaps the two.
+/// Everything is computed for the less probable side, P(−|m|, v), whose logarithm is the difficult
+/// one. The other side follows from it, and the sign of m swaps the two.
 #[inline(always)]
 pub(crate) fn marginal<S: Simd>(simd: S, m: S::f32s, v: S::f32s) -> Marginal<S> {
     let zero = simd.splat_f32s(0.0);
@@ -44,7 +44,7 @@ pub(crate) fn marginal<S: Simd>(simd: S, m: S::f32s, v: S::f32s) -> Marginal<S> 
     let small = small_side(simd, simd.abs_f32s(m), v);
     let prob = exp(simd, small.log);
     let rest = simd.sub_f32s(one, prob);
-    // log(1 − q) with the rounding of 1 − q put back: full relative accuracy for tiny q.
+    // log(1 − q), corrected for the rounding of 1 − q: full relative accuracy for tiny q.
     let rounding = simd.sub_f32s(simd.sub_f32s(one, rest), prob);
     let log_rest = simd.add_f32s(ln(simd, rest), simd.div_f32s(rounding, rest));
     let odds = simd.neg_f32s(simd.div_f32s(prob, rest));
@@ -78,7 +78,7 @@ fn small_side<S: Simd>(simd: S, distance: S::f32s, v: S::f32s) -> SmallSide<S> {
     let one = simd.splat_f32s(1.0);
     let half_v = simd.mul_f32s(half, v);
     let reflected = simd.greater_than_f32s(distance, half_v);
-    // Reflected so far that the mixture's argument turns positive.
+    // After the reflection the argument of the mixture is positive.
     let beyond = simd.greater_than_f32s(distance, v);
     let x = simd.select_f32s(reflected, simd.abs_f32s(simd.sub_f32s(distance, v)), distance);
 
@@ -120,7 +120,7 @@ fn mixture<S: Simd>(simd: S, x: S::f32s, v: S::f32s) -> Mixture<S> {
     for (weight, kappa) in TERMS {
         let square = simd.div_f32s(simd.splat_f32s(1.0), simd.add_f32s(v, simd.splat_f32s(kappa)));
         let root = simd.sqrt_f32s(square);
-        // The exponents' difference as a product: large ones never meet in a subtraction.
+        // The difference of the exponents as a product, because a subtraction would cancel.
         let gap = simd.splat_f32s(0.5 * (kappa - TERMS[0].1));
         let faster = simd.mul_f32s(simd.mul_f32s(slowest, gap), simd.mul_f32s(x, square));
         let weight = simd.mul_f32s(simd.splat_f32s(weight), exp(simd, faster));

@@ -55,7 +55,7 @@ fn tail(cell: u32) -> f32 {
 
 /// The polynomial with these coefficients, lowest power first.
 ///
-/// Groups of four, not Horner's rule, which would wait twice as long for its own results.
+/// Groups of four instead of Horner's rule, whose chain of dependent operations is twice as long.
 #[inline(always)]
 fn polynomial<const N: usize>(coefficients: &[[f32; 4]; N], x: f32) -> f32 {
     let (x2, x4) = (x * x, (x * x) * (x * x));

@@ -1,8 +1,8 @@
-//! Sixteen logical lanes on whatever vectors the machine has, and the functions we need on them.
+//! Sixteen logical lanes on vectors of any width, and the functions that the likelihood needs.
 //!
-//! A [`Wide`] is `16 / S::F32_LANES` hardware vectors, so every loop of the likelihood is written once
-//! for portable code, AVX2, AVX-512 and NEON, and a draw has the same place in its block
-//! on each of them. Each function states its error; the tests below hold them to that.
+//! A [`Wide`] is `16 / S::F32_LANES` hardware vectors. Every loop of the likelihood is written once
+//! for portable code, AVX2, AVX-512 and NEON, and a draw has the same position in its block on all
+//! of them. Each function states its error, which the tests check.
 
 use pulp::{Arch, Scalar256b, Simd, WithSimd};
 
@@ -12,9 +12,9 @@ pub(crate) const LANES: usize = 16;
 /// Which vector instructions to run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vectors {
-    /// The best that this machine has, found at run time.
+    /// The best of this machine, detected at run time.
     Detected,
-    /// Plain Rust that runs everywhere; what a machine without AVX2 or NEON uses.
+    /// Plain Rust that runs everywhere; used on machines without AVX2 or NEON.
     Portable,
 }
 
@@ -53,7 +53,7 @@ pub(crate) enum Level {
 }
 
 impl Vectors {
-    /// Looks once, so that the many small operations of a call need not.
+    /// Detects the instructions once per call, not once per operation.
     pub(crate) fn level(self) -> Level {
         match (self, Arch::new()) {
             (Self::Portable, _) => Level::Portable,
@@ -63,14 +63,14 @@ impl Vectors {
             (Self::Detected, Arch::V4(simd)) => Level::Avx512(simd),
             #[cfg(target_arch = "aarch64")]
             (Self::Detected, Arch::Neon(simd)) => Level::Neon(simd),
-            // Not pulp's own fallback of one lane, which is slower to run and to build.
+            // Not pulp's fallback of one lane, which is slower to run and to build.
             (Self::Detected, _) => Level::Portable,
         }
     }
 }
 
 impl Level {
-    /// Every operation that is run is compiled once for each level: keep them few and whole.
+    /// Every operation is compiled once for each level, so operations should be few and large.
     pub(crate) fn run<Op: Vectorised>(self, op: Op) -> Op::Output {
         match self {
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
@@ -84,9 +84,9 @@ impl Level {
     }
 }
 
-/// Lane by lane, vector by vector. Loops, not closures: a closure is compiled without the vector
-/// instructions of the function around it unless it happens to be inlined. Every operation runs
-/// over all vectors before the next begins, so that the chains of several vectors interleave.
+/// An operation on each vector. These are loops because a closure that is not inlined is compiled
+/// without the vector instructions of its caller. Every operation runs over all vectors before the
+/// next one starts, so that the dependency chains of several vectors interleave.
 macro_rules! each_part {
     (binary $name:ident, $op:ident) => {
         #[inline(always)]
@@ -112,7 +112,7 @@ impl<S: Simd, const N: usize> Wide<S, N> {
         Self { simd, parts: [simd.splat_f32s(value); N] }
     }
 
-    /// Vectors as they are: with N = 1, the functions below on one of them.
+    /// Wraps hardware vectors; with N = 1, the functions below run on a single one.
     #[inline(always)]
     pub fn of(simd: S, parts: [S::f32s; N]) -> Self {
         Self { simd, parts }
@@ -150,7 +150,7 @@ impl<S: Simd, const N: usize> Wide<S, N> {
     each_part!(binary max, max_f32s);
     each_part!(binary min, min_f32s);
 
-    /// `self · factor + addend`, fused where the machine can.
+    /// `self · factor + addend`, fused if the machine supports it.
     #[inline(always)]
     pub fn mul_add(mut self, factor: Self, addend: Self) -> Self {
         for n in 0..N {
@@ -221,7 +221,7 @@ impl<S: Simd, const N: usize> Wide<S, N> {
         sum
     }
 
-    /// 2^x, relative error below 2e-7 on [−126, 127]; arguments beyond are clamped to these.
+    /// 2^x with a relative error below 2e-7; arguments are clamped to [−126, 127].
     #[inline(always)]
     pub fn exp2(self) -> Self {
         let simd = self.simd;
@@ -231,7 +231,7 @@ impl<S: Simd, const N: usize> Wide<S, N> {
         power_of_two(shifted, x.sub(shifted.sub(magic)))
     }
 
-    /// 2^x for x ≤ 0 with the error of [`Wide::exp2`]: one clamp less.
+    /// 2^x for x ≤ 0, with the error of [`Wide::exp2`] and one clamp less.
     #[inline(always)]
     pub fn exp2_of_negative(self) -> Self {
         let simd = self.simd;
@@ -241,8 +241,8 @@ impl<S: Simd, const N: usize> Wide<S, N> {
         power_of_two(shifted, x.sub(shifted.sub(magic)))
     }
 
-    /// e^x on [−87, 88], arguments beyond clamped to these; relative error below 3e-7 with fused
-    /// multiply-add, 8e-6 without.
+    /// e^x with a relative error below 3e-7 with fused multiply-add and 8e-6 without; arguments are
+    /// clamped to [−87, 88].
     #[inline(always)]
     pub fn exp(self) -> Self {
         // log₂ e in two parts, so that the fraction keeps its bits when x is large.
@@ -383,4 +383,5 @@ impl<S: Simd, const N: usize> WideBits<S, N> {
 }
 
 #[cfg(test)]
+#[path = "simd/tests.rs"] // the benchmarks compile this file from another directory
 mod tests;

@@ -38,10 +38,10 @@ pub const MAX_DIMENSIONS: usize = 4096;
 
 const BITS: usize = u32::BITS as usize;
 
-/// Dimensions that are computed together, few enough for the first-level cache.
+/// Dimensions that are computed together; they fit into the first-level cache.
 const TILE: usize = 256;
 
-/// Tiles are padded to a multiple of this, so that a vectorised loop leaves no remainder.
+/// Tiles are padded to a multiple of this, so that a vectorised loop has no remainder.
 const LANES: usize = 16;
 
 /// Made by `tools/make_sobol_directions.py`, which documents the format.
@@ -59,8 +59,8 @@ static JOE_KUO: &[u8] = include_bytes!("sobol_directions.bin");
 /// ```
 pub struct Sobol {
     dimensions: usize,
-    /// Direction numbers, bit-reversed because the scramble works on reversed points, and with
-    /// room for the padding of a tile.
+    /// Direction numbers, bit-reversed because the scramble works on reversed points, and padded
+    /// for the last tile.
     directions: Vec<u32>, // [BITS, dimensions + LANES]
 }
 
@@ -86,11 +86,11 @@ impl Sobol {
     ///
     /// Every key is one independent randomisation: each point is then `N(0, I)`, and the mean of
     /// `f` over `2^m` points from a multiple of `2^m` on is unbiased, with the variance of Owen's
-    /// nested uniform scrambling. A value depends on the key, its point and its dimension only,
-    /// not on how a sequence is cut into calls.
+    /// nested uniform scrambling. A value depends only on the key, its point and its dimension,
+    /// not on how a sequence is divided into calls.
     ///
     /// # Shapes
-    /// - `out`: `[n, stride]`; the columns from `dimensions.len()` on are left alone
+    /// - `out`: `[n, stride]`; the columns from `dimensions.len()` on are not written
     pub fn standard_normals(
         &self,
         scramble_key: u64,
@@ -187,13 +187,13 @@ impl Scrambles {
         scrambles
     }
 
-    /// Scrambles a bit-reversed coordinate, and returns it with its first binary digit on top.
+    /// Scrambles a bit-reversed coordinate and returns it with the first digit as its highest bit.
     ///
-    /// Carries only go upwards, so here a digit is changed by the digits before it alone: that is
-    /// a nested permutation. `a·x + b` with uniform odd `a` and uniform `b` takes a pair of
+    /// Carries only go upwards, so a digit depends only on the digits before it: this is a nested
+    /// permutation. `a·x + b` with uniform odd `a` and uniform `b` takes a pair of
     /// points with exactly `r` common digits to a uniformly distributed such pair, because
-    /// `a·(x − y)` is `2^r` times a uniform odd number. The variance of a mean depends on the
-    /// pairs only, so it is exactly that of Owen's scrambling. The two fixed nested permutations
+    /// `a·(x − y)` is `2^r` times a uniform odd number. The variance of a mean depends only on the
+    /// pairs, so it is exactly that of Owen's scrambling. The two fixed nested permutations
     /// after it preserve this, and break up the arithmetic progressions that an affine map keeps
     /// (without them the mean of 64 points has a kurtosis of 35 instead of 3).
     #[inline(always)]
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn each_scrambled_dimension_has_one_point_in_every_cell() {
         for points in [1, 2, 16, 128] {
-            // The second run of 2^m points must be as even as the first.
+            // The second 2^m points must be as even as the first.
             let cells = cells(3, points as u32, points, 0..MAX_DIMENSIONS);
             for dimension in 0..MAX_DIMENSIONS {
                 let column = cells[dimension..].iter().step_by(MAX_DIMENSIONS);

@@ -8,8 +8,8 @@
 
 use crate::latent::{Example, Latent, Temperature};
 
-/// p_k by the expansion itself, [B, K]. Sums to one, but can leave (0, 1) when the noise is large
-/// against τ: use [`log_probs`] where a probability is needed.
+/// p_k by the expansion itself, [B, K]. Sums to one, but can leave (0, 1) if the noise is large
+/// compared with τ; use [`log_probs`] if a probability is needed.
 ///
 /// ```
 /// use aleator_kernels::{taylor, Covariance, Latent, Temperature};

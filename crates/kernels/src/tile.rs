@@ -2,8 +2,8 @@
 //!
 //! Two layouts do the same work. With many classes the lanes of a vector are classes of one
 //! sample ([`ClassLanes`]); with few, they are samples of one class ([`SampleLanes`]), so that no
-//! lane idles and no sum runs across lanes. Utilities are kept in units of τ·ln 2, where
-//! softmax is a power of two, and relative to the largest mean, which softmax does not see.
+//! lane is idle and no sum runs across lanes. Utilities are in units of τ·ln 2, where softmax is a
+//! power of two, and relative to the largest mean, to which softmax is invariant.
 
 mod class_lanes;
 pub(crate) mod operations;
@@ -22,14 +22,14 @@ use crate::simd::Level;
 /// Up to this many classes the lanes are samples.
 const FEW_CLASSES: usize = 32;
 
-/// Utility of the lanes that pad the classes: far below any other, far from overflow.
+/// The utility of padding lanes: far below any other, and far from overflow.
 const PADDING: f32 = -1e30;
 
 pub(crate) fn has_few_classes(classes: usize) -> bool {
     classes <= FEW_CLASSES
 }
 
-/// Floats that begin at a cache line: a vector that straddles two lines costs two accesses.
+/// Floats aligned to a cache line: a vector that straddles two lines costs two accesses.
 pub(crate) struct Aligned {
     buffer: Vec<f32>,
     first: usize,
@@ -41,7 +41,7 @@ impl Aligned {
 
     pub fn zeros(len: usize) -> Self {
         let buffer = vec![0.0f32; len + Self::LINE / size_of::<f32>()];
-        // The contract of `align_offset` allows it to give up; then it only costs time.
+        // `align_offset` is allowed to fail; then accesses are only slower.
         let first = buffer.as_ptr().align_offset(Self::LINE).min(buffer.len() - len);
         Self { buffer, first, len }
     }
@@ -63,12 +63,12 @@ impl DerefMut for Aligned {
     }
 }
 
-/// Σ_s a_s g_sk · (1, ε_R, ε_k): what every gradient is made of.
+/// Σ_s a_s g_sk · (1, ε_R, ε_k), from which every gradient is computed.
 ///
-/// For each class: [mean, factors…, diagonal], in 16 lanes where the lanes are samples.
+/// For each class: [mean, factors…, diagonal], in 16 lanes if the lanes are samples.
 pub(crate) struct Moments {
     pub sums: Aligned,
-    /// Columns of the factor part: the mean's one and R factors', and padding.
+    /// Columns of the factor part: one for the mean, R for the factors, and padding.
     pub columns: usize,
 }
 
@@ -109,41 +109,42 @@ pub(crate) struct Deviations {
     pub second: Vec<f32>,
 }
 
-/// What both layouts do. Slices named `rows` have one entry for each sample of the tile,
-/// padded to [`Tile::row_capacity`]; padding rows must carry weight zero.
+/// The operations of both layouts. Slices named `rows` have one entry for each sample of the tile,
+/// padded to [`Tile::row_capacity`]; the padding must have weight zero.
 pub(crate) trait Tile {
     fn new(classes: usize, rank: usize) -> Self;
 
     /// Samples in a full tile: a function of the shape alone, never of the machine.
     fn tile_samples(classes: usize) -> usize;
 
-    /// Where a tile's ε_K and ε_R lie.
+    /// The layout of ε_K of a tile.
     fn diag_shape(classes: usize, at: TileAddress) -> PlaneShape;
+    /// The layout of ε_R of a tile.
     fn factor_shape(rank: usize, at: TileAddress) -> PlaneShape;
 
-    /// Room for the samples of a tile and their padding.
+    /// The number of samples of a full tile, with padding.
     fn row_capacity(&self) -> usize;
 
     /// Classes, padded to whole vectors.
     fn padded_classes(&self) -> usize;
 
-    /// Whether the lanes of padding samples are masked here; otherwise slices end at the samples.
+    /// Whether the tile masks padding samples itself; otherwise slices must end at the last sample.
     fn masks_padding(&self) -> bool;
 
     fn moments(&self) -> Moments;
 
-    /// Takes up an example, its utilities multiplied by `scale` = 1/(τ ln 2).
+    /// Loads an example, with utilities multiplied by `scale` = 1/(τ ln 2).
     fn load(&mut self, example: &Example, scale: f32);
 
     /// Draws the noise of a tile and computes its utilities.
     fn draw(&mut self, level: Level, plan: &Plan, at: TileAddress);
 
-    /// The utilities of the noise that lies in the tile.
+    /// Computes the utilities from the noise in the tile.
     fn utilities<S: Simd, const N: usize>(&mut self, simd: S);
 
     fn utility(&self, class: usize, sample: usize) -> f32;
 
-    /// Replaces u by 2^(u − max) and gives each sample's maximum and sum.
+    /// Replaces u by 2^(u − max) and writes the maximum and the sum of each sample.
     fn exponentiate<S: Simd, const N: usize>(
         &mut self,
         simd: S,
@@ -151,7 +152,7 @@ pub(crate) trait Tile {
         sum: &mut [f32],
     );
 
-    /// log₂ Σ_k 2^u_k of each sample; utilities stay.
+    /// log₂ Σ_k 2^u_k of each sample; utilities are not changed.
     fn log_sum_exp<S: Simd, const N: usize>(&self, simd: S, rows: &mut [f32]);
 
     /// Adds `sign · rows` to one class.
@@ -180,7 +181,7 @@ pub(crate) trait Tile {
         upstream: &[f32],
     );
 
-    /// The moments of one class as a gradient; `loadings` is room for R entries.
+    /// The moments of one class as a gradient; `loadings` has R entries.
     fn class_grad<'a>(
         &self,
         moments: &Moments,

@@ -1,4 +1,4 @@
-//! The same key gives the same bits, whoever computes them and in whatever order.
+//! The same key gives the same bits for any number of threads and any order.
 
 use crate::support;
 use crate::support::{Case, Kind};
@@ -45,7 +45,7 @@ fn any_number_of_threads_gives_the_same_bits() {
 }
 
 #[test]
-fn any_order_and_company_in_the_batch_gives_an_example_the_same_bits() {
+fn an_example_gets_the_same_bits_in_any_batch_and_order() {
     for case in cases() {
         let all = loss(&case);
         let row = 13;
@@ -69,7 +69,7 @@ fn any_order_and_company_in_the_batch_gives_an_example_the_same_bits() {
     }
 }
 
-/// Everything else that runs over a batch.
+/// The other functions that run over a batch.
 #[test]
 fn any_number_of_threads_gives_the_same_bits_of_predictions_and_backward_passes() {
     for case in cases() {
@@ -94,7 +94,7 @@ fn any_number_of_threads_gives_the_same_bits_of_predictions_and_backward_passes(
 }
 
 #[test]
-fn what_the_gradient_buffers_held_before_does_not_matter() {
+fn previous_contents_of_gradient_buffers_do_not_matter() {
     for case in cases() {
         let weights = vec![0.25; case.batch];
         let used = LatentGrad::from_buffers(&case.latent(), |len| vec![f32::NAN; len]);
@@ -112,7 +112,7 @@ fn what_the_gradient_buffers_held_before_does_not_matter() {
 }
 
 #[test]
-fn noise_of_a_sample_does_not_depend_on_how_many_follow() {
+fn noise_of_a_sample_does_not_depend_on_the_number_of_samples() {
     for kind in [Kind::LowRank, Kind::Diagonal] {
         for classes in [7, 50] {
             let few = Case::new(kind, 1, classes, 3, 90);

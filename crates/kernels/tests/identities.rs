@@ -1,4 +1,4 @@
-//! What must hold whatever the numbers are.
+//! Identities that hold for all inputs.
 
 #![allow(clippy::needless_range_loop, reason = "indices are the classes of the formulas")]
 
@@ -132,7 +132,7 @@ fn two_classes_without_smoothing_are_a_probit() {
         let mut out = [0.0; 2];
         fused::log_probs(&latent, tau, &case.sampling(), Vectors::Detected, &mut out);
         let sd = (d[0] * d[0] + d[1] * d[1] + (v[0] - v[1]).powi(2)).sqrt();
-        // Sigmoid with a tiny temperature is Φ without one: use the closed form as Φ.
+        // With a tiny temperature the closed form of the sigmoid link is Φ.
         let z = [gap / sd * 1e3];
         let unit = Covariance::Diagonal { diag_scale: &[1e3] };
         let one = Latent { batch: 1, classes: 1, mean: &z, covariance: unit };
@@ -147,8 +147,8 @@ fn two_classes_without_smoothing_are_a_probit() {
 
 #[test]
 fn permuting_the_classes_permutes_the_probabilities() {
-    // Exact integration would be needed for equality, so let Σ be silent on the diagonal: then
-    // the factor draws are the only noise, and they do not depend on the order of the classes.
+    // The draws of the diagonal depend on the order of the classes, those of the factors do not:
+    // without diagonal noise the probabilities are equal.
     let classes = 40;
     let case =
         Case { diag_scale: vec![0.0; classes], ..Case::new(Kind::LowRank, 1, classes, 3, 64) };
@@ -163,8 +163,8 @@ fn permuting_the_classes_permutes_the_probabilities() {
     assert_close("permuted", &log_probs(&permuted), &expected, case.tolerance());
 }
 
-/// Extremes that the paper's probability space cannot hold in f32, and that the reference code
-/// clips at 1e-7, which takes their gradient away (deviation D7).
+/// Extremes that f32 cannot represent as probabilities. The reference code clips them at 1e-7,
+/// which removes their gradient (deviation D7).
 #[test]
 fn utilities_of_ten_thousand_give_finite_losses_and_gradients() {
     for classes in [1usize, 2, 3, 33, 200] {
@@ -285,7 +285,7 @@ fn expansion_is_half_the_trace_of_hessian_times_covariance() {
 /// For small noise the expansion is the likelihood up to fourth order, also when normalised
 /// (deviation D9).
 #[test]
-fn expansion_meets_sampling_when_noise_is_small() {
+fn expansion_equals_sampling_for_small_noise() {
     let base = Case::new(Kind::LowRank, 1, 5, 2, 1 << 16);
     let shrink = |values: &[f32]| values.iter().map(|v| 0.1 * v).collect::<Vec<f32>>();
     let case = Case {

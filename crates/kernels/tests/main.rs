@@ -1,8 +1,5 @@
 //! The integration tests of this crate: one program, linked once.
 
-mod batch_norm;
-mod convolution;
-mod dense;
 mod determinism;
 mod gradient;
 mod identities;

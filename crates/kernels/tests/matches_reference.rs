@@ -56,8 +56,8 @@ fn expected_grad(case: &Case, upstream: &[f64]) -> Expected {
 }
 
 /// A gradient is a sum over samples of responsibilities, probabilities and draws. The first two
-/// have the relative error of log p, so it is off by that share of its largest entry, and by
-/// what f32 loses of probabilities near one (1e-7 each, times draws of up to 5).
+/// have the relative error of log p, so its error is that share of its largest entry, plus the
+/// rounding of probabilities near one (1e-7 each, times draws of up to 5).
 fn assert_grad(case: &Case, found: &LatentGrad, expected: &Expected) {
     let floor = 4e-6 / case.temperature as f64;
     let check = |name: &str, found: &[f32], expected: &[f64], terms: f64| {
@@ -70,8 +70,8 @@ fn assert_grad(case: &Case, found: &LatentGrad, expected: &Expected) {
     check("loadings", &found.loadings, &expected.loadings, 1.0);
     check("loading_scale", &found.loading_scale, &expected.loading_scale, rank);
     check("shared_loadings", &found.shared_loadings, &expected.shared_loadings, batch);
-    // ∂τ is a sum of parameter · gradient over everything, parameters (less the largest mean)
-    // of at most 4: its terms' errors add up.
+    // ∂τ is a sum of parameter · gradient over all parameters, which are at most 4 after the
+    // largest mean is subtracted: the errors of its terms add up.
     let terms: f64 = expected.mean.iter().chain(&expected.diag_scale).map(|g| g.abs()).sum::<f64>()
         + expected.loadings.iter().chain(&expected.loading_scale).map(|g| g.abs()).sum::<f64>();
     let count = batch * case.classes as f64;
@@ -146,7 +146,7 @@ proptest! {
 
     #[test]
     fn soft_targets_equal_reference(case in case(), count in 1usize..8) {
-        // Fewer targets than four go in one pass, more in two.
+        // Up to four targets take one pass, more take two.
         let count = count.min(case.classes);
         let mut random = Random(9);
         let (mut offsets, mut classes, mut probs) = (vec![0], vec![], vec![]);
@@ -190,7 +190,7 @@ proptest! {
                     samples.iter().map(|s| (s[c].exp() - mean).powi(2)).sum::<f64>() / count
                 })
                 .collect();
-            // Each probability is off by at most the tolerance, and lies within one of its mean.
+            // The error of each probability is at most the tolerance, and its deviation at most one.
             let tolerance = 2.0 * case.tolerance();
             assert_close("variance", &found.variance[case.entries(row)], &expected, tolerance);
         }

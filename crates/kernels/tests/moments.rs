@@ -1,4 +1,4 @@
-//! The draws are what they claim: moments, tails, independence; and the utilities have Σ(x).
+//! Moments, tails and independence of the draws; mean and covariance of the utilities.
 
 #![allow(clippy::needless_range_loop, reason = "indices are the classes of the formulas")]
 
@@ -205,7 +205,7 @@ fn utilities_have_the_mean_and_covariance_of_the_latent() {
     }
 }
 
-/// What the better draws (deviation D10) are for: the variance of the estimate at equal S.
+/// The purpose of the better draws (deviation D10): a smaller variance of the estimate at equal S.
 #[test]
 fn antithetic_and_sobol_draws_reduce_the_variance_of_the_estimate() {
     let variance = |draws: Draws| {

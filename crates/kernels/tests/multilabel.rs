@@ -36,7 +36,7 @@ fn closed_form_equals_quadrature_in_both_tails() {
             for m in [0.0f32, 1e-3, 0.1, 0.3, 1.0, 3.0, 7.5, 15.0, 40.0, 88.0, 300.0, 1000.0] {
                 for m in [m, -m] {
                     let (on, off) = exact(m, s, vectors);
-                    // The small side by quadrature; the other from it, without cancelling.
+                    // The small side by quadrature; the other follows from it without cancellation.
                     let small = quadrature(-(m as f64).abs(), s as f64);
                     let large = (-small.exp()).ln_1p();
                     let expected = if m > 0.0 { (large, small) } else { (small, large) };
@@ -58,7 +58,7 @@ fn closed_form_equals_quadrature_in_both_tails() {
 }
 
 #[test]
-fn extreme_means_and_scales_stay_finite() {
+fn extreme_means_and_scales_give_finite_results() {
     for m in [0.0f32, 1e-30, 1.0, 1e4, 2e5, 1e9] {
         for s in [0.0f32, 1e-20, 1.0, 1e4, 1e9] {
             for m in [m, -m] {

@@ -1,4 +1,4 @@
-//! Whether probabilities mean what they say: reliability bins, ECE, temperature scaling.
+//! Calibration: reliability bins, expected calibration error, temperature scaling.
 
 mod temperature;
 
@@ -12,19 +12,19 @@ pub use temperature::{
 use crate::checks;
 use crate::classification::argmax;
 
-/// The predictions whose confidence lies in `(low, high]`; the first bin holds 0 too.
+/// The predictions whose confidence lies in `(low, high]`; the first bin also includes 0.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
 pub struct ReliabilityBin {
-    /// Confidences in the bin are above this.
+    /// The exclusive lower bound of the confidences.
     pub low: f64,
-    /// And not above this.
+    /// The inclusive upper bound of the confidences.
     pub high: f64,
     /// Predictions in the bin.
     pub count: usize,
-    /// Their mean confidence; none in an empty bin.
+    /// Their mean confidence; `None` in an empty bin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// The share of them that came true; none in an empty bin.
+    /// The fraction of them that is correct; `None` in an empty bin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
 }
@@ -45,10 +45,11 @@ pub fn reliability(
     fill_bins(outcomes, bins)
 }
 
-/// The same for soft targets: a prediction comes true by its class's share of the target.
+/// The same for soft targets: a prediction is correct to the extent of its class's probability in
+/// the target.
 ///
-/// Against the largest class of each target, a model that predicts the targets exactly would seem
-/// to lack confidence.
+/// Compared with the most probable class of each target instead, a model that predicts the targets
+/// exactly would look underconfident.
 pub fn reliability_soft(
     log_probs: &[f32],
     classes: usize,
@@ -65,10 +66,10 @@ pub fn reliability_soft(
     fill_bins(outcomes, bins)
 }
 
-/// Bins of equal width by the probability that a class is on, over all (example, class) pairs.
+/// Bins of equal width by the probability of the positive label, over all (example, class) pairs.
 ///
-/// The bins are of p, not of the larger of p and 1 − p: with the latter, too much confidence in
-/// what is on and too little in what is off would cancel.
+/// The bins are of p, not of the larger of p and 1 − p: there, overconfidence in positive classes
+/// and underconfidence in negative ones would cancel.
 pub fn reliability_multilabel(
     log_on: &[f32],
     multi_hot: &[bool],
@@ -83,7 +84,7 @@ pub fn reliability_multilabel(
 
 /// ECE: the distance between accuracy and confidence in each bin, averaged over predictions.
 ///
-/// With [`reliability`] it is that of Guo et al. (2017).
+/// With the bins of [`reliability`] it is the ECE of Guo et al. (2017).
 ///
 /// ```
 /// # use aleator_metrics::calibration::{expected_calibration_error, reliability};
@@ -101,15 +102,15 @@ pub fn expected_calibration_error(bins: &[ReliabilityBin]) -> f64 {
             count += bin.count;
         }
     }
-    assert!(count > 0, "bins hold no predictions");
+    assert!(count > 0, "bins contain no predictions");
     sum / count as f64
 }
 
 fn fill_bins(outcomes: impl Iterator<Item = (f64, f64)>, bins: usize) -> Vec<ReliabilityBin> {
-    assert!(bins > 0, "bins is 0, expected at least one");
+    assert!(bins > 0, "bins is 0, expected at least 1");
     let mut sums = vec![(0usize, 0.0, 0.0); bins];
     for (confidence, outcome) in outcomes {
-        // A confidence on an edge belongs below it; one that rounding put above 1, to the last bin.
+        // An edge belongs to the bin below it; a confidence rounded above 1 to the last bin.
         let bin = (confidence * bins as f64).ceil().max(1.0) as usize - 1;
         let (count, confidences, outcomes) = &mut sums[bin.min(bins - 1)];
         *count += 1;

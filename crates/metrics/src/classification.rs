@@ -1,7 +1,7 @@
-//! One class an example: accuracy, NLL, Brier score, counts for each class.
+//! One class per example: accuracy, NLL, Brier score, counts for each class.
 //!
 //! `log_probs` is `log p`, `[N, K]`. A label is a class, `[N]`; a soft target is a distribution
-//! over classes, `[N, K]`. Among classes of equal probability the lower index comes first.
+//! over classes, `[N, K]`. Classes of equal probability are ranked by index.
 
 pub mod multilabel;
 
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::{checks, mean_of_examples};
 
-/// The index of the largest value; of several, the first.
+/// The index of the largest value; the first of several equal ones.
 pub fn argmax(row: &[f32]) -> usize {
     let mut best = 0;
     for (at, value) in row.iter().enumerate() {
@@ -26,25 +26,25 @@ pub fn predictions(log_probs: &[f32], classes: usize) -> Vec<u32> {
     log_probs.chunks(classes).map(|row| argmax(row) as u32).collect()
 }
 
-/// The class that carries most of each soft target, `[N]`.
+/// The most probable class of each soft target, `[N]`.
 pub fn target_labels(targets: &[f32], classes: usize) -> Vec<u32> {
     checks::examples("targets", targets.len(), classes);
     checks::targets(targets, targets.len());
     targets.chunks(classes).map(|row| argmax(row) as u32).collect()
 }
 
-/// The share of examples whose label is among the `k` most probable classes.
+/// The fraction of examples whose label is among the `k` most probable classes.
 ///
 /// ```
 /// # use aleator_metrics::classification::top_k_accuracy;
 /// let log_probs = [-1.0, -2.0, -1.5, -1.0, -1.0, -1.0];
-/// assert_eq!(top_k_accuracy(&log_probs, 3, &[2, 1], 1), 0.0); // 0 goes before its equal 1
+/// assert_eq!(top_k_accuracy(&log_probs, 3, &[2, 1], 1), 0.0); // equal classes: 0 ranks before 1
 /// assert_eq!(top_k_accuracy(&log_probs, 3, &[2, 1], 2), 1.0);
 /// ```
 pub fn top_k_accuracy(log_probs: &[f32], classes: usize, labels: &[u32], k: usize) -> f64 {
     let examples = checks::log_probs(log_probs, classes);
     checks::labels(labels, examples, classes);
-    assert!(k > 0, "k is 0, expected at least one class");
+    assert!(k > 0, "k is 0, expected at least 1");
     let hits = log_probs
         .chunks(classes)
         .zip(labels)
@@ -53,14 +53,14 @@ pub fn top_k_accuracy(log_probs: &[f32], classes: usize, labels: &[u32], k: usiz
     hits as f64 / examples as f64
 }
 
-/// How many classes are more probable than this one, or equal with a lower index.
+/// The number of classes that are more probable, or equally probable with a lower index.
 fn classes_before(row: &[f32], class: usize) -> usize {
     let (lower, rest) = row.split_at(class);
     let lower = lower.iter().filter(|value| **value >= row[class]).count();
     lower + rest.iter().filter(|value| **value > row[class]).count()
 }
 
-/// `−log p_y` of each example, `[N]`; `∞` where the label was held impossible.
+/// `−log p_y` of each example, `[N]`; `∞` where the label has probability 0.
 pub fn example_nll(log_probs: &[f32], classes: usize, labels: &[u32]) -> Vec<f64> {
     let examples = checks::log_probs(log_probs, classes);
     checks::labels(labels, examples, classes);
@@ -74,8 +74,7 @@ pub fn nll(log_probs: &[f32], classes: usize, labels: &[u32]) -> f64 {
     mean_of_examples(&example_nll(log_probs, classes, labels))
 }
 
-/// `−Σ_k t_k log p_k` of each example, `[N]`; `∞` where a class with a share of the target was held
-/// impossible.
+/// `−Σ_k t_k log p_k` of each example, `[N]`; `∞` where a class of the target has probability 0.
 pub fn example_nll_soft(log_probs: &[f32], classes: usize, targets: &[f32]) -> Vec<f64> {
     checks::log_probs(log_probs, classes);
     checks::targets(targets, log_probs.len());
@@ -106,7 +105,7 @@ pub fn brier(log_probs: &[f32], classes: usize, labels: &[u32]) -> f64 {
         for (class, log_p) in row.iter().enumerate() {
             let log_p = *log_p as f64;
             let right = class == *label as usize;
-            // p − 1 keeps its digits where p is next to 1.
+            // exp_m1 keeps the digits of p − 1 where p is close to 1.
             let error = if right { log_p.exp_m1() } else { log_p.exp() };
             sum += error * error;
         }
@@ -126,7 +125,7 @@ pub fn brier_soft(log_probs: &[f32], classes: usize, targets: &[f32]) -> f64 {
     sum / examples as f64
 }
 
-/// What was counted of one class.
+/// Counts of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClassTally {
     /// Examples with this label.
@@ -135,28 +134,28 @@ pub struct ClassTally {
     pub predicted: usize,
     /// Examples that are both.
     pub correct: usize,
-    /// The NLL of the examples with this label, summed.
+    /// The sum of the NLL over the examples with this label.
     pub nll: f64,
 }
 
 impl ClassTally {
-    /// The share of the class's examples that were predicted so; none without examples.
+    /// The fraction of the class's examples that is predicted correctly; `None` without examples.
     pub fn recall(&self) -> Option<f64> {
         (self.count > 0).then(|| self.correct as f64 / self.count as f64)
     }
 
-    /// The share of the predictions of this class that were right; none without predictions.
+    /// The fraction of the predictions of this class that is correct; `None` without predictions.
     pub fn precision(&self) -> Option<f64> {
         (self.predicted > 0).then(|| self.correct as f64 / self.predicted as f64)
     }
 
-    /// The NLL averaged over the class's examples; none without examples.
+    /// The NLL averaged over the class's examples; `None` without examples.
     pub fn mean_nll(&self) -> Option<f64> {
         (self.count > 0).then(|| self.nll / self.count as f64)
     }
 }
 
-/// A tally of each class, `[K]`, from predictions, labels and NLL of the examples, each `[N]`.
+/// The counts of each class, `[K]`, from predictions, labels and NLL of the examples, each `[N]`.
 pub fn per_class(
     predictions: &[u32],
     labels: &[u32],
@@ -167,8 +166,11 @@ pub fn per_class(
     checks::same_shape("nll", nll.len(), labels.len());
     let mut tallies = vec![ClassTally::default(); classes];
     for ((prediction, label), nll) in predictions.iter().zip(labels).zip(nll) {
-        assert!((*prediction as usize) < classes, "a prediction is {prediction} of {classes}");
-        assert!(!nll.is_nan(), "nll holds a NaN");
+        assert!(
+            (*prediction as usize) < classes,
+            "a prediction is {prediction}, expected a class below {classes}"
+        );
+        assert!(!nll.is_nan(), "nll contains a NaN");
         tallies[*prediction as usize].predicted += 1;
         let tally = &mut tallies[*label as usize];
         tally.count += 1;
@@ -178,14 +180,14 @@ pub fn per_class(
     tallies
 }
 
-/// How often each label met each prediction.
+/// The confusion matrix: how often each label occurs with each prediction.
 ///
-/// Only pairs that occur are stored: `K²` counts of a large vocabulary would not fit in memory.
+/// Only pairs that occur are stored: with many classes, `K²` counts would not fit in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confusion {
     /// `K`.
     pub classes: usize,
-    /// (label, prediction) → examples, for the pairs that occur.
+    /// The number of examples of each (label, prediction) that occurs.
     pub counts: BTreeMap<(u32, u32), usize>,
 }
 
@@ -195,20 +197,23 @@ impl Confusion {
     /// ```
     /// # use aleator_metrics::classification::Confusion;
     /// let confusion = Confusion::new(&[0, 1, 1, 1], &[0, 1, 0, 0], 2);
-    /// assert_eq!(confusion.count(0, 1), 2); // label 0, taken for 1
+    /// assert_eq!(confusion.count(0, 1), 2); // label 0, predicted as 1
     /// assert_eq!(confusion.count(1, 0), 0);
     /// ```
     pub fn new(predictions: &[u32], labels: &[u32], classes: usize) -> Self {
         checks::labels(labels, predictions.len(), classes);
         let mut counts = BTreeMap::new();
         for (prediction, label) in predictions.iter().zip(labels) {
-            assert!((*prediction as usize) < classes, "a prediction is {prediction} of {classes}");
+            assert!(
+                (*prediction as usize) < classes,
+                "a prediction is {prediction}, expected a class below {classes}"
+            );
             *counts.entry((*label, *prediction)).or_insert(0) += 1;
         }
         Self { classes, counts }
     }
 
-    /// Examples of this label with this prediction.
+    /// The number of examples with this label and this prediction.
     pub fn count(&self, label: u32, prediction: u32) -> usize {
         self.counts.get(&(label, prediction)).copied().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! `evaluation.json`: how good a run is on its splits, against given and clean labels.
+//! `evaluation.json`: the scores of a run on its splits, against given and clean labels.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,17 +11,17 @@ use crate::summary::Summary;
 /// The format of `evaluation.json`.
 pub const EVALUATION_FORMAT: u32 = 1;
 
-/// Bins of the calibration error in every evaluation.
+/// The number of reliability bins of every evaluation.
 pub const RELIABILITY_BINS: usize = 15;
 
-/// What predictions are held against.
+/// The labels that predictions are compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Truth {
-    /// One class an example, `[N]`.
+    /// One class per example, `[N]`.
     Classes(Vec<u32>),
-    /// Probabilities, `[N, K]`.
+    /// Soft labels: probabilities, `[N, K]`.
     Soft(Vec<f32>),
-    /// Which classes are on, `[N, K]`.
+    /// Multilabel: which classes are positive, `[N, K]`.
     MultiHot(Vec<bool>),
 }
 
@@ -32,15 +32,15 @@ pub struct LogProbs {
     pub classes: usize,
     /// log p, `[N, K]`.
     pub on: Vec<f32>,
-    /// log(1 − p), `[N, K]`, where each class is on or off.
+    /// log(1 − p), `[N, K]`, of multilabel classes only.
     pub off: Option<Vec<f32>>,
 }
 
 impl LogProbs {
-    /// How good they are.
+    /// The scores of these probabilities.
     ///
     /// # Panics
-    /// When the truth is of another kind than the probabilities, or of other sizes.
+    /// If the labels do not fit the probabilities, in kind or size.
     pub fn summary(&self, truth: &Truth) -> Summary {
         let (on, classes, bins) = (&self.on, self.classes, RELIABILITY_BINS);
         match (&self.off, truth) {
@@ -51,13 +51,15 @@ impl LogProbs {
                 let hot = one_hot(labels, classes);
                 Summary::multilabel(on, off, classes, &hot, bins)
             }
-            (None, Truth::MultiHot(_)) => panic!("labels on or off need log(1 - p)"),
-            (Some(_), Truth::Soft(_)) => panic!("soft labels have one probability for all classes"),
+            (None, Truth::MultiHot(_)) => panic!("multilabel scores need log(1 - p)"),
+            (Some(_), Truth::Soft(_)) => {
+                panic!("soft labels cannot be compared with multilabel probabilities")
+            }
         }
     }
 
-    /// The temperature T for which softmax(log p / T), or its like for classes on or off, has the
-    /// lowest NLL.
+    /// The temperature T for which softmax(log p / T), or the sigmoid of multilabel classes, has
+    /// the lowest NLL.
     pub fn fit_temperature(&self, truth: &Truth) -> f64 {
         match (&self.off, truth) {
             (None, Truth::Classes(labels)) => fit_temperature(&self.on, self.classes, labels),
@@ -67,7 +69,7 @@ impl LogProbs {
                 fit_temperature_multilabel(&self.on, off, &one_hot(labels, self.classes))
             }
             (None, Truth::MultiHot(_)) | (Some(_), Truth::Soft(_)) => {
-                panic!("the truth must be of the kind of the probabilities")
+                panic!("the labels must be of the same kind as the probabilities")
             }
         }
     }
@@ -96,19 +98,19 @@ fn one_hot(labels: &[u32], classes: usize) -> Vec<bool> {
 /// One split of [`Evaluation`].
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct SplitEvaluation {
-    /// Against the labels as they were given.
+    /// Scores against the given labels.
     #[serde(flatten)]
     pub given: Summary,
-    /// Against the true labels, where they are known.
+    /// Scores against the true labels, if they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean: Option<Summary>,
-    /// Against the given labels, at the temperature of the calibration.
+    /// Scores against the given labels at the temperature of the calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated: Option<Summary>,
 }
 
 impl SplitEvaluation {
-    /// Of one split's probabilities.
+    /// The scores of one split.
     pub fn new(
         log_probs: &LogProbs,
         given: &Truth,
@@ -126,18 +128,18 @@ impl SplitEvaluation {
 /// Temperature scaling after training.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
-    /// Log-probabilities are divided by it.
+    /// The temperature, by which log-probabilities are divided.
     pub temperature: f64,
-    /// NLL of the validation split before.
+    /// The NLL of the validation split without scaling.
     #[serde(with = "crate::summary::extended")]
     pub nll_before: f64,
-    /// And after.
+    /// The NLL of the validation split with scaling.
     #[serde(with = "crate::summary::extended")]
     pub nll_after: f64,
 }
 
 impl Calibration {
-    /// Of the validation split.
+    /// Fits the temperature on the validation split.
     pub fn fit(log_probs: &LogProbs, given: &Truth) -> Self {
         let temperature = log_probs.fit_temperature(given);
         Self {
@@ -148,19 +150,19 @@ impl Calibration {
     }
 }
 
-/// `evaluation.json`.
+/// The contents of `evaluation.json`.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct Evaluation {
     /// [`EVALUATION_FORMAT`].
     pub format: u32,
-    /// What was evaluated: `"best"`, `"last"`, or `"ensemble"`.
+    /// The weights that were evaluated: `"best"`, `"last"`, or `"ensemble"`.
     pub weights: String,
-    /// Steps of the evaluated weights; none for an ensemble.
+    /// The training step of the weights; `None` for an ensemble.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<usize>,
     /// The names of the classes.
     pub class_names: Vec<String>,
-    /// Temperature scaling, where it was asked for.
+    /// Temperature scaling, if the recipe asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
     /// The validation split.

@@ -1,19 +1,23 @@
 //! Statistics of classifiers over plain slices.
 //!
-//! - [`Summary`] is the record that an evaluation writes; the modules hold its parts.
-//! - [`classification`]: top-k accuracy, NLL, Brier score, counts for each class; for classes that
-//!   are each on or off, [`classification::multilabel`].
-//! - [`calibration`]: reliability bins, their expected error, temperature scaling.
-//! - [`ranking`]: AUROC and average precision.
-//! - [`significance`]: mean, standard deviation, t-tests.
+//! | module | contents |
+//! |---|---|
+//! | [`summary`] | [`Summary`]: all scores of one model on one set of examples, as written to JSON |
+//! | `evaluation` | [`Evaluation`]: the contents of `evaluation.json`, computed from probabilities |
+//! | [`classification`] | top-k accuracy, NLL, Brier score, counts and confusions, one class per example |
+//! | [`classification::multilabel`] | the same for classes that are each positive or negative; average precision |
+//! | [`calibration`] | reliability bins, expected calibration error, temperature scaling |
+//! | [`ranking`] | AUROC and average precision |
+//! | [`significance`] | mean, standard deviation, t-tests |
+//! | `normal` | the standard normal distribution function |
+//! | `checks` | the checks of arguments that all functions share |
 //!
-//! Matrices are rows of examples, `[N, K]`. Probabilities come as logarithms in f32; `−∞`, a
-//! probability of zero, is a value like any other. Sums are in f64 and in index order, so the same
-//! numbers give the same bits.
+//! Matrices are rows of examples, `[N, K]`. Probabilities are logarithms in f32; `−∞` stands for a
+//! probability of zero. Sums are in f64 and in index order, so the same numbers give the same bits.
 //!
-//! Whoever calls has checked what users gave. A NaN, a logit that passes for a log-probability, a
-//! label out of range, shapes that do not fit and a set of no examples are mistakes of the calling
-//! program: functions panic on them and name the argument and the place.
+//! Callers must check what users provide. A NaN, a logit in place of a log-probability, a label out
+//! of range, shapes that do not match and an empty set of examples are bugs of the caller: functions
+//! panic, and the message names the argument and the index.
 //!
 //! ```
 //! use aleator_metrics::Summary;
@@ -40,7 +44,7 @@ pub use evaluation::{
 pub use normal::{normal_cdf, probability_above_zero};
 pub use summary::{ClassSummary, Summary};
 
-/// The mean of what the examples have, in index order; of at least one example.
+/// The mean over at least one example, summed in index order.
 fn mean_of_examples(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }

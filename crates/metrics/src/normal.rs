@@ -12,7 +12,7 @@ pub fn normal_cdf(x: f64) -> f64 {
     if x > 0.0 { 1.0 - lower_tail(x) } else { lower_tail(-x) }
 }
 
-/// P(z > 0) for z ~ N(mean, variance); without variance, whether the mean is above zero.
+/// P(z > 0) for z ~ N(mean, variance); with variance 0, 1 if the mean is positive and 0 otherwise.
 ///
 /// ```
 /// use aleator_metrics::probability_above_zero;
@@ -21,10 +21,7 @@ pub fn normal_cdf(x: f64) -> f64 {
 /// assert_eq!(probability_above_zero(0.0, 0.0), 0.0);
 /// ```
 pub fn probability_above_zero(mean: f64, variance: f64) -> f64 {
-    match variance > 0.0 {
-        true => normal_cdf(mean / variance.sqrt()),
-        false => f64::from(u8::from(mean > 0.0)),
-    }
+    if variance > 0.0 { normal_cdf(mean / variance.sqrt()) } else { f64::from(mean > 0.0) }
 }
 
 /// Φ(−x) for x ≥ 0.

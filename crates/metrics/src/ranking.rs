@@ -1,9 +1,9 @@
-//! How well scores rank the relevant before the others: AUROC and average precision.
+//! How well scores rank relevant items before the others: AUROC and average precision.
 //!
-//! Equal scores are one threshold: no order is made up among them. Scores may be infinite.
+//! Items of equal score share one threshold and have no order. Scores may be infinite.
 
-/// The probability that a relevant item scores above an irrelevant one, ties counting half; none
-/// where all items are relevant or none is.
+/// The probability that a relevant item scores above an irrelevant one, where ties count half;
+/// `None` if all items are relevant or none is.
 ///
 /// ```
 /// # use aleator_metrics::ranking::auroc;
@@ -23,8 +23,8 @@ pub fn auroc<S: Copy + Into<f64>>(scores: &[S], relevant: &[bool]) -> Option<f64
     (pairs > 0).then(|| ordered as f64 / (2 * pairs) as f64)
 }
 
-/// `Σ_n (R_n − R_{n−1}) P_n` over the thresholds n, P and R being precision and recall; none where
-/// nothing is relevant.
+/// `Σ_n (R_n − R_{n−1}) P_n` over the thresholds n, with precision P and recall R; `None` if no
+/// item is relevant.
 ///
 /// This is scikit-learn's definition: a step function, without interpolation.
 ///
@@ -45,7 +45,7 @@ pub fn average_precision<S: Copy + Into<f64>>(scores: &[S], relevant: &[bool]) -
     (total > 0).then_some(sum)
 }
 
-/// The items of one score.
+/// The items with one score.
 struct Tie {
     relevant: u64,
     irrelevant: u64,
@@ -53,7 +53,7 @@ struct Tie {
 
 /// The items with their scores, highest first.
 fn ranked<S: Copy + Into<f64>>(scores: &[S], relevant: &[bool]) -> Vec<(S, bool)> {
-    assert_eq!(scores.len(), relevant.len(), "scores and relevant must have one value an item");
+    assert_eq!(scores.len(), relevant.len(), "scores and relevant must have one value per item");
     if let Some(at) = scores.iter().position(|score| (*score).into().is_nan()) {
         panic!("scores[{at}] is NaN, which has no rank");
     }
@@ -62,7 +62,7 @@ fn ranked<S: Copy + Into<f64>>(scores: &[S], relevant: &[bool]) -> Vec<(S, bool)
     items
 }
 
-/// Ranked items grouped by score: equal by value, so that 0 and −0 are one.
+/// Ranked items grouped by score; 0 and −0 are equal.
 fn ties<S: Copy + Into<f64>>(ranked: &[(S, bool)]) -> impl Iterator<Item = Tie> {
     ranked.chunk_by(|a, b| a.0.into() == b.0.into()).map(|group| {
         let relevant = group.iter().filter(|(_, relevant)| *relevant).count();

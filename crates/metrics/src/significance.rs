@@ -1,9 +1,9 @@
-//! Whether a difference between runs is more than their spread: mean, standard deviation, t-tests.
+//! Whether a difference between runs exceeds their spread: mean, standard deviation, t-tests.
 //!
-//! A statistic that its values do not determine is none, never NaN. Values may be infinite (an
-//! infinite NLL is one); a NaN among them is a mistake of the calling program.
+//! A statistic that the values do not determine is `None`, never NaN. Values may be infinite, such
+//! as an infinite NLL; a NaN is a bug of the caller.
 
-/// The mean; none of no values, or of `∞` and `−∞` together.
+/// The mean; `None` without values, or with both `∞` and `−∞`.
 pub fn mean(values: &[f64]) -> Option<f64> {
     check("values", values);
     let first = values.first()?;
@@ -11,12 +11,12 @@ pub fn mean(values: &[f64]) -> Option<f64> {
         let sum: f64 = values.iter().sum();
         return (!sum.is_nan()).then_some(sum);
     }
-    // From the first value, so that the mean of equal values is that value, to the bit.
+    // Relative to the first value, so that the mean of equal values has exactly their bits.
     let differences: f64 = values.iter().map(|value| value - first).sum();
     Some(first + differences / values.len() as f64)
 }
 
-/// The sample standard deviation, with `n − 1`; none of fewer than two values or of infinite ones.
+/// The sample standard deviation, with `n − 1`; `None` for fewer than two values or infinite ones.
 ///
 /// ```
 /// # use aleator_metrics::significance::sample_std;
@@ -30,9 +30,9 @@ pub fn sample_std(values: &[f64]) -> Option<f64> {
 /// The outcome of a t-test. Every number is finite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TTest {
-    /// The difference of means in units of its standard error; positive where the first is larger.
+    /// The difference of means in units of its standard error; positive if the first is larger.
     pub t: f64,
-    /// ν; not a whole number in Welch's test.
+    /// The degrees of freedom ν; not a whole number in Welch's test.
     pub degrees_of_freedom: f64,
     /// The probability of a |t| at least as large if the true means are equal (two-tailed).
     pub p_value: f64,
@@ -40,7 +40,7 @@ pub struct TTest {
 
 /// The unpaired t-test for samples of different variance (Welch).
 ///
-/// None for fewer than two values in a sample, for infinite values, and where neither sample
+/// `None` for fewer than two values in a sample, for infinite values, and if neither sample
 /// varies.
 ///
 /// ```
@@ -62,9 +62,9 @@ pub fn welch_t_test(first: &[f64], second: &[f64]) -> Option<TTest> {
 
 /// The unpaired t-test for samples of equal variance (Student).
 ///
-/// The paper's "unpaired two-tailed t-test" is this one or Welch's; it does not say which.
+/// The paper's "unpaired two-tailed t-test" is this one or Welch's; the paper does not specify.
 ///
-/// None for fewer than two values in a sample, for infinite values, and where neither sample
+/// `None` for fewer than two values in a sample, for infinite values, and if neither sample
 /// varies.
 pub fn pooled_t_test(first: &[f64], second: &[f64]) -> Option<TTest> {
     let (a, b) = (Moments::of("first", first)?, Moments::of("second", second)?);
@@ -74,11 +74,11 @@ pub fn pooled_t_test(first: &[f64], second: &[f64]) -> Option<TTest> {
     TTest::new(a.mean - b.mean, variance * (1.0 / a.count + 1.0 / b.count), degrees_of_freedom)
 }
 
-/// The paired t-test: `first[i]` and `second[i]` share what else varies, such as seed and data.
+/// The paired t-test: `first[i]` and `second[i]` share everything else, such as seed and data.
 ///
-/// None for fewer than two pairs, for infinite values, and where all differences are equal.
+/// `None` for fewer than two pairs, for infinite values, and if all differences are equal.
 pub fn paired_t_test(first: &[f64], second: &[f64]) -> Option<TTest> {
-    assert_eq!(first.len(), second.len(), "first and second must pair up");
+    assert_eq!(first.len(), second.len(), "first and second must have the same length");
     check("first", first);
     check("second", second);
     if first.iter().chain(second).any(|value| value.is_infinite()) {
@@ -101,7 +101,8 @@ impl TTest {
 
 /// P(|T| ≥ |t|) for Student's t with ν degrees of freedom: `I_x(ν/2, ½)` with `x = ν/(ν + t²)`.
 ///
-/// Relative error below 1e-12 for ν up to 10⁴ and below 1e-10 up to 10⁶, also of tiny values.
+/// The relative error is below 1e-12 for ν up to 10⁴ and below 1e-10 up to 10⁶, even for tiny
+/// results.
 pub fn two_tailed_p_value(t: f64, degrees_of_freedom: f64) -> f64 {
     assert!(!t.is_nan(), "t is NaN");
     assert!(
@@ -110,7 +111,7 @@ pub fn two_tailed_p_value(t: f64, degrees_of_freedom: f64) -> f64 {
     );
     let a = 0.5 * degrees_of_freedom;
     let ratio = t * t / degrees_of_freedom;
-    // x and y = 1 − x, each with all its digits.
+    // x and y = 1 − x, both at full precision.
     let (x, y) = (1.0 / (1.0 + ratio), 1.0 / (1.0 + 1.0 / ratio));
     // x^a √y / B(a, ½)
     let density =
@@ -145,9 +146,9 @@ fn half_step_of_gamma(a: f64) -> f64 {
 ///
 /// DLMF 8.17.22.
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
-    /// It takes about √max(a, b) steps: far fewer for any number of runs or examples.
+    /// About √max(a, b) steps are needed, far fewer than this for any number of runs.
     const STEPS: usize = 100_000;
-    /// In place of a zero denominator.
+    /// Replaces a zero denominator.
     const TINY: f64 = 1e-300;
     let nonzero = |value: f64| if value.abs() < TINY { TINY } else { value };
 
@@ -172,7 +173,7 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     fraction
 }
 
-/// Mean and variance of a sample that has both.
+/// Mean and variance of a sample, if both exist.
 struct Moments {
     count: f64,
     mean: f64,

@@ -1,9 +1,9 @@
 //! The record that an evaluation writes.
 //!
-//! It can be written as JSON and read back without loss. JSON has no word for infinity, and an NLL
-//! is infinite where a model held the label impossible. In memory it is `f64::INFINITY`; in the
-//! file it is the string `"Infinity"`, which Python's `float` and JavaScript's `Number` read.
-//! A large finite number in its place would be averaged and plotted as if it had been measured.
+//! It is written as JSON and read back without loss. JSON has no infinity, but an NLL is infinite if
+//! the model gives a label probability 0. In memory it is `f64::INFINITY`, in the file the string
+//! `"Infinity"`, which Python's `float` and JavaScript's `Number` parse. A large finite number in
+//! its place would be averaged and plotted like a measured one.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,64 +14,65 @@ use crate::calibration::{
 use crate::classification::{self, ClassTally, multilabel};
 use crate::mean_of_examples;
 
-/// How good the predictions of one model on one set of examples are.
+/// The scores of one model on one set of examples.
 ///
-/// What has no meaning for the kind of labels, or no examples to be computed from, is `None` and
-/// not written.
+/// A score that does not apply to the kind of labels, or has no examples, is `None` and is not
+/// written.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// `N`.
+    /// The number of examples, `N`.
     pub examples: usize,
-    /// The share of examples whose most probable class is the label, carries most of the soft
-    /// target, or is on.
+    /// The fraction of examples whose most probable class is the label, the most probable class of
+    /// the soft target, or a positive class.
     pub top1: f64,
-    /// The share of examples whose label is among the five most probable classes; none for five
-    /// classes or fewer, and for classes that are each on or off.
+    /// The fraction of examples whose label is among the five most probable classes; `None` for
+    /// five classes or fewer, and for multilabel classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top5: Option<f64>,
-    /// Averaged over examples; summed over classes that are each on or off. May be infinite.
+    /// The NLL averaged over examples, and summed over multilabel classes. May be infinite.
     #[serde(with = "extended")]
     pub nll: f64,
     /// The squared error of the probabilities, summed over classes and averaged over examples.
     pub brier: f64,
-    /// Expected calibration error of `reliability`.
+    /// The expected calibration error of `reliability`.
     pub ece: f64,
     /// gAP: average precision of all (example, class) pairs ranked together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<f64>,
-    /// The mean of the classes' average precision.
+    /// mAP: the mean of the classes' average precision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_ap: Option<f64>,
-    /// `[K]`.
+    /// The scores of each class, `[K]`.
     pub per_class: Vec<ClassSummary>,
-    /// By the probability of the most probable class, or of being on.
+    /// Bins by the probability of the most probable class, or of each multilabel class.
     pub reliability: Vec<ReliabilityBin>,
 }
 
-/// How good the predictions for one class are.
+/// The scores of one class.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct ClassSummary {
-    /// Its index.
+    /// The index of the class.
     pub class: usize,
-    /// Examples with this label, or where this class carries most of the soft target, or is on.
+    /// The number of examples with this label, or where this class is the most probable one of the
+    /// soft target, or is positive.
     pub count: usize,
-    /// The share of them whose most probable class is this one (recall).
+    /// The fraction of them whose most probable class is this one (recall).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top1: Option<f64>,
-    /// The share of the examples predicted to be of this class that are counted above.
+    /// The fraction of the predictions of this class that `count` includes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
-    /// Averaged over the examples counted above; of a class that is on or off, over all examples,
-    /// so that the classes sum to the NLL of the summary. May be infinite.
+    /// The NLL averaged over these examples; for a multilabel class over all examples, so that the
+    /// classes sum to the NLL of the summary. May be infinite.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "extended::option")]
     pub nll: Option<f64>,
-    /// Average precision of a class that is on or off.
+    /// The average precision of a multilabel class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ap: Option<f64>,
 }
 
 impl Summary {
-    /// Of log p, `[N, K]`, and one label an example, `[N]`, with this many reliability bins.
+    /// Scores log p, `[N, K]`, against one label per example, `[N]`, with `bins` reliability bins.
     pub fn single_label(log_probs: &[f32], classes: usize, labels: &[u32], bins: usize) -> Self {
         let nll = classification::example_nll(log_probs, classes, labels);
         let reliability = reliability(log_probs, classes, labels, bins);
@@ -79,10 +80,10 @@ impl Summary {
         Self::of_labels(log_probs, classes, labels, &nll, brier, reliability)
     }
 
-    /// Of log p and soft targets, both `[N, K]`.
+    /// Scores log p against soft targets, both `[N, K]`.
     ///
-    /// Accuracies and the classes' counts are those of the class that carries most of each target;
-    /// NLL, Brier score and reliability see the whole target.
+    /// Accuracies and counts use the most probable class of each target; NLL, Brier score and
+    /// reliability use the whole target.
     pub fn soft(log_probs: &[f32], classes: usize, targets: &[f32], bins: usize) -> Self {
         let nll = classification::example_nll_soft(log_probs, classes, targets);
         let labels = classification::target_labels(targets, classes);
@@ -91,14 +92,14 @@ impl Summary {
         Self::of_labels(log_probs, classes, &labels, &nll, brier, reliability)
     }
 
-    /// Of log p and log(1 − p) of classes that are each on or off, and which are on, all `[N, K]`.
+    /// Scores log p and log(1 − p) against the classes that are positive, all `[N, K]`.
     ///
     /// ```
     /// # use aleator_metrics::Summary;
     /// let (high, low) = (0.9f32.ln(), 0.1f32.ln());
     /// let summary = Summary::multilabel(&[high, low], &[low, high], 2, &[true, false], 15);
     /// assert_eq!((summary.top1, summary.gap, summary.mean_ap), (1.0, Some(1.0), Some(1.0)));
-    /// assert_eq!(summary.per_class[1].ap, None); // never on
+    /// assert_eq!(summary.per_class[1].ap, None); // never positive
     /// ```
     pub fn multilabel(
         log_on: &[f32],
@@ -172,7 +173,7 @@ impl ClassSummary {
     }
 }
 
-/// A number that may be infinite, in formats that know finite numbers only.
+/// A number that may be infinite, in formats that have only finite numbers.
 pub(crate) mod extended {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error};
 

@@ -59,13 +59,13 @@ fn bins_equal_scikit_learns_calibration_curve() {
 
 #[test]
 fn impossible_and_certain_predictions_are_in_the_outer_bins() {
-    // p = 0, almost 1, 1, and what rounding may make of 1.
+    // p = 0, almost 1, 1, and slightly above 1 by rounding.
     let log_on = [IMPOSSIBLE, -1e-30, 0.0, 1e-7];
     let bins = reliability_multilabel(&log_on, &[false, true, true, true], 4);
     let counts: Vec<usize> = bins.iter().map(|bin| bin.count).collect();
     assert_eq!(counts, [1, 0, 0, 3]);
     assert_eq!(expected_calibration_error(&bins[..1]), 0.0);
-    // One bin holds everything: the distance of the means.
+    // With a single bin it is the distance between the means.
     let all = reliability_multilabel(&log_on, &[true; 4], 1);
     assert_close(expected_calibration_error(&all), 0.25, TOLERANCE);
 }
@@ -164,7 +164,7 @@ fn the_fitted_temperature_of_a_repeated_answer_is_in_closed_form() {
 }
 
 #[test]
-fn a_fit_that_has_no_minimum_ends_at_an_end_of_the_range() {
+fn a_fit_without_a_minimum_ends_at_a_limit_of_the_range() {
     let log_probs = logs(&[0.9, 0.1, 0.2, 0.8]);
     assert_eq!(fit_temperature(&log_probs, 2, &[0, 1]), LOWEST_TEMPERATURE);
     assert_eq!(fit_temperature(&log_probs, 2, &[1, 0]), HIGHEST_TEMPERATURE);
@@ -174,7 +174,7 @@ fn a_fit_that_has_no_minimum_ends_at_an_end_of_the_range() {
 }
 
 #[test]
-fn where_every_temperature_is_as_good_it_is_one() {
+fn the_temperature_is_one_if_all_are_equally_good() {
     assert_eq!(fit_temperature(&logs(&[0.25; 8]), 4, &[0, 3]), 1.0);
     assert_eq!(fit_temperature(&[0.0, IMPOSSIBLE], 2, &[0]), 1.0);
     assert_eq!(fit_temperature_multilabel(&[0.0], &[IMPOSSIBLE], &[true]), 1.0);
@@ -240,15 +240,15 @@ fn scaled_probabilities_sum_to_one_and_keep_their_order() {
 #[test]
 fn mistakes_of_the_caller_are_named() {
     for temperature in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        let said = complaint(move || scale_log_probs(&[-0.7, -0.7], 2, temperature));
-        assert!(said.contains(&format!("temperature is {temperature}")), "{said}");
-        let said = complaint(move || scale_multilabel(&[-0.7], &[-0.7], temperature));
-        assert!(said.contains("finite number above 0"), "{said}");
+        let message = complaint(move || scale_log_probs(&[-0.7, -0.7], 2, temperature));
+        assert!(message.contains(&format!("temperature is {temperature}")), "{message}");
+        let message = complaint(move || scale_multilabel(&[-0.7], &[-0.7], temperature));
+        assert!(message.contains("finite number above 0"), "{message}");
     }
     let bins = complaint(|| reliability(&[-0.7, -0.7], 2, &[0], 0));
     assert!(bins.contains("bins is 0"), "{bins}");
     let empty = complaint(|| expected_calibration_error(&[]));
-    assert!(empty.contains("bins hold no predictions"), "{empty}");
+    assert!(empty.contains("bins contain no predictions"), "{empty}");
     let nan = complaint(|| fit_temperature(&[f32::NAN, -0.7], 2, &[0]));
     assert!(nan.contains("log_probs[0] is NaN"), "{nan}");
     let nan = complaint(|| fit_temperature_multilabel(&[-0.7], &[f32::NAN], &[true]));

@@ -1,4 +1,4 @@
-//! Accuracy, NLL, Brier score and counts of predictions of one class an example.
+//! Accuracy, NLL, Brier score and counts, with one class per example.
 
 use crate::support::{CLASSES, Data, Draws, EXAMPLES, TOLERANCE, assert_all_close, assert_close};
 use crate::support::{complaint, logs};
@@ -168,7 +168,7 @@ fn an_impossible_label_has_infinite_nll_and_a_certain_one_none() {
     assert_eq!(nll(&log_probs, 2, &[1]), f64::INFINITY);
     assert_eq!(nll_soft(&log_probs, 2, &[0.5, 0.5]), f64::INFINITY);
     assert_eq!(brier(&log_probs, 2, &[1]), 2.0);
-    // 0 · −∞ is no part of a sum; and zero is written 0, not −0.
+    // 0 · −∞ is left out of the sum, and zero is 0, not −0.
     for certain in [nll(&log_probs, 2, &[0]), nll_soft(&log_probs, 2, &[1.0, 0.0])] {
         assert_eq!(certain.to_bits(), 0f64.to_bits());
     }
@@ -176,7 +176,7 @@ fn an_impossible_label_has_infinite_nll_and_a_certain_one_none() {
 
 #[test]
 fn brier_score_keeps_the_digits_of_a_nearly_certain_prediction() {
-    // p = 1 − 1e-20 is 1 in f64; its logarithm −1e-20 is an f32 like any other.
+    // p = 1 − 1e-20 is 1 in f64; its logarithm −1e-20 is representable in f32.
     let score = brier(&[-1e-20, f32::NEG_INFINITY], 2, &[0]);
     assert!((score / 1e-40 - 1.0).abs() < 1e-6, "{score}");
 }
@@ -194,7 +194,7 @@ fn mistakes_of_the_caller_are_named() {
     let count = complaint(|| nll(&[-1.0, -1.0], 2, &[0, 1]));
     assert!(count.contains("labels has 2 values, expected 1"), "{count}");
     let empty = complaint(|| nll(&[], 2, &[]));
-    assert!(empty.contains("log_probs holds no examples"), "{empty}");
+    assert!(empty.contains("log_probs contains no examples"), "{empty}");
     let classes = complaint(|| nll(&[], 0, &[]));
     assert!(classes.contains("classes is 0"), "{classes}");
     let target = complaint(|| nll_soft(&[-1.0, -1.0], 2, &[f32::NAN, 0.0]));

@@ -1,4 +1,4 @@
-//! `evaluation.json`: every kind of truth against its kind of probabilities, and back from JSON.
+//! `evaluation.json`: every kind of labels with its kind of probabilities, and the round trip through JSON.
 
 use aleator_metrics::{
     Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, SplitEvaluation, Summary, Truth,
@@ -21,7 +21,7 @@ fn on_or_off() -> LogProbs {
 }
 
 #[test]
-fn classes_are_held_against_probabilities_of_either_kind() {
+fn classes_are_compared_with_probabilities_of_either_kind() {
     let truth = Truth::Classes(vec![0, 1]);
     let softmax = one_is_right().summary(&truth);
     assert!((softmax.nll - -(0.7f64.ln() + 0.25f64.ln()) / 2.0).abs() < 1e-6);
@@ -36,7 +36,7 @@ fn classes_are_held_against_probabilities_of_either_kind() {
 }
 
 #[test]
-fn soft_labels_are_held_against_all_probabilities() {
+fn soft_labels_are_compared_with_all_probabilities() {
     let targets = vec![0.5, 0.5, 0.0, 0.0, 0.0, 1.0];
     let summary = one_is_right().summary(&Truth::Soft(targets));
     let nll = -(0.5 * 0.7f64.ln() + 0.5 * 0.2f64.ln() + 0.5f64.ln()) / 2.0;
@@ -45,13 +45,13 @@ fn soft_labels_are_held_against_all_probabilities() {
 }
 
 #[test]
-#[should_panic(expected = "labels on or off need log(1 - p)")]
+#[should_panic(expected = "multilabel scores need log(1 - p)")]
 fn sets_of_classes_need_both_sides() {
     one_is_right().summary(&Truth::MultiHot(vec![true; 6]));
 }
 
 #[test]
-#[should_panic(expected = "soft labels have one probability for all classes")]
+#[should_panic(expected = "soft labels cannot be compared")]
 fn soft_labels_are_not_for_classes_on_or_off() {
     on_or_off().summary(&Truth::Soft(vec![0.5; 6]));
 }
@@ -99,7 +99,7 @@ fn evaluation(validation: SplitEvaluation, calibration: Option<Calibration>) -> 
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn evaluations_survive_the_round_trip_through_json() {
     let (given, clean) = (Truth::Classes(vec![0, 1]), Truth::Classes(vec![0, 2]));
     let calibration = Calibration::fit(&one_is_right(), &given);
     let split = SplitEvaluation::new(&one_is_right(), &given, Some(&clean), Some(&calibration));
@@ -109,12 +109,15 @@ fn what_is_written_is_read_back() {
     let text = serde_json::to_string(&whole).unwrap();
     assert_eq!(serde_json::from_str::<Evaluation>(&text).unwrap(), whole);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(json["validation"]["top1"], 0.5, "the given labels stand at the top");
+    assert_eq!(
+        json["validation"]["top1"], 0.5,
+        "the scores against the given labels are at the top level"
+    );
     assert_eq!(json["validation"]["clean"]["top1"], 1.0);
 }
 
 #[test]
-fn what_there_is_not_is_not_written() {
+fn absent_scores_are_not_written() {
     let split = SplitEvaluation::new(&one_is_right(), &Truth::Classes(vec![0, 1]), None, None);
     let text = serde_json::to_string(&evaluation(split, None)).unwrap();
     for word in ["clean", "calibrated", "calibration", "test", "null"] {

@@ -1,4 +1,4 @@
-//! NLL, Brier score and average precision of classes that are each on or off.
+//! NLL, Brier score and average precision of multilabel classes.
 
 use crate::support::{
     CLASSES, Data, Draws, TOLERANCE, assert_all_close, assert_close, complaint, logs,
@@ -14,7 +14,7 @@ fn hand_computed_answers_of_two_examples() {
     assert_close(nll(&log_on, &log_off, 2, &multi_hot), expected, TOLERANCE);
     let expected = (0.25 + 0.0625 + 0.0625 + 0.015625) / 2.0;
     assert_close(brier(&log_on, &log_off, 2, &multi_hot), expected, TOLERANCE);
-    // An example with nothing on is a miss.
+    // An example without positive classes counts as an error.
     assert_eq!(top1_accuracy(&log_on, 2, &multi_hot), 0.5);
     assert_eq!(class_counts(&multi_hot, 2), [1, 1]);
 }
@@ -69,7 +69,7 @@ fn classes_that_are_never_on_have_no_average_precision() {
 
 #[test]
 fn global_average_precision_compares_classes_and_the_mean_does_not() {
-    // Each class ranks its own examples right; the second is less sure of everything.
+    // Each class ranks its own examples correctly; the second is less confident throughout.
     let log_on = logs(&[0.9, 0.3, 0.8, 0.2]);
     let multi_hot = [true, true, false, false];
     assert_eq!(mean_average_precision(&log_on, 2, &multi_hot), Some(1.0));

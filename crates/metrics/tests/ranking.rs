@@ -87,7 +87,7 @@ fn extremes() {
     let perfect = [f64::INFINITY, 2.0, 1.0, f64::NEG_INFINITY];
     assert_eq!(auroc(&perfect, &relevant), Some(1.0));
     assert_eq!(average_precision(&perfect, &relevant), Some(1.0));
-    // Scores that say nothing: chance, and the share of the relevant. 0 and −0 are one score.
+    // Constant scores give 0.5 and the share of relevant items. 0 and −0 are equal.
     let silent = [0.0, 0.0, -0.0, -0.0];
     assert_eq!(auroc(&silent, &relevant), Some(0.5));
     assert_eq!(average_precision(&silent, &relevant), Some(0.5));

@@ -3,7 +3,7 @@
 use crate::support::{Draws, assert_close, complaint};
 use aleator_metrics::significance::*;
 
-/// Top-1 accuracies in per cent, of five runs, of four, and of five with the seeds of the first.
+/// Top-1 accuracies in percent of five runs, of four, and of five with the seeds of the first.
 const OURS: [f64; 5] = [79.31, 79.18, 79.42, 79.27, 79.36];
 const THEIRS: [f64; 4] = [76.71, 76.9, 76.48, 76.83];
 const NEAR: [f64; 5] = [79.02, 79.11, 79.2, 79.01, 79.19];
@@ -144,13 +144,13 @@ fn tiny_spreads_do_not_underflow() {
 }
 
 #[test]
-fn what_the_values_do_not_determine_is_none() {
+fn undetermined_statistics_are_none() {
     assert_eq!(mean(&[]), None);
     assert_eq!(sample_std(&[1.0]), None);
     for test in [welch_t_test, pooled_t_test] {
         assert_eq!(test(&[1.0], &[1.0, 2.0]), None);
         assert_eq!(test(&[1.0, 2.0], &[]), None);
-        // No variance in either: no unit to measure the difference in.
+        // Without variance the difference has no scale.
         assert_eq!(test(&[1.0, 1.0], &[2.0, 2.0]), None);
         assert_eq!(test(&[1.0, 1.0], &[1.0, 1.0]), None);
         assert!(test(&[1.0, 1.0], &[2.0, 2.5]).is_some());
@@ -179,7 +179,7 @@ fn mistakes_of_the_caller_are_named() {
     let nan = complaint(|| paired_t_test(&[f64::NAN, 2.0], &[1.0, 2.0]));
     assert!(nan.contains("first[0] is NaN"), "{nan}");
     let pairs = complaint(|| paired_t_test(&[1.0], &[1.0, 2.0]));
-    assert!(pairs.contains("must pair up"), "{pairs}");
+    assert!(pairs.contains("must have the same length"), "{pairs}");
     let freedom = complaint(|| two_tailed_p_value(1.0, 0.0));
     assert!(freedom.contains("degrees_of_freedom is 0"), "{freedom}");
     let t = complaint(|| two_tailed_p_value(f64::NAN, 1.0));

@@ -1,4 +1,4 @@
-//! The record of an evaluation, in memory and as JSON.
+//! The record of scores, in memory and as JSON.
 
 use crate::support::{CLASSES, Data, EXAMPLES, TOLERANCE, assert_close, complaint, logs};
 use aleator_metrics::Summary;
@@ -94,7 +94,7 @@ fn top5_needs_more_than_five_classes() {
 }
 
 #[test]
-fn what_is_unknown_is_not_written() {
+fn unknown_scores_are_not_written() {
     let summary = Summary::single_label(&logs(&[0.75, 0.125, 0.125]), 3, &[0], 4);
     let json = json(&summary);
     assert!(!has_null(&json), "{json}");
@@ -128,7 +128,7 @@ fn an_infinite_nll_survives_the_file() {
 }
 
 #[test]
-fn a_word_other_than_infinity_is_refused() {
+fn a_string_other_than_infinity_is_rejected() {
     let summary = Summary::single_label(&logs(&[0.5, 0.5]), 2, &[0], 2);
     for bad in [Value::from("many"), Value::Null, Value::from(true)] {
         let mut json = json(&summary);
@@ -142,7 +142,7 @@ fn a_word_other_than_infinity_is_refused() {
 }
 
 #[test]
-fn an_nll_that_is_no_number_is_refused_and_not_written() {
+fn a_nan_nll_is_rejected_and_not_written() {
     let mut summary = Summary::single_label(&logs(&[0.5, 0.5]), 2, &[0], 2);
     summary.nll = f64::NAN;
     let error = serde_json::to_string(&summary).unwrap_err().to_string();
@@ -158,5 +158,5 @@ fn mistakes_of_the_caller_are_named() {
     let nan = complaint(|| Summary::multilabel(&[-0.7], &[f32::NAN], 1, &[true], 15));
     assert!(nan.contains("log_off[0] is NaN"), "{nan}");
     let empty = complaint(|| Summary::multilabel(&[], &[], 1, &[], 15));
-    assert!(empty.contains("log_on holds no examples"), "{empty}");
+    assert!(empty.contains("log_on contains no examples"), "{empty}");
 }

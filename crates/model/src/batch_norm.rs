@@ -1,6 +1,8 @@
-//! Batch normalisation with the rectifier behind it, as one operation.
+//! Batch normalisation and the rectifier after it, as one tensor operation.
 
-use aleator_kernels::batch_norm::{self as kernel, Affine, NormShape, Source, Statistics};
+use aleator_layers::batch_norm::{
+    self as kernel, Activation, Affine, NormShape, Source, Statistics,
+};
 use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 
@@ -8,20 +10,9 @@ use crate::custom_grad::custom_grad;
 use crate::recycled;
 use crate::slices::{Floats, is_cpu};
 
-/// What follows the normalisation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Activation {
-    /// Nothing.
-    None,
-    /// `max(0, y)`.
-    Relu,
-    /// `min(6, max(0, y))`.
-    Relu6,
-}
-
 /// Images normalised with their own statistics.
 #[derive(Clone, Debug)]
-pub(crate) struct Normalised {
+pub struct Normalised {
     /// [B, C, H, W].
     pub out: Tensor<4>,
     /// `[C]`.
@@ -35,7 +26,7 @@ pub(crate) struct Normalised {
 /// # Shapes
 /// - x: [B, C, H, W]
 /// - scale (one without), shift: `[C]`
-pub(crate) fn normalise_batch(
+pub fn normalise_batch(
     x: Tensor<4>,
     scale: Option<Tensor<1>>,
     shift: Tensor<1>,
@@ -68,7 +59,7 @@ pub(crate) fn normalise_batch(
 ///
 /// # Shapes
 /// As [`normalise_batch`]; mean, variance: `[C]`
-pub(crate) fn normalise_fixed(
+pub fn normalise_fixed(
     x: Tensor<4>,
     scale: Option<Tensor<1>>,
     shift: Tensor<1>,
@@ -89,13 +80,13 @@ pub(crate) fn normalise_fixed(
     normalise_on_device(x, scale, shift, mean, variance, epsilon, activation)
 }
 
-/// What the backward step reads, by handles.
+/// What the backward step reads; tensors are held by their handles.
 struct Saved {
     x: Floats,
     scale: Option<Floats>,
     shift: Floats,
     epsilon: f32,
-    activation: kernel::Activation,
+    activation: Activation,
     shape: NormShape,
 }
 
@@ -113,11 +104,7 @@ impl Saved {
             scale: scale.as_ref().map(|scale| Floats::new(scale.clone().inner())),
             shift: Floats::new(shift.clone().inner()),
             epsilon,
-            activation: match activation {
-                Activation::None => kernel::Activation::None,
-                Activation::Relu => kernel::Activation::Relu,
-                Activation::Relu6 => kernel::Activation::Relu6,
-            },
+            activation,
             shape: NormShape { batch, channels, pixels: height * width },
         }
     }

@@ -1,6 +1,6 @@
-//! The convolution, at the speed of the machine.
+//! The convolution as a tensor operation: the kernel of `aleator-layers` on the CPU.
 
-use aleator_kernels::convolution::{self, ConvolutionShape};
+use aleator_layers::convolution::{self, ConvolutionShape};
 use burn::tensor::Tensor;
 use burn::tensor::module::conv2d;
 use burn::tensor::ops::{ConvOptions, PadMode};
@@ -16,7 +16,7 @@ use crate::slices::{Floats, is_cpu};
 /// - weight: [O, C/groups, kernel height, kernel width]
 /// - padding: top, bottom, left, right
 /// - returns: [B, O, height, width]
-pub(crate) fn convolve(
+pub fn convolve(
     x: Tensor<4>,
     weight: Tensor<4>,
     stride: [usize; 2],
@@ -35,7 +35,7 @@ pub(crate) fn convolve(
     conv2d(x, weight, None, ConvOptions::new(stride, padding, [1, 1], groups))
 }
 
-/// Saves input and weight, by their handles.
+/// Keeps handles of input and weight for the backward step.
 fn convolve_on_cpu(
     x: Tensor<4>,
     weight: Tensor<4>,

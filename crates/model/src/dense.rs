@@ -1,7 +1,7 @@
 //! The dense layer, at the speed of the machine.
 
-use aleator_kernels::dense::{self, DenseShape};
 use aleator_kernels::split_mix;
+use aleator_layers::dense::{self, DenseShape};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 

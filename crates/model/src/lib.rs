@@ -5,8 +5,6 @@
 mod backbone;
 mod batch_norm;
 mod batch_statistics;
-#[doc(hidden)]
-pub mod bench;
 mod classifier;
 mod convolution;
 mod custom_grad;
@@ -25,12 +23,15 @@ mod slices;
 mod weights;
 
 pub use aleator_kernels::NoiseKey;
+pub use aleator_layers::batch_norm::Activation;
 pub use aleator_vocabulary::{
     BadTemperature, DiagScale, Draws, HeadTemperature, ImageNetwork, Link, Noise, Temperature,
 };
 pub use backbone::{Backbone, BackboneConfig, NormConfig};
+pub use batch_norm::{Normalised, normalise_batch, normalise_fixed};
 pub use batch_statistics::BatchStatistics;
 pub use classifier::{Classifier, ClassifierConfig, TrainingLoss};
+pub use convolution::convolve;
 pub use dense::Dense;
 pub use head::{Head, HeadConfig};
 pub use het_linear::{HetLinear, HetLinearConfig, Labels};

@@ -1,11 +1,13 @@
 //! Convolution and batch normalisation under autodiff against Burn's own operations.
 
-use aleator_model::bench::{Rectifier, ResNet20, convolve, normalise_batch, normalise_fixed};
-use aleator_model::{Backbone, BackboneConfig};
+use aleator_model::{
+    Activation, Backbone, BackboneConfig, ImageNetwork, NormConfig, convolve, normalise_batch,
+    normalise_fixed,
+};
 use burn::tensor::activation::relu;
 use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
-use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 /// Numbers in `[-1, 1)` from a linear congruence, the same on every machine.
 fn numbers<const D: usize>(shape: [usize; D], seed: u32, device: &Device) -> Tensor<D> {
@@ -91,11 +93,11 @@ fn turned_images_are_convolved_as_they_read() {
     assert_close("value", ours, conv2d(turned, weight, None, options));
 }
 
-fn rectify(y: Tensor<4>, rectifier: Rectifier) -> Tensor<4> {
-    match rectifier {
-        Rectifier::None => y,
-        Rectifier::Relu => relu(y),
-        Rectifier::Relu6 => y.clamp(0.0, 6.0),
+fn activate(y: Tensor<4>, activation: Activation) -> Tensor<4> {
+    match activation {
+        Activation::None => y,
+        Activation::Relu => relu(y),
+        Activation::Relu6 => y.clamp(0.0, 6.0),
     }
 }
 
@@ -105,7 +107,7 @@ fn plain_norm(
     scale: Tensor<1>,
     shift: Tensor<1>,
     given: Option<[Tensor<1>; 2]>,
-    rectifier: Rectifier,
+    activation: Activation,
 ) -> Tensor<4> {
     let [_, channels, _, _] = x.dims();
     let shape = [1, channels, 1, 1];
@@ -119,7 +121,7 @@ fn plain_norm(
         }
     };
     let normal = (x - mean) / (variance + 1e-3).sqrt();
-    rectify(normal * scale.reshape(shape) + shift.reshape(shape), rectifier)
+    activate(normal * scale.reshape(shape) + shift.reshape(shape), activation)
 }
 
 fn assert_gradients<const D: usize>(
@@ -134,7 +136,7 @@ fn assert_gradients<const D: usize>(
 #[test]
 fn batch_normalisation_equals_tensor_operations_forward_and_backward() {
     let device = Device::flex().autodiff();
-    for rectifier in [Rectifier::None, Rectifier::Relu, Rectifier::Relu6] {
+    for activation in [Activation::None, Activation::Relu, Activation::Relu6] {
         for fixed in [false, true] {
             let x = (numbers([4, 5, 6, 7], 1, &device) + 0.5).require_grad();
             let scale = (numbers([5], 2, &device) * 4.0).require_grad();
@@ -143,14 +145,14 @@ fn batch_normalisation_equals_tensor_operations_forward_and_backward() {
             let variance = numbers([5], 5, &device).abs() + 0.1;
             let ours = if fixed {
                 let [mean, variance] = [mean.clone(), variance.clone()];
-                let parts = [scale.clone(), shift.clone(), mean, variance];
-                normalise_fixed(x.clone(), parts, 1e-3, rectifier)
+                let (scale, shift) = (Some(scale.clone()), shift.clone());
+                normalise_fixed(x.clone(), scale, shift, mean, variance, 1e-3, activation)
             } else {
                 let scale = Some(scale.clone());
-                normalise_batch(x.clone(), scale, shift.clone(), 1e-3, rectifier).0
+                normalise_batch(x.clone(), scale, shift.clone(), 1e-3, activation).out
             };
             let given = fixed.then_some([mean, variance]);
-            let theirs = plain_norm(x.clone(), scale.clone(), shift.clone(), given, rectifier);
+            let theirs = plain_norm(x.clone(), scale.clone(), shift.clone(), given, activation);
             assert_close("value", ours.clone().inner(), theirs.clone().inner());
             let upstream = numbers(ours.dims(), 6, &device);
             let ours = (ours * upstream.clone()).sum().backward();
@@ -167,10 +169,10 @@ fn the_batchs_mean_and_variance_come_with_the_result() {
     let device = Device::flex();
     let x = Tensor::<4>::from_data([[[[1.0, 3.0]], [[2.0, 2.0]]]], &device);
     let shift = Tensor::<1>::from_data([0.0, 7.0], &device);
-    let (out, mean, variance) = normalise_batch(x, None, shift, 1e-9, Rectifier::None);
-    assert_eq!((mean, variance), (vec![2.0, 2.0], vec![1.0, 0.0]));
+    let found = normalise_batch(x, None, shift, 1e-9, Activation::None);
+    assert_eq!((found.mean, found.variance), (vec![2.0, 2.0], vec![1.0, 0.0]));
     let expected = Tensor::<4>::from_data([[[[-1.0, 1.0]], [[7.0, 7.0]]]], &device);
-    assert_close("value", out, expected);
+    assert_close("value", found.out, expected);
 }
 
 /// The public network: its features follow from its weights by Burn's operations too.
@@ -190,10 +192,16 @@ fn the_small_network_learns_with_the_same_gradients_twice() {
 #[test]
 fn a_whole_residual_network_has_finite_gradients() {
     let device = Device::flex().autodiff();
-    let network = ResNet20::new(&device);
-    let images = numbers([2, 3, 32, 32], 1, &device).require_grad();
-    let classes = Tensor::<1, Int>::from_data([3, 7], &device);
-    let grads = network.loss(images.clone(), classes).backward();
+    let config = BackboneConfig::Image {
+        network: ImageNetwork::ResNet20,
+        image: [3, 32, 32],
+        norm: NormConfig { momentum: 0.9, epsilon: 1e-5 },
+        hidden: vec![],
+    };
+    let images = numbers([2, 3 * 32 * 32], 1, &device).require_grad();
+    let (features, _) = config.init(3, &device).forward_training(images.clone());
+    // A sum of squares: the sum of normalised features alone has no gradient.
+    let grads = (features.clone() * features).sum().backward();
     let size: f32 = images.grad(&grads).unwrap().abs().max().into_scalar();
     assert!(size > 0.0 && size.is_finite(), "{size}");
 }

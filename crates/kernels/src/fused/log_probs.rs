@@ -28,7 +28,7 @@ use crate::tile::{ClassLanes, LogMean, SampleLanes, Tile, has_few_classes};
 /// let mut log_probs = [0.0; 2];
 /// let tau = Temperature::try_from(1.0).unwrap();
 /// fused::log_probs(&latent, tau, &sampling, Vectors::Detected, &mut log_probs);
-/// assert!((log_probs[0] - 0.5f32.ln()).abs() < 1e-5); // pairs make it exact
+/// assert!((log_probs[0] - 0.5f32.ln()).abs() < 1e-5); // exact, because samples come in pairs
 /// ```
 pub fn log_probs(
     latent: &Latent,
@@ -71,7 +71,7 @@ pub(super) fn log_probs_example<T: Tile>(
     write_log_probs(&mean, call.samples(), out);
 }
 
-/// A tile with classes in lanes takes one entry for each sample; one with samples in lanes
+/// If the lanes are classes, the slice must end at the last sample; if they are samples, the tile
 /// masks the padding itself.
 pub(super) fn trimmed<'a, T: Tile>(rows: &'a [f32], samples: usize, tile: &T) -> &'a [f32] {
     if tile.masks_padding() { rows } else { &rows[..samples] }
@@ -88,7 +88,7 @@ pub(super) fn write_log_probs(mean: &LogMean, samples: usize, out: &mut [f32]) {
 /// The gradient of Σ upstream · log_probs, for the same noise as [`log_probs`] drew.
 ///
 /// # Shapes
-/// - log_probs, as [`log_probs`] gave them, and upstream: [B, K]
+/// - log_probs (the output of [`log_probs`]), upstream: [B, K]
 ///
 /// ```
 /// use aleator_kernels::{

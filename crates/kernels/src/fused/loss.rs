@@ -13,15 +13,15 @@ use crate::simd::{LANES, Level, Vectorised, Vectors, Wide};
 use crate::tile::operations::{Accumulate, Exponentiate};
 use crate::tile::{ClassLanes, Moments, SampleLanes, Tile, has_few_classes};
 
-/// Up to this many target classes share one pass; more take a second pass over the same noise,
-/// whose cost does not grow with them.
+/// Up to this many target classes are computed in one pass. More need a second pass over the same
+/// noise, whose cost does not depend on their number.
 const ONE_PASS_TARGETS: usize = 4;
 
-/// Examples whose shared loadings' gradients are held at once. They are summed in the order of
-/// the batch, so the number changes memory and nothing else.
+/// The number of examples whose gradients of shared loadings are in memory at once. They are summed
+/// in the order of the batch, so this number does not affect the result.
 pub(super) const SHARED_WAVE: usize = 8;
 
-/// What [`loss_and_grad`] gives.
+/// The result of [`loss_and_grad`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct LossGrad {
     /// −Σ_c target_c log p_c of each example, not weighted, `[B]`.
@@ -36,7 +36,7 @@ pub struct LossGrad {
 /// - targets: `[B]`; weights: `[B]`
 ///
 /// # Panics
-/// When shapes do not fit or a label is out of range.
+/// If shapes do not match or a label is out of range.
 ///
 /// ```
 /// use aleator_kernels::{
@@ -74,11 +74,11 @@ pub fn loss_and_grad(
     loss_and_grad_into(latent, temperature, sampling, targets, weights, vectors, grad)
 }
 
-/// [`loss_and_grad`] with its gradients in buffers of the caller's, such as those of a former
-/// step: large fresh memory costs more to touch than to fill.
+/// [`loss_and_grad`] that writes the gradients into buffers of the caller, such as those of the
+/// previous step: page faults of large new allocations cost more than the writes.
 ///
 /// # Panics
-/// As [`loss_and_grad`], and when the buffers have not the lengths of the latent's parts.
+/// As [`loss_and_grad`], and if the buffers do not have the lengths of the latent's parts.
 pub fn loss_and_grad_into(
     latent: &Latent,
     temperature: Temperature,
@@ -118,8 +118,8 @@ fn over_batch<T: Tile + Send>(
     LossGrad { losses, grad }
 }
 
-/// Runs `example(worker, row, loss, grad, shared) -> ∂τ` over the batch and sums what the
-/// examples share in the order of the batch.
+/// Runs `example(worker, row, loss, grad, shared) -> ∂τ` over the batch and sums the gradients of
+/// shared parameters in the order of the batch.
 pub(super) fn reduce_batch<T: Tile + Send>(
     call: &Call,
     mut grad: LatentGrad,
@@ -243,7 +243,7 @@ fn add_tile<T: Tile>(
     let last = targets.len().saturating_sub(1);
     for (index, (target, (class, _))) in running.iter_mut().zip(targets).enumerate() {
         level.run(Responsibilities { rows: &mut *rows, target: &mut *target, samples });
-        // p_sk − 1[k = y], up to the sample's weight and sum.
+        // p_sk − 1[k = y], without the factors of the sample's weight and sum.
         tile.shift_class(*class, -1.0, &rows.sum);
         let (weights, moments) = (&rows.weights, &mut target.moments);
         level.run(Accumulate { tile: &mut *tile, weights, moments });
@@ -299,7 +299,7 @@ fn responsibilities<S: Simd, const N: usize>(
         Wide::load(simd, &rows.lse[at..]).sub(shift).exp2().store(&mut rows.weights[at..]);
     }
     rows.weights[samples..].fill(0.0);
-    // Few enough in a tile for f32; across tiles they are added in f64.
+    // A tile has few enough samples for f32; tiles are added in f64.
     let mut total = Wide::<S, N>::splat(simd, 0.0);
     for at in vectors() {
         total = total.add(Wide::load(simd, &rows.weights[at..]));

@@ -1,4 +1,4 @@
-//! Prediction: log-probabilities and how much each probability varies with the noise.
+//! Prediction: log-probabilities, and the variance of each probability over the noise.
 
 use rayon::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::simd::Vectors;
 use crate::tile::operations::{AddDeviations, AddLogMean, LogSumExp};
 use crate::tile::{ClassLanes, Deviations, LogMean, SampleLanes, Tile, has_few_classes};
 
-/// What [`predict`] gives.
+/// The result of [`predict`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
     /// log p_c, [B, K].
@@ -93,7 +93,8 @@ fn predict_example<T: Tile>(
     }
 }
 
-/// softmax(μ/τ): deviations from it are small when the noise is, so their squares do not cancel.
+/// softmax(μ/τ). With little noise the deviations from it are small, so that their sums of squares
+/// do not cancel.
 fn noiseless_probs(example: &Example, temperature: f32, padded: usize) -> Vec<f32> {
     let largest = example.mean.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let mut probs: Vec<f32> =

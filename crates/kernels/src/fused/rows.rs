@@ -1,4 +1,4 @@
-//! Gradients cut by example, and the way from a tile's moments to them.
+//! Gradients split by example, and their computation from the moments of a tile.
 
 use crate::latent::{Example, LatentGrad, Loadings};
 use crate::tile::{Moments, Tile};
@@ -11,7 +11,7 @@ pub(crate) struct RowGrad<'a> {
     pub loading_scale: &'a mut [f32],
 }
 
-/// Cuts a buffer into one piece for each example; an empty buffer gives empty pieces.
+/// Splits a buffer into one piece for each example; an empty buffer gives empty pieces.
 fn pieces(buffer: &mut [f32], batch: usize) -> impl Iterator<Item = &mut [f32]> {
     let size = buffer.len() / batch.max(1);
     let mut rest = buffer;
@@ -37,8 +37,8 @@ pub(crate) fn split_rows(grad: &mut LatentGrad, batch: usize) -> (Vec<RowGrad<'_
 /// Turns moments into gradients and returns ∂/∂τ.
 ///
 /// The likelihood depends on the parameters only through u/τ, so by Euler's theorem
-/// τ ∂τ = −(Σ μ ∂μ + Σ d ∂d + Σ V ∂V); subtracting the largest mean, which the gradient does not
-/// see, keeps that sum from cancelling.
+/// τ ∂τ = −(Σ μ ∂μ + Σ d ∂d + Σ V ∂V); subtracting the largest mean, to which the likelihood
+/// is invariant, avoids cancellation in that sum.
 pub(crate) fn write_grad<T: Tile>(
     tile: &T,
     parts: &[(&Moments, f32)],

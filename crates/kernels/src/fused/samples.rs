@@ -1,4 +1,4 @@
-//! The samples themselves: noise and utilities, for those who want them.
+//! Access to the samples themselves: noise and utilities.
 
 use super::worker::Call;
 use crate::draws::{PlaneShape, Sampling};
@@ -15,8 +15,8 @@ pub struct Noise {
     pub factor_draws: Vec<f32>,
 }
 
-/// The noise that every function of this crate uses for one example: for tests against a
-/// reference, and for devices that take their draws from here.
+/// The noise that every function of this crate uses for one example, for tests against a reference
+/// and for devices that need the same draws.
 ///
 /// ```
 /// use aleator_kernels::{fused, Covariance, Draws, Latent, NoiseKey, Sampling};
@@ -38,8 +38,8 @@ pub fn drawn_noise(latent: &Latent, sampling: &Sampling, row: usize) -> Noise {
     noise
 }
 
-/// Calls `visit(first_sample, noise)` with blocks of one example's noise, in order; the blocks'
-/// size does not depend on S.
+/// Calls `visit(first_sample, noise)` with blocks of one example's noise, in order; their size
+/// does not depend on S.
 pub fn for_each_noise_block(
     latent: &Latent,
     sampling: &Sampling,
@@ -72,7 +72,7 @@ fn visit_noise<T: Tile>(call: &Call, row: usize, mut visit: impl FnMut(usize, &N
     }
 }
 
-/// Utilities in their own units: the temperature does not touch them.
+/// A call with temperature 1, so that utilities are not scaled.
 fn unscaled<'a>(latent: &Latent<'a>, sampling: &Sampling<'a>, row: usize) -> Call<'a> {
     let batch = latent.batch;
     assert!(row < batch, "example must be below {batch}, found {row}");
@@ -81,7 +81,7 @@ fn unscaled<'a>(latent: &Latent<'a>, sampling: &Sampling<'a>, row: usize) -> Cal
 }
 
 /// Calls `visit(first_sample, utilities)` with blocks [n, K] of one example's sampled utilities,
-/// in order; the blocks' size does not depend on S.
+/// in order; their size does not depend on S.
 ///
 /// ```
 /// use aleator_kernels::{fused, Covariance, Draws, Latent, NoiseKey, Sampling};
@@ -113,7 +113,7 @@ pub fn for_each_utility_block(
 fn visit_blocks<T: Tile>(call: &Call, row: usize, mut visit: impl FnMut(usize, &[f32])) {
     let classes = call.latent.classes;
     let example = call.latent.example(row);
-    // The tile leaves the largest mean out.
+    // The tile subtracts the largest mean.
     let offset = example.mean.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let mut tile = T::new(classes, call.latent.rank());
     tile.load(&example, 1.0);

@@ -1,4 +1,4 @@
-//! What one thread holds, and how an example's samples are cut into tiles.
+//! The memory of one thread, and how the samples of an example are split into tiles.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use crate::latent::{Example, Latent, Temperature};
 use crate::simd::{LANES, Level, Vectors};
 use crate::tile::{Moments, Tile};
 
-/// A call's common arguments.
+/// The arguments that all functions of a call share.
 pub(super) struct Call<'a> {
     pub latent: Latent<'a>,
     pub temperature: f32,
@@ -26,7 +26,7 @@ impl<'a> Call<'a> {
         check(latent, sampling);
         let mut sampling = *sampling;
         if !latent.is_noisy() {
-            sampling.samples = 1; // all samples are the same one
+            sampling.samples = 1; // all samples are equal
         }
         Self {
             latent: *latent,
@@ -52,17 +52,17 @@ impl<'a> Call<'a> {
     }
 }
 
-/// One thread's memory, used again for each of its examples.
+/// The memory of one thread, reused for each of its examples.
 pub(super) struct Worker<T> {
     pub tile: T,
     pub rows: Rows,
     pub targets: Vec<Target>,
 }
 
-/// The workers of a call: as many as examples are computed at once, whoever computes them.
+/// The workers of a call: as many as there are examples in progress at the same time.
 ///
-/// A worker's memory is fresh, and touching it for the first time costs more than using it; so an
-/// example takes a worker that another has left.
+/// The first access to new memory costs more than its use, so an example takes an idle worker if
+/// there is one.
 pub(super) struct Workers<'a, T> {
     latent: &'a Latent<'a>,
     idle: Mutex<Vec<Worker<T>>>,
@@ -74,7 +74,7 @@ impl<'a, T: Tile> Workers<'a, T> {
     }
 
     pub fn with_one<R>(&self, work: impl FnOnce(&mut Worker<T>) -> R) -> R {
-        // The lock is held for a push or a pop only, and neither leaves the list half changed.
+        // The lock is held only for a push or a pop, neither of which can leave the list damaged.
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let left = idle().pop();
         let mut worker = left.unwrap_or_else(|| Worker::new(self.latent));
@@ -109,7 +109,7 @@ impl<T: Tile> Worker<T> {
         Self { rows, targets: Vec::new(), tile }
     }
 
-    /// Takes up an example whose gradients need `targets` sets of moments.
+    /// Loads an example whose gradients need `targets` sets of moments.
     pub fn load(&mut self, example: &Example, temperature: f32, targets: usize) {
         self.tile.load(example, core::f32::consts::LOG2_E / temperature);
         while self.targets.len() < targets {

@@ -20,7 +20,7 @@ use crate::simd::{LANES, Level, Vectorised, Vectors};
 /// let tau = Temperature::try_from(1.0).unwrap();
 /// let log_probs = multilabel::log_probs(&latent, tau, Vectors::Detected);
 /// assert!((log_probs.on[0] - 0.5f32.ln()).abs() < 1e-6); // symmetric noise around 0
-/// assert!((log_probs.on[1] + 50.0).abs() < 1e-4); // and no underflow in the tail
+/// assert!((log_probs.on[1] + 50.0).abs() < 1e-4); // no underflow in the tail
 /// ```
 pub fn log_probs(latent: &Latent, temperature: Temperature, vectors: Vectors) -> LogProbs {
     latent.check();
@@ -107,7 +107,7 @@ pub fn loss_and_grad(
 }
 
 /// # Panics
-/// When the labels are not [B, K] of numbers in [0, 1]; the message names the entry.
+/// If the labels are not [B, K] numbers in [0, 1]; the message names the entry.
 pub(super) fn check_labels(labels: &[f32], batch: usize, classes: usize) {
     let (found, expected) = (labels.len(), batch * classes);
     assert!(found == expected, "labels must be [B, K] = {expected} long, found {found}");
@@ -134,7 +134,7 @@ enum Task {
     Loss,
 }
 
-/// One example's row, padded to whole vectors.
+/// The row of one example, padded to whole vectors.
 #[derive(Default)]
 struct Scratch {
     mean: Vec<f32>,
@@ -192,7 +192,7 @@ impl<'a> Call<'a> {
         let mut losses = vec![0.0; batch];
         let mut grad = LatentGrad::zeros(&self.latent);
         let mut temperature = vec![0.0f64; batch];
-        // v² ∂/∂σ² of each example: what the shared loadings need.
+        // v² ∂/∂σ² of each example, for the shared loadings.
         let shared_size = self.shared_norms.len();
         let mut pulls = vec![0.0f32; batch * shared_size];
         let (rows, shared) = split_rows(&mut grad, batch);

@@ -1,4 +1,4 @@
-//! What needs samples: joint and conditional probabilities of labels, and the sampled marginals.
+//! Sampled quantities: joint and conditional probabilities of labels, and sampled marginals.
 
 use rayon::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::fused::rows::{RowGrad, split_rows};
 use crate::fused::{for_each_noise_block, for_each_utility_block};
 use crate::latent::{Example, Latent, LatentGrad, Loadings, Temperature};
 
-/// Labels that are known, as (class, on or off).
+/// Known labels, as (class, whether it is on).
 pub type Joint<'a> = &'a [(usize, bool)];
 
 /// A running log Σ exp with one weight for each sample.
@@ -53,7 +53,7 @@ fn check_observed(observed: Joint, classes: usize) {
     }
 }
 
-/// log P(all of these labels together) of one example.
+/// log P(all of these labels) of one example.
 ///
 /// ```
 /// use aleator_kernels::{
@@ -138,7 +138,7 @@ pub fn conditional_log_probs(
     out
 }
 
-/// log p_c and log(1 − p_c) by sampling: the alternative to the closed form, to compare with.
+/// log p_c and log(1 − p_c) by sampling, to compare with the closed form.
 pub fn sampled_log_probs(
     latent: &Latent,
     temperature: Temperature,
@@ -210,7 +210,7 @@ fn sigmoid(x: f32) -> f32 {
 /// same noise again.
 ///
 /// # Shapes
-/// - log_probs: as [`sampled_log_probs`] gave them; on, off: [B, K]
+/// - log_probs: the output of [`sampled_log_probs`]; on, off: [B, K]
 pub fn sampled_backward(
     latent: &Latent,
     temperature: Temperature,
@@ -257,8 +257,8 @@ struct Pull {
 }
 
 impl Pull {
-    /// on · sigmoid′(x)/p − off · sigmoid′(x)/(1 − p), by differences of logarithms: neither
-    /// quotient has a side that overflows.
+    /// on · sigmoid′(x)/p − off · sigmoid′(x)/(1 − p), by differences of logarithms, which cannot
+    /// overflow.
     fn of(&self, x: f64) -> f64 {
         let log_slope = log_sigmoid(x) + log_sigmoid(-x);
         self.on * (log_slope - self.log_on).exp() - self.off * (log_slope - self.log_off).exp()

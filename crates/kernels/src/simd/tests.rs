@@ -1,4 +1,4 @@
-//! The functions on every width of vector: 4, 8 and 16 lanes, and what this machine has.
+//! The functions on vectors of 4, 8 and 16 lanes, and on those of this machine.
 
 use pulp::{Scalar128b, Scalar256b, Scalar512b, WithSimd};
 
@@ -121,7 +121,7 @@ fn every_width_draws_the_same_normals() {
     });
     for other in &drawn[1..] {
         for (a, b) in drawn[0].iter().zip(other) {
-            // The same bits behind them, rounded with or without fused multiply-add.
+            // From the same random bits, rounded with or without fused multiply-add.
             assert!((a - b).abs() < 4e-6, "{a} {b}");
         }
     }

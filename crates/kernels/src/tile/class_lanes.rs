@@ -10,11 +10,11 @@ use crate::simd::{LANES, Level, Wide};
 
 /// Samples that share one load of the loadings, and columns that share one load of a tile's row.
 ///
-/// Two AVX2 vectors for each make 12 sums: enough to hide the latency of multiply-adds, few
-/// enough for 16 registers.
+/// With two AVX2 vectors each these are 12 sums: enough to hide the latency of multiply-adds, and
+/// few enough for 16 registers.
 const BLOCK: usize = 6;
 
-/// Entries of a tile that leave room in a 512 KiB cache for the noise, loadings and moments.
+/// Entries of a tile that fit into a 512 KiB cache together with noise, loadings and moments.
 const TILE_ENTRIES: usize = 36 * 1024;
 
 /// See the [module](self).
@@ -22,7 +22,7 @@ pub(crate) struct ClassLanes {
     rank: usize,
     groups: usize,
     capacity: usize,
-    /// Rows of the present tile: its samples, padded to whole blocks.
+    /// Rows of the current tile: its samples, padded to whole blocks.
     rows: usize,
     /// μ and d, [groups, 16].
     mean: Aligned,
@@ -32,8 +32,8 @@ pub(crate) struct ClassLanes {
     /// ε_K and the utilities, [groups, rows, 16]: a group's rows are contiguous.
     diag_draws: Aligned,
     tile: Aligned,
-    /// Each sample's largest utility and Σ 2^(u − max), lane by lane of one hardware vector, in
-    /// room for 16 lanes, [rows, 16].
+    /// Each sample's largest utility and Σ 2^(u − max), in the lanes of one hardware vector, [rows,
+    /// 16].
     largest: Aligned,
     totals: Aligned,
     /// ε_R as drawn, [⌈R/16⌉, rows, 16].
@@ -135,8 +135,8 @@ fn accumulate_block<S: Simd, const N: usize>(
     }
 }
 
-/// The same for the `D` − 1 columns that are left and for the diagonal, whose column is the
-/// weights and whose rows are multiplied by ε.
+/// The same for the remaining `D` − 1 columns and for the diagonal, whose column is the weights and
+/// whose rows are multiplied by ε.
 #[inline(always)]
 fn accumulate_rest<S: Simd, const N: usize, const D: usize>(
     simd: S,
@@ -371,7 +371,7 @@ impl Tile for ClassLanes {
             for (entry, lse) in tile.chunks_exact(LANES).zip(lse) {
                 largest = largest.max(Wide::load(simd, entry).sub(Wide::splat(simd, *lse)));
             }
-            // The tile's own sum first: small terms would be lost in a sum over all samples.
+            // First the sum of the tile: small terms would be lost in a sum over all samples.
             let kept = Wide::load(simd, &mean.sum[at..]).mul(before.sub(largest).exp2());
             let mut sum = Wide::splat(simd, 0.0);
             for (entry, lse) in tile.chunks_exact(LANES).zip(lse) {

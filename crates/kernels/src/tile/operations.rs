@@ -1,7 +1,7 @@
 //! Each step of a tile as an operation that is compiled for every kind of vector.
 //!
-//! The steps are long enough for a call to cost nothing beside them, and there are few: what is
-//! inlined into its callers instead is compiled again for each of them.
+//! The steps are long enough for the cost of a call not to matter. If they were inlined instead, they
+//! would be compiled again for each caller.
 
 use pulp::Simd;
 

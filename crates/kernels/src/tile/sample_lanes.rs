@@ -11,10 +11,10 @@ use crate::simd::{LANES, Level, Wide};
 /// Classes that share one load of the factors.
 const BLOCK: usize = 4;
 
-/// Classes and columns whose sums over samples are taken together.
+/// Classes and columns that are summed over samples together.
 const PAIR: usize = 2;
 
-/// Entries of a tile that stay in a 32 KiB cache beside their noise.
+/// Entries of a tile that fit into a 32 KiB cache together with their noise.
 const TILE_ENTRIES: usize = 3 * 1024;
 
 /// See the [module](self).
@@ -24,7 +24,7 @@ pub(crate) struct SampleLanes {
     drawn: usize,
     classes: usize,
     capacity: usize,
-    /// Lanes of the present tile: its samples, padded to whole vectors.
+    /// Lanes of the current tile: its samples, padded to whole vectors.
     stride: usize,
     /// μ and d, [classes].
     mean: Aligned,
@@ -60,7 +60,7 @@ impl SampleLanes {
         largest
     }
 
-    /// log₂ p_sk of 16 samples; a padding lane is pushed below everything.
+    /// log₂ p_sk of 16 samples; padding lanes get a value below all others.
     #[inline(always)]
     fn log_prob<S: Simd, const N: usize>(
         &self,

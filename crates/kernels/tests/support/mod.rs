@@ -1,5 +1,4 @@
-//! Random problems, as the kernels see them and as the reference does.
-#![allow(dead_code)] // each test file uses its part
+//! Random problems, in the form of the kernels and in that of the reference.
 
 use aleator_kernels::reference;
 use aleator_kernels::{
@@ -103,7 +102,7 @@ impl Case {
         row * self.classes..(row + 1) * self.classes
     }
 
-    /// One example as the reference takes it.
+    /// One example in the form of the reference.
     pub fn reference(&self, row: usize) -> reference::Example {
         let noisy = self.kind != Kind::None;
         let diag = &self.diag_scale[self.entries(row)];
@@ -142,7 +141,7 @@ impl Case {
         reference::Noise { diag_draws, factor_draws }
     }
 
-    /// How far f32 may be from f64: every utility is a sum of R + 2 products, each rounded to
+    /// The error of f32: every utility is a sum of R + 2 products, each rounded to
     /// 2⁻²⁴ of its size, and log p is 1-Lipschitz in the largest error of u/τ, twice over
     /// (the utility and the normaliser). The exponentials and the sums over samples and classes
     /// add a few 1e-7 of their own.
@@ -153,7 +152,7 @@ impl Case {
     }
 }
 
-/// `tolerance` is absolute, beside the rounding of the number itself to f32.
+/// Compares up to an absolute `tolerance`, plus the rounding of the expected number to f32.
 #[track_caller]
 pub fn assert_close(name: &str, found: &[f32], expected: &[f64], tolerance: f64) {
     assert_eq!(found.len(), expected.len(), "{name}: length");

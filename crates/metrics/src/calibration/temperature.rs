@@ -3,34 +3,35 @@
 //! With β = 1/T and z = log p, the NLL of softmax(β z) is
 //! `L(β) = mean_i [ log Σ_k exp(β z_ik) − β z_iy ]`. Under q = softmax(β z),
 //! `L'(β) = mean_i [ E_q z − z_y ]` and `L''(β) = mean_i Var_q z ≥ 0`: L is convex in β and L'
-//! has one change of sign, which Newton's method finds on the scale of log β, where the answer is
-//! looked for over orders of magnitude. For a sigmoid of the logit l = log p − log(1 − p),
+//! has one change of sign. Newton's method finds it on the scale of log β, because the range of
+//! temperatures spans orders of magnitude. For a sigmoid of the logit l = log p − log(1 − p),
 //! `L' = Σ (σ(β l) − y) l` and `L'' = Σ σ(β l) σ(−β l) l²`.
 //!
-//! What no temperature changes is left out of L: classes with log p = −∞ stay impossible, and an
-//! example whose label is one of them has an infinite NLL at any T.
+//! Terms that do not depend on the temperature are left out of L: classes with log p = −∞ keep
+//! probability 0, and an example with such a label has an infinite NLL at any T.
 
 use crate::checks;
 
-/// Fitted temperatures are not below this one.
+/// The lowest fitted temperature.
 ///
-/// The fit ends here if the NLL falls as T does, because every prediction is right.
+/// The fit ends here if every prediction is correct, so that the NLL decreases with T.
 pub const LOWEST_TEMPERATURE: f64 = 1e-3;
 
-/// Fitted temperatures are not above this one.
+/// The highest fitted temperature.
 ///
-/// The fit ends here if the NLL falls as T grows: the predictions are worse than no prediction.
+/// The fit ends here if the predictions are worse than uniform ones, so that the NLL decreases as T
+/// increases.
 pub const HIGHEST_TEMPERATURE: f64 = 1e3;
 
 /// The T for which softmax(log p / T) has the lowest NLL of the labels.
 ///
-/// It lies between [`LOWEST_TEMPERATURE`] and [`HIGHEST_TEMPERATURE`], and is 1 where every T is
-/// as good. Fit it on examples that the model has not been trained on.
+/// It lies between [`LOWEST_TEMPERATURE`] and [`HIGHEST_TEMPERATURE`], and is 1 if every T is
+/// equally good. Fit it on examples that the model was not trained on.
 ///
 /// ```
 /// # use aleator_metrics::calibration::{fit_temperature, scale_log_probs};
 /// # use aleator_metrics::classification::nll;
-/// // 99 % sure each time, and right three times of four.
+/// // 99 % confident each time, and correct three times out of four.
 /// let log_probs = [0.99f32.ln(), 0.01f32.ln()].repeat(4);
 /// let labels = [0, 0, 0, 1];
 /// let temperature = fit_temperature(&log_probs, 2, &labels);
@@ -84,7 +85,7 @@ pub fn fit_temperature_multilabel(log_on: &[f32], log_off: &[f32], multi_hot: &[
         let mut total = Derivatives::default();
         for ((on, off), is_on) in log_on.iter().zip(log_off).zip(multi_hot) {
             let logit = *on as f64 - *off as f64;
-            // Certain, rightly or wrongly, at any temperature.
+            // A probability of 0 or 1 stays so at any temperature.
             if logit.is_finite() {
                 let wrong = sigmoid(if *is_on { -beta * logit } else { beta * logit });
                 total.slope += wrong * if *is_on { -logit } else { logit };
@@ -97,7 +98,7 @@ pub fn fit_temperature_multilabel(log_on: &[f32], log_off: &[f32], multi_hot: &[
 
 /// log softmax(log p / T), `[N, K]`.
 ///
-/// −∞ stays −∞; what is finite stays finite.
+/// −∞ stays −∞; finite values stay finite.
 pub fn scale_log_probs(log_probs: &[f32], classes: usize, temperature: f64) -> Vec<f32> {
     checks::log_probs(log_probs, classes);
     check_temperature(temperature);
@@ -132,9 +133,9 @@ struct Derivatives {
 
 /// The T = 1/β at which a convex function of β has its minimum, from its derivatives.
 fn minimise(derivatives: impl Fn(f64) -> Derivatives) -> f64 {
-    /// Of log T: closer than any NLL in f32 can tell.
+    /// Tolerance of log T; no NLL in f32 can resolve less.
     const TOLERANCE: f64 = 1e-10;
-    /// More than the halvings from the whole range to the tolerance, twice over.
+    /// More than twice the bisections from the whole range to the tolerance.
     const STEPS: usize = 100;
 
     let mut now = derivatives(1.0);
@@ -157,7 +158,7 @@ fn minimise(derivatives: impl Fn(f64) -> Derivatives) -> f64 {
         if (newton - at).abs() <= TOLERANCE || rising - falling <= TOLERANCE {
             break;
         }
-        // Newton's step is taken if it is at most half the last one; else the bracket is halved.
+        // Take Newton's step if it is at most half the last one; otherwise bisect the bracket.
         // Either way the bracket stays no narrower than the last step, so no step leaves it.
         let shrinks = 2.0 * (newton - at).abs() <= last_step;
         let next = if shrinks { newton } else { falling.midpoint(rising) };
@@ -186,7 +187,7 @@ fn under_softmax(row: &[f32], beta: f64) -> (f64, Derivatives) {
         second += weight * relative * relative;
     }
     let mean = first / total;
-    // Rounding may take a variance of zero below it.
+    // Rounding can make a variance of zero negative.
     let variance = (second / total - mean * mean).max(0.0);
     (peak, Derivatives { slope: mean, curvature: variance })
 }
@@ -203,7 +204,7 @@ fn log_sigmoid(logit: f64) -> f64 {
     logit.min(0.0) - (-logit.abs()).exp().ln_1p()
 }
 
-/// To f32, finite if it was.
+/// Converts to f32; finite values stay finite.
 fn narrow(value: f64) -> f32 {
     if value == f64::NEG_INFINITY { f32::NEG_INFINITY } else { value.max(f32::MIN as f64) as f32 }
 }
@@ -221,8 +222,8 @@ mod tests {
 
     use super::*;
 
-    /// The fitted β, and how often the derivatives were asked for, where each of many predictions
-    /// has this logit and this share of them is wrong.
+    /// The fitted β and the number of evaluations, where every prediction has this logit and this
+    /// share of them is wrong.
     fn fit(logit: f64, share: f64) -> (f64, usize) {
         let calls = Cell::new(0);
         let temperature = minimise(|beta| {

@@ -1,12 +1,13 @@
-//! Classes that are each on or off: NLL, Brier score, average precision.
+//! Multilabel, where each class is positive or negative: NLL, Brier score, average precision.
 //!
-//! `log_on` is `log p` and `log_off` is `log(1 − p)`, both `[N, K]`; `multi_hot` says which classes
-//! are on, `[N, K]`. Both logarithms are given because neither can be had from the other in f32
-//! without loss.
+//! `log_on` is `log p` and `log_off` is `log(1 − p)`, both `[N, K]`; `multi_hot` marks the positive
+//! classes, `[N, K]`. Both logarithms are needed because in f32 neither can be computed from the
+//! other without loss.
 
 use crate::{checks, mean_of_examples, ranking};
 
-/// The share of examples whose most probable class is on. An example with nothing on is a miss.
+/// The fraction of examples whose most probable class is positive. An example without positive
+/// classes counts as an error.
 pub fn top1_accuracy(log_on: &[f32], classes: usize, multi_hot: &[bool]) -> f64 {
     let examples = check_on(log_on, classes, multi_hot);
     let rows = log_on.chunks(classes).zip(multi_hot.chunks(classes));
@@ -54,14 +55,14 @@ pub fn brier(log_on: &[f32], log_off: &[f32], classes: usize, multi_hot: &[bool]
     let examples = check(log_on, log_off, classes, multi_hot);
     let mut sum = 0.0;
     for ((on, off), is_on) in log_on.iter().zip(log_off).zip(multi_hot) {
-        // The error is the probability of the side that did not happen.
+        // The error is the probability of the outcome that did not occur.
         let log_error = if *is_on { *off } else { *on };
         sum += (2.0 * log_error as f64).exp();
     }
     sum / examples as f64
 }
 
-/// In how many examples each class is on, `[K]`.
+/// The number of examples in which each class is positive, `[K]`.
 pub fn class_counts(multi_hot: &[bool], classes: usize) -> Vec<usize> {
     checks::examples("multi_hot", multi_hot.len(), classes);
     let mut counts = vec![0; classes];
@@ -71,12 +72,12 @@ pub fn class_counts(multi_hot: &[bool], classes: usize) -> Vec<usize> {
     counts
 }
 
-/// gAP: average precision of all (example, class) pairs ranked together by their confidence; none
-/// where nothing is on.
+/// gAP: average precision of all (example, class) pairs ranked together by their confidence;
+/// `None` without positive labels.
 ///
 /// The paper calls it "the average precision over all classes" and gives no formula. Ranking all
 /// pairs in one list is what "global" means elsewhere, and what scikit-learn calls the micro
-/// average. It asks more than [`mean_average_precision`]: confidences of different classes must be
+/// average. It is stricter than [`mean_average_precision`]: confidences of different classes must be
 /// comparable.
 ///
 /// ```
@@ -90,7 +91,7 @@ pub fn global_average_precision(log_on: &[f32], multi_hot: &[bool]) -> Option<f6
     ranking::average_precision(log_on, multi_hot)
 }
 
-/// The average precision of each class by itself, `[K]`; none for a class that is never on.
+/// The average precision of each class, `[K]`; `None` for a class that is never positive.
 pub fn class_average_precision(
     log_on: &[f32],
     classes: usize,
@@ -105,8 +106,8 @@ pub fn class_average_precision(
     (0..classes).map(of_class).collect()
 }
 
-/// mAP: the mean of [`class_average_precision`] over classes that are on somewhere; none where
-/// nothing is on.
+/// mAP: the mean of [`class_average_precision`] over the classes that have one; `None` without
+/// positive labels.
 pub fn mean_average_precision(log_on: &[f32], classes: usize, multi_hot: &[bool]) -> Option<f64> {
     mean_over_known(&class_average_precision(log_on, classes, multi_hot))
 }
@@ -116,7 +117,7 @@ pub(crate) fn mean_over_known(values: &[Option<f64>]) -> Option<f64> {
     (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
-/// `−log` of the probability of what happened, for each (example, class).
+/// `−log` of the probability of the actual outcome, for each (example, class).
 fn losses(log_on: &[f32], log_off: &[f32], multi_hot: &[bool]) -> impl Iterator<Item = f64> {
     let sides = log_on.iter().zip(log_off).zip(multi_hot);
     // Not `−x`: the loss of a certain prediction is 0, not −0.

@@ -1,6 +1,6 @@
-//! Data for the tests, made alike here and in Python, so that libraries there can be asked about it.
+//! Test data, generated identically here and in Python, to compare with Python libraries.
 //!
-//! Above every expected number stands the Python expression that printed it (numpy 2.4,
+//! Every expected number is preceded by the Python expression that printed it (numpy 2.4,
 //! scipy 1.17, scikit-learn 1.9), after this preamble:
 //!
 //! ```python
@@ -137,7 +137,7 @@ pub fn assert_all_close(found: &[f64], expected: &[f64], tolerance: f64) {
     }
 }
 
-/// What a call says when it panics.
+/// The panic message of a call.
 pub fn complaint<T>(call: impl FnOnce() -> T + std::panic::UnwindSafe) -> String {
     let payload = std::panic::catch_unwind(call).err().expect("the call should have panicked");
     let owned = payload.downcast_ref::<String>().cloned();

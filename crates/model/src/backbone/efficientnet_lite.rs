@@ -1,11 +1,11 @@
 //! EfficientNet-Lite0: EfficientNet-B0 without squeeze-and-excitation, with ReLU6 (Tan and Le,
 //! 2019; the "lite" form of the authors' repository).
 
+use aleator_layers::batch_norm::Activation;
 use burn::module::Module;
 use burn::tensor::Tensor;
 
 use super::layers::{ConvNorm, Fresh, Padding, Pass, Sizes, average};
-use crate::batch_norm::Activation;
 
 /// Channels of the stem and of the last convolution; "lite" networks do not scale them.
 const STEM: usize = 32;

@@ -2,6 +2,7 @@
 //! without scale, residual convolutions with a bias and without normalisation, 35 × 35 blocks
 //! scaled by 0.17, 17 × 17 by 0.10, 8 × 8 by 0.20, the last one whole and without rectifier.
 
+use aleator_layers::batch_norm::Activation::Relu;
 use burn::module::Module;
 use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
@@ -9,7 +10,6 @@ use burn::tensor::activation::relu;
 use super::layers::{
     ConvNorm, Convolution, Fresh, Padding, Pass, Sizes, average, halve_by_maximum, smooth,
 };
-use crate::batch_norm::Activation::Relu;
 
 const FEATURES: usize = 1536;
 

@@ -1,12 +1,13 @@
 //! What the networks for images are built from.
 
 use aleator_kernels::{NoiseKey, Stream};
+use aleator_layers::batch_norm::Activation;
 use burn::module::{Module, Param, ParamId};
 use burn::tensor::module::{avg_pool2d, max_pool2d};
 use burn::tensor::ops::{AvgPoolOptions, MaxPoolOptions};
 use burn::tensor::{Device, Tensor, TensorData};
 
-use crate::batch_norm::{Activation, normalise_batch, normalise_fixed};
+use crate::batch_norm::{normalise_batch, normalise_fixed};
 use crate::convolution::convolve;
 use crate::dense::{Dense, uniform};
 

@@ -5,11 +5,11 @@
 //! A shortcut that must change its shape is a 1 × 1 convolution of what the block's first
 //! normalisation gives, without a normalisation of its own.
 
+use aleator_layers::batch_norm::Activation::Relu;
 use burn::module::Module;
 use burn::tensor::Tensor;
 
 use super::layers::{Convolution, Fresh, Norm, Pass, Sizes, average, halve_by_maximum};
-use crate::batch_norm::Activation::Relu;
 
 /// The sizes of a residual network.
 pub(super) struct Plan {

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use aleator_kernels::dense::{self, DenseShape};
+use aleator_layers::dense::{self, DenseShape};
 use aleator_run::Field;
 use rayon::prelude::*;
 

@@ -1,6 +1,6 @@
 //! V of some examples, in whichever form the file has it.
 
-use aleator_kernels::dense::{self, DenseShape};
+use aleator_layers::dense::{self, DenseShape};
 use aleator_run::PredictionsFile;
 use rayon::prelude::*;
 
