@@ -146,6 +146,25 @@ fn nothing_is_left_unfinished() {
     }
 }
 
+/// A target with `test = false` is not compiled a second time for unit tests, so its source must
+/// have none, or `tests/main.rs` must include their file by its path.
+#[test]
+fn no_unit_test_is_left_out() {
+    for manifest in all_files(&["Cargo.toml"]) {
+        if !read(&manifest).contains("test = false") {
+            continue;
+        }
+        let folder = short(manifest.parent().unwrap());
+        let program = root().join(&folder).join("tests/main.rs");
+        let program = if program.exists() { read(&program) } else { String::new() };
+        for path in files(&format!("{folder}/src"), &[".rs"]) {
+            let included = short(&path).replacen(&folder, "..", 1);
+            let tested = !read(&path).contains("#[cfg(test)]") || program.contains(&included);
+            assert!(tested, "{} has unit tests that never run", short(&path));
+        }
+    }
+}
+
 /// Every departure from the paper has a number, an entry, and the tests name those they check.
 #[test]
 fn every_deviation_that_the_code_names_is_written_down() {
