@@ -1,11 +1,11 @@
 """Times one training step of the head in Aleator and in PyTorch, interleaved, in one run.
 
-    cargo build --release && pip install torch numpy
+    cargo build --release -p aleator-benchmarks && pip install torch numpy
     python benchmarks/compare.py [--rounds 3] [--only "a;b"] [--out benchmarks/head.md]
 
-Each measurement is a process of its own (see `aleator bench head --help` and peers/README.md); the
+Each measurement is a process of its own (see `aleator-bench head --help` and peers/README.md); the
 two programs take turns, so that a slow phase of the machine hits both. The table has the fastest
-median of each, because the rest is other people's work on the machine, and the ratio of the two.
+median of each, because slower ones are due to other programs on the machine, and the ratio of the two.
 """
 import argparse
 import json
@@ -15,7 +15,8 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-OURS = os.path.join(HERE, "..", "target", "release", "aleator")
+TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "..", "target"))
+OURS = os.path.join(TARGET, "release", "aleator-bench")
 PEER = os.path.join(HERE, "peers", "bench_torch.py")
 
 A = dict(B=64, D=2048, K=1000, R=15, S=1000)
@@ -43,7 +44,7 @@ def run(command):
 def ours(model, shape, threads):
     names = dict(B="batch", D="features", K="classes", R="rank", S="samples")
     flags = [word for key, value in shape.items() for word in (f"--{names[key]}", str(value))]
-    return run([OURS, "bench", "head", "--model", model, "--threads", str(threads), "--json"] + flags)
+    return run([OURS, "head", "--model", model, "--threads", str(threads), "--json"] + flags)
 
 
 def peer(model, variant, shape, threads):
@@ -82,7 +83,7 @@ def main():
     parser.add_argument("--out", help="file for the table, Markdown")
     args = parser.parse_args()
     if not os.path.exists(OURS):
-        sys.exit("build first: cargo build --release")
+        sys.exit("build first: cargo build --release -p aleator-benchmarks")
     wanted = args.only.split(";") if args.only else None
     unknown = set(wanted or []) - {setting[0] for setting in SETTINGS}
     if unknown:

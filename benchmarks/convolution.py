@@ -1,7 +1,7 @@
 """Times the convolutions of ResNet-20 and ResNet-50, and training steps of a whole ResNet-20, in
 Aleator and in PyTorch, interleaved.
 
-    cargo build --release --example convolution --example resnet20 && pip install torch
+    cargo build --release -p aleator-benchmarks && pip install torch
     python benchmarks/convolution.py [--rounds 3] [--processor] [--only text] [--out file]
 
 Forward, input gradient and weight gradient of each shape, the shortest time of the rounds; then
@@ -22,7 +22,7 @@ from peers.resnet20_torch import Trainer
 HERE = os.path.dirname(os.path.abspath(__file__))
 TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "..", "target"))
 PROCESSOR = 0
-EXAMPLES = os.path.join(TARGET, "release", "examples")
+OURS = os.path.join(TARGET, "release", "aleator-bench")
 
 # name, batch, inputs, outputs, height and width, kernel, stride, padding, groups
 SHAPES = [
@@ -83,9 +83,8 @@ def theirs(shape):
 
 
 def start(name):
-    return subprocess.Popen([os.path.join(EXAMPLES, name)], stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, text=True,
-                            env=dict(os.environ, RAYON_NUM_THREADS=str(2 - PROCESSOR)))
+    return subprocess.Popen([OURS, name, "--threads", str(2 - PROCESSOR)], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True)
 
 
 def ask(process, *words):

@@ -36,6 +36,11 @@ fn short(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
+/// Every file of the shipped crates and of the benchmarks with one of these endings.
+fn all_files(endings: &[&str]) -> Vec<PathBuf> {
+    [files("crates", endings), files("benchmarks", endings)].concat()
+}
+
 /// The crates of a manifest's `[dependencies]`.
 fn dependencies(name: &str) -> Vec<String> {
     let manifest = read(&root().join(format!("crates/{name}/Cargo.toml")));
@@ -49,16 +54,16 @@ fn dependencies(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn kernels_and_metrics_depend_on_none_of_ours_but_the_vocabulary_and_on_no_tensor_library() {
-    let found = dependencies("kernels");
-    assert_eq!(found, ["aleator-vocabulary", "pulp", "rayon"]);
+fn kernels_layers_and_metrics_depend_on_none_of_ours_but_the_vocabulary() {
+    assert_eq!(dependencies("kernels"), ["aleator-vocabulary", "pulp", "rayon"]);
+    assert_eq!(dependencies("layers"), ["pulp", "rayon"]);
     assert_eq!(dependencies("metrics"), ["serde"]);
     assert_eq!(dependencies("vocabulary"), ["serde"]);
 }
 
 #[test]
 fn the_tensor_framework_is_named_in_model_and_train_and_reexported_by_aleator_only() {
-    for name in ["kernels", "metrics", "run", "data", "report", "review", "cli"] {
+    for name in ["kernels", "layers", "metrics", "run", "data", "report", "review", "cli"] {
         let found = dependencies(name);
         assert!(!found.iter().any(|name| name.starts_with("burn")), "{name}: {found:?}");
         for path in files(&format!("crates/{name}/src"), &[".rs"]) {
@@ -74,20 +79,21 @@ fn report_and_run_do_not_depend_on_training() {
     for name in ["report", "review", "run", "data"] {
         let found = dependencies(name);
         assert!(!found.iter().any(|name| tensors.contains(&name.as_str())), "{name}: {found:?}");
-        // Products of matrices over plain slices are for the analysis of covariances alone.
-        let kernels = found.iter().any(|name| name == "aleator-kernels");
-        assert!(name == "report" || !kernels, "{name}: {found:?}");
+        assert!(!found.contains(&"aleator-kernels".to_string()), "{name}: {found:?}");
+        // Products of matrices over plain slices are only for the analysis of covariances.
+        let layers = found.contains(&"aleator-layers".to_string());
+        assert!(name == "report" || !layers, "{name}: {found:?}");
     }
 }
 
 #[test]
 fn unsafe_stands_where_it_may_and_says_why() {
     let allowed = |path: &str| {
-        path.starts_with("crates/kernels/src/")
+        path.starts_with("crates/layers/src/")
             || path == "crates/model/src/recycled.rs"
             || path == "crates/data/src/inputs/mapped.rs"
     };
-    for path in files("crates", &[".rs"]) {
+    for path in all_files(&[".rs"]) {
         let (name, text) = (short(&path), read(&path));
         let lines: Vec<&str> = text.lines().collect();
         for (at, line) in lines.iter().enumerate() {
@@ -113,7 +119,7 @@ fn lines_of_code(text: &str) -> usize {
 fn no_source_file_is_long_and_none_has_a_name_that_says_nothing() {
     const VAGUE: [&str; 8] =
         ["util", "utils", "common", "base", "helper", "helpers", "misc", "types"];
-    for path in files("crates", &[".rs"]) {
+    for path in all_files(&[".rs"]) {
         let name = short(&path);
         let lines = lines_of_code(&read(&path));
         assert!(lines <= 400, "{name} has {lines} lines of code, at most 400 fit a reader");
@@ -132,10 +138,29 @@ fn nothing_is_left_unfinished() {
         concat!("#[ig", "nore"),
         concat!("dbg", "!("),
     ];
-    for path in files("crates", &[".rs"]) {
+    for path in all_files(&[".rs"]) {
         let text = read(&path);
         for mark in marks {
             assert!(!text.contains(mark), "{} contains {mark}", short(&path));
+        }
+    }
+}
+
+/// A target with `test = false` is not compiled a second time for unit tests, so its source must
+/// have none, or `tests/main.rs` must include their file by its path.
+#[test]
+fn no_unit_test_is_left_out() {
+    for manifest in all_files(&["Cargo.toml"]) {
+        if !read(&manifest).contains("test = false") {
+            continue;
+        }
+        let folder = short(manifest.parent().unwrap());
+        let program = root().join(&folder).join("tests/main.rs");
+        let program = if program.exists() { read(&program) } else { String::new() };
+        for path in files(&format!("{folder}/src"), &[".rs"]) {
+            let included = short(&path).replacen(&folder, "..", 1);
+            let tested = !read(&path).contains("#[cfg(test)]") || program.contains(&included);
+            assert!(tested, "{} has unit tests that never run", short(&path));
         }
     }
 }
@@ -166,7 +191,7 @@ fn every_deviation_that_the_code_names_is_written_down() {
 /// No number may depend on the clock, the environment or a global generator.
 #[test]
 fn results_depend_on_nothing_but_their_arguments() {
-    for folder in ["crates/kernels/src", "crates/model/src"] {
+    for folder in ["crates/kernels/src", "crates/layers/src", "crates/model/src"] {
         for path in files(folder, &[".rs"]) {
             let text = read(&path);
             for word in ["Instant", "SystemTime", "env::var", "thread_rng", "HashMap", "HashSet"] {

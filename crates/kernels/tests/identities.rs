@@ -285,7 +285,7 @@ fn expansion_is_half_the_trace_of_hessian_times_covariance() {
 /// For small noise the expansion is the likelihood up to fourth order, also when normalised
 /// (deviation D9).
 #[test]
-fn expansion_equals_sampling_for_small_noise() {
+fn expansion_meets_sampling_when_noise_is_small() {
     let base = Case::new(Kind::LowRank, 1, 5, 2, 1 << 16);
     let shrink = |values: &[f32]| values.iter().map(|v| 0.1 * v).collect::<Vec<f32>>();
     let case = Case {

@@ -1,4 +1,29 @@
-//! Burn layers with a multivariate Normal on the utilities of the classes.
+//! Burn layers with a multivariate Normal on the utilities of the classes, and the networks in front
+//! of them.
+//!
+//! A [`Classifier`] is a [`Backbone`] (inputs → features) and a [`HetLinear`] layer (features →
+//! logits, loss or predictions). The layer is a [`Head`], which computes a [`Latent`] Normal and does
+//! not sample, and a likelihood, which takes the Normal and the key that names the noise.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `het_linear`, `predict` | [`HetLinear`], the drop-in layer; predictions and their variance |
+//! | `head`, `latent` | [`Head`]: features → [`Latent`], the Normal as tensors |
+//! | `likelihood` | [`Latent`] and noise → log-probabilities or loss; the only place where kernels meet autodiff |
+//! | `custom_grad` | a value with its own backward rule; the only place that uses Burn's extension mechanism |
+//! | `on_device`, `on_device_sigmoid` | the same likelihoods as tensor operations, for devices other than the CPU |
+//! | `classifier` | [`Classifier`]: the network and the layer that are trained together |
+//! | `backbone` | [`Backbone`]: one file for each family of networks |
+//! | `convolution`, `batch_norm`, `dense` | the kernels of `aleator-layers` as tensor operations |
+//! | `batch_statistics` | the statistics of a batch, and the running averages of batch normalisation |
+//! | [`params`] | parameters by name, as plain numbers |
+//! | `weights` | the weights of a layer in files, and those of the reference layers |
+//! | `pretrained` | weights of published networks |
+//! | `recycled`, `slices` | reuse of large buffers; tensors ↔ slices |
+//!
+//! On the CPU everything runs on the kernels of `aleator-kernels` and `aleator-layers`. Other devices
+//! use tensor operations with the same distribution of the noise; Sobol' points are identical, other
+//! draws have different bits.
 
 #![recursion_limit = "256"]
 

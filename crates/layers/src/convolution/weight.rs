@@ -128,7 +128,7 @@ impl WeightGradient<'_> {
             let (seen, prepared) = (channels.clone(), &mut scratch.prepared);
             let source = plan.layout.prepare(self.source, inputs, block, seen, 0, prepared);
             let positions = plan.layout.positions(block);
-            let left = Seen::new(source, &plan.offsets, &positions);
+            let left = TapInputs::new(source, &plan.offsets, &positions);
             for (panel, tiles) in panels.clone().zip(tiles.chunks_exact_mut(taps.count)) {
                 let turned: &mut [Row<S>] =
                     bytemuck::cast_slice_mut(&mut scratch.turned[..positions.len() * width::<S>()]);
@@ -278,13 +278,13 @@ unsafe fn turn_square(rows: [&[f32]; TURN], out: &mut [f32], stride: usize) {
 }
 
 /// The input of the taps: tap k of pixel p is `source[offsets[k] + positions[p]]`.
-struct Seen<'a> {
+struct TapInputs<'a> {
     source: &'a [f32],
     offsets: &'a [usize],
     positions: &'a [usize],
 }
 
-impl<'a> Seen<'a> {
+impl<'a> TapInputs<'a> {
     fn new(source: &'a [f32], offsets: &'a [usize], positions: &'a [usize]) -> Self {
         let last = |places: &[usize]| places.iter().copied().max().unwrap_or(0);
         assert!(
