@@ -1,12 +1,12 @@
 //! `aleator audit`: which labels are wrong, and what they should be.
 
-mod backbone_features;
+mod embeddings;
 mod findings;
 mod source;
 
 use std::path::{Path, PathBuf};
 
-use aleator_data::DataSet;
+use aleator_data::Sources;
 use aleator_report::audit;
 use aleator_run::{Resolved, write_file};
 use aleator_train::group::{Group, Kind, Member};
@@ -69,7 +69,7 @@ pub fn run(args: &AuditArgs) -> Result<()> {
             let (run, resolved) = load_run(&dir)?;
             let resolved = with_settings(resolved, &args.recipe)?;
             if run.info().input_shape.len() == 3 {
-                return backbone_features::start(args, &run, &resolved);
+                return embeddings::start(args, &run, &resolved);
             }
             start(args, &resolved)
         }
@@ -99,19 +99,31 @@ fn with_settings(mut resolved: Resolved, args: &RecipeArgs) -> Result<Resolved> 
 
 fn start(args: &AuditArgs, resolved: &Resolved) -> Result<()> {
     let group = group(resolved, args.folds)?;
+    let sources = sources(&group.members)?;
     // The last part is the smallest: where it has examples all have, before anything is written.
     if let Some(last) = group.members.last() {
         let recipe = &last.resolved.recipe;
-        check_recipe(recipe, &DataSet::open(&recipe.data, recipe.head.link)?)?;
+        check_recipe(recipe, &sources.divide(&recipe.data)?)?;
     }
-    training::start(&args.out, &group, args.quiet)
+    training::start(&args.out, &group, Some(&sources), args.quiet)
+}
+
+/// The data of all folds.
+fn sources(members: &[Member]) -> Result<Sources> {
+    let recipe = &members.first().context("an audit has folds")?.resolved.recipe;
+    Ok(Sources::open(&recipe.data, recipe.head.link)?)
+}
+
+fn only_seed(resolved: &Resolved) -> Result<u64> {
+    match resolved.recipe.seeds[..] {
+        [seed] => Ok(seed),
+        _ => bail!("an audit wants one seed, and {} has several: add --seed 0", resolved.name),
+    }
 }
 
 /// One run for each part.
 fn group(resolved: &Resolved, folds: usize) -> Result<Group> {
-    let [seed] = resolved.recipe.seeds[..] else {
-        bail!("an audit wants one seed, and {} has several: add --seed 0", resolved.name);
-    };
+    let seed = only_seed(resolved)?;
     let member = |fold: usize| -> Result<Member> {
         let mut resolved = resolved.clone();
         for set in ["data.test=", "data.test.seed=0"] {
@@ -125,16 +137,20 @@ fn group(resolved: &Resolved, folds: usize) -> Result<Group> {
     Ok(Group { kind: Kind::Audit, members: (0..folds).map(member).collect::<Result<_>>()? })
 }
 
-/// What must be there before the folds of a stopped audit can go on.
-pub fn prepare(out: &Path, quiet: bool) -> Result<()> {
-    backbone_features::finish(out, quiet)
+/// The data of an audit that is resumed, with all embeddings that it needs.
+pub fn prepare(out: &Path, group: &Group, quiet: bool) -> Result<Sources> {
+    embeddings::finish(out, quiet)?;
+    sources(&group.members)
 }
 
 /// Judges the labels when all folds are trained.
-pub fn conclude(out: &Path, members: &[Member], quiet: bool) -> Result<()> {
+pub fn conclude(out: &Path, members: &[Member], open: Option<&Sources>, quiet: bool) -> Result<()> {
     let first = members.first().context("an audit has folds")?;
     let dirs: Vec<PathBuf> = members.iter().map(|member| out.join(&member.name)).collect();
-    let source = source::of(&first.resolved.recipe)?;
+    let source = match open {
+        Some(open) => source::of(open, &first.resolved.recipe)?,
+        None => source::of(&sources(members)?, &first.resolved.recipe)?,
+    };
     let counter = Counter::new("judging the labels", quiet);
     let audit = audit::analyse(&dirs, &source, &mut |step| counter.show(step.done, step.total));
     counter.finish();

@@ -47,7 +47,7 @@ pub fn run(args: &DemoArgs) -> Result<()> {
     }
     writeln!(io::stdout(), "{INTRODUCTION}")?;
     let group = Group { kind: Kind::Demo, members };
-    training::start(&out, &group, args.quiet)?;
+    training::start(&out, &group, None, args.quiet)?;
     let (runs, seconds) = (group.members.len(), started.elapsed().as_secs_f64());
     writeln!(
         io::stdout(),

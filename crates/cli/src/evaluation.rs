@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use aleator_report::ensemble;
 use aleator_run::recipe::EvaluatedWeights;
-use aleator_train::{EvaluateSettings, Job, evaluate, load_run, open_data};
+use aleator_train::{EvaluateSettings, Job, evaluate, load_run, run_data};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
@@ -59,7 +59,7 @@ pub fn eval(args: &EvalArgs) -> Result<()> {
     let (run, resolved) = load_run(&args.dir)?;
     let recipe = &resolved.recipe;
     let _lock = run.lock()?;
-    let data = open_data(&run, recipe)?;
+    let data = run_data(&run, recipe, None)?;
     let never = AtomicBool::new(false);
     let seed = run.info().seed;
     let job = Job { run: &run, recipe, seed, data: &data, stop: &never };

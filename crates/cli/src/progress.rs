@@ -72,6 +72,7 @@ impl Progress {
                 (self.steps_per_epoch, self.total_steps) = (steps_per_epoch, total_steps);
                 self.start(step, parameters);
             }
+            Event::Opened { .. } => {}
             Event::Checking { done, total } => self.checking(done, total),
             Event::SetAside(examples) => self.set_aside(examples),
             Event::Warning(warning) => self.warn(warning),

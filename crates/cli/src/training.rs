@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use aleator_data::Sources;
 use aleator_metrics::Evaluation;
 use aleator_report::ensemble;
 use aleator_run::RunDir;
 use aleator_train::Event;
-use aleator_train::group::{self, Group, GroupEnded, Kind, Member};
+use aleator_train::group::{self, Group, GroupOutcome, Kind, Member};
 use anyhow::Result;
 use clap::Args;
 
@@ -68,7 +69,7 @@ pub fn train(args: &TrainArgs) -> Result<()> {
     }
     let out = args.out.clone().unwrap_or_else(|| default_out(&resolved));
     let group = Group { kind: Kind::Seeds, members: group::members("", &resolved) };
-    start(&out, &group, args.quiet)
+    start(&out, &group, None, args.quiet)
 }
 
 /// `aleator sweep`.
@@ -77,18 +78,18 @@ pub fn sweep(args: &SweepArgs) -> Result<()> {
     for point in aleator_run::load_sweep(&args.sweep, &args.set)? {
         members.extend(group::members(&point.name, &with_absolute_paths(point.resolved)?));
     }
-    start(&args.out, &Group { kind: Kind::Sweep, members }, args.quiet)
+    start(&args.out, &Group { kind: Kind::Sweep, members }, None, args.quiet)
 }
 
-/// Trains new runs and shows what came out.
-pub fn start(out: &Path, group: &Group, quiet: bool) -> Result<()> {
+/// Trains new runs and shows their results; `sources` are their data where they are open already.
+pub fn start(out: &Path, group: &Group, sources: Option<&Sources>, quiet: bool) -> Result<()> {
     let stop = interrupt::flag()?;
     let mut shown = Shown::new(quiet);
-    let ended = group::start(out, group, stop, &mut |member, event| {
+    let ended = group::start(out, group, sources, stop, &mut |member, event| {
         shown.show(member, event);
     });
     shown.finish();
-    conclude(out, group, ended?, quiet)
+    conclude(out, group, sources, ended?, quiet)
 }
 
 /// `aleator resume`.
@@ -99,15 +100,15 @@ pub fn resume(args: &ResumeArgs) -> Result<()> {
 /// Trains what is missing of runs whose folder is there, and shows what came out.
 pub fn go_on(dir: &Path, group: &Group, quiet: bool) -> Result<()> {
     let stop = interrupt::flag()?;
-    if group.kind == Kind::Audit {
-        auditing::prepare(dir, quiet)?;
-    }
+    let audited = group.kind == Kind::Audit;
+    let sources = audited.then(|| auditing::prepare(dir, group, quiet)).transpose()?;
+    let sources = sources.as_ref();
     let mut shown = Shown::new(quiet);
-    let ended = group::resume(dir, group, stop, &mut |member, event| {
+    let ended = group::resume(dir, group, sources, stop, &mut |member, event| {
         shown.show(member, event);
     });
     shown.finish();
-    conclude(dir, group, ended?, quiet)
+    conclude(dir, group, sources, ended?, quiet)
 }
 
 /// One bar after the other, for the members of a group.
@@ -144,10 +145,16 @@ impl Shown {
 }
 
 /// What is made of runs that are done, or how to go on.
-fn conclude(out: &Path, group: &Group, ended: GroupEnded, quiet: bool) -> Result<()> {
+fn conclude(
+    out: &Path,
+    group: &Group,
+    sources: Option<&Sources>,
+    ended: GroupOutcome,
+    quiet: bool,
+) -> Result<()> {
     let evaluations = match ended {
-        GroupEnded::Evaluated(evaluations) => evaluations,
-        GroupEnded::Interrupted { name, step } => {
+        GroupOutcome::Evaluated(evaluations) => evaluations,
+        GroupOutcome::Interrupted { name, step } => {
             if !out.exists() {
                 let message = "stopped before the run began: nothing is written".to_string();
                 return Err(interrupt::Interrupted(message).into());
@@ -162,7 +169,7 @@ fn conclude(out: &Path, group: &Group, ended: GroupEnded, quiet: bool) -> Result
     match group.kind {
         Kind::Demo => demo::conclude(out, members)?,
         Kind::Tune => tune::conclude(out, members, &evaluations)?,
-        Kind::Audit => auditing::conclude(out, members, quiet)?,
+        Kind::Audit => auditing::conclude(out, members, sources, quiet)?,
         Kind::Transfer => transfer::conclude(out, members, &evaluations)?,
         Kind::Sweep => scores::print_each(members, &evaluations)?,
         Kind::Seeds => conclude_seeds(out, members, &evaluations)?,

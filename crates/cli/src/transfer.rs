@@ -74,7 +74,7 @@ pub fn transfer(args: &TransferArgs) -> Result<()> {
         };
         members.push(Member { name: task.name.clone(), resolved, seed });
     }
-    training::start(&args.out, &Group { kind: Kind::Transfer, members }, args.quiet)
+    training::start(&args.out, &Group { kind: Kind::Transfer, members }, None, args.quiet)
 }
 
 /// What makes a recipe's network that of the run, with inputs of the same shape.

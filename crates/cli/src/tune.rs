@@ -52,7 +52,7 @@ pub fn tune(args: &TuneArgs) -> Result<()> {
         bail!("tuning wants one seed, and the recipe has several: add --seed 0");
     }
     let group = Group { kind: Kind::Tune, members: members(args, &base)? };
-    training::start(&args.out, &group, args.quiet)
+    training::start(&args.out, &group, None, args.quiet)
 }
 
 /// The table of the trials, and the recipe of the best.

@@ -113,14 +113,14 @@ fn a_run_on_images_lends_its_network() {
     );
     place.succeeds("audit run -q --folds 2 --out audit");
     let embeddings = place.path("audit/embeddings");
-    assert!(embeddings.join("features.npy").exists());
+    assert!(embeddings.join("features.safetensors").exists());
     let issues = table(&place, "audit/issues.csv");
     assert_eq!(issues.len(), 1 + 48);
     assert!(issues[1][0].contains(".ppm"), "ids are those of the images: {:?}", issues[1]);
     let recipe = fs::read_to_string(place.path("audit/recipe.toml")).unwrap();
-    assert!(recipe.contains("features.npy") && !recipe.contains("folds"), "{recipe}");
+    assert!(recipe.contains("features.safetensors") && !recipe.contains("folds"), "{recipe}");
     // Embeddings that were not finished are made again.
-    fs::remove_file(embeddings.join("features.npy")).unwrap();
+    fs::remove_file(embeddings.join("features.safetensors")).unwrap();
     fs::remove_dir_all(place.path("audit/fold-1")).unwrap();
     fs::remove_file(place.path("audit/audit.json")).unwrap();
     let before = fs::read(place.path("audit/issues.csv")).unwrap();

@@ -78,7 +78,7 @@ fn arrays_that_are_no_embeddings_are_refused() {
         ("cube.npy", vec!["cube.npy", "2-dimensional"]),
         ("none.npy", vec!["none.npy", "no rows"]),
         ("huge.npy", vec!["huge.npy"]),
-        ("notes.doc", vec!["notes.doc", "no known format", ".npy"]),
+        ("notes.doc", vec!["notes.doc", "unknown format", ".npy"]),
         (".", vec!["folder"]),
     ] {
         refused(&place, &train(file, "y.npy"), &words);

@@ -13,8 +13,7 @@ use std::time::Instant;
 
 use aleator_data::{DataSet, Order, evaluation_batches, training_batches};
 use aleator_run::recipe::{
-    Annotations, Augment, Crop, Data, Filter, Framing, HeldOut, InputSource, LabelKind, Link,
-    PixelValues, Source,
+    Augment, Crop, Data, Filter, Framing, HeldOut, InputSource, Link, PixelValues, Source,
 };
 
 const BATCH: usize = 50;
@@ -60,12 +59,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn data(folder: &str) -> Data {
     let crop = Crop::Inception { area: (0.08, 1.0), ratio: (0.75, 4.0 / 3.0) };
+    let validation = HeldOut::Fraction { fraction: 0.01, seed: 0 };
     Data {
-        label_kind: LabelKind::Auto,
-        annotations: Annotations::Majority,
-        classes: None,
-        class_names: None,
-        limit: None,
         framing: Framing {
             channels: None,
             size: Some(224),
@@ -74,14 +69,6 @@ fn data(folder: &str) -> Data {
             values: PixelValues::ImageNet,
         },
         augment: Some(Augment { crop, flip: true, rand_augment: None, mixup: None }),
-        train: Source {
-            inputs: InputSource::images(folder),
-            labels: None,
-            clean_labels: None,
-            ids: None,
-        },
-        validation: HeldOut::Fraction { fraction: 0.01, seed: 0 },
-        test: None,
-        noise: None,
+        ..Data::of(Source::of(InputSource::images(folder)), validation)
     }
 }

@@ -12,16 +12,17 @@ pub(crate) mod words;
 
 use std::path::{Path, PathBuf};
 
+use crate::ending::Ending;
 use crate::error::DataError;
 use crate::inputs::mapped::{Mapped, open_file};
 use element::Located;
 
-/// A small array from a file, in C order.
+/// A small array in C order, from a file or from memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
     /// `[N]` or `[N, M]` for tables; anything for `.npy` and tensors.
     pub shape: Vec<usize>,
-    /// As many as the product of `shape`.
+    /// The elements; their number is the product of `shape`.
     pub values: Values,
     /// The columns' names, where a table has a header.
     pub columns: Option<Vec<String>>,
@@ -32,7 +33,7 @@ pub struct Array {
 pub enum Values {
     /// Whole numbers and booleans.
     Int(Vec<i64>),
-    /// Numbers of which one at least need not be whole, or is missing; a missing one is NaN.
+    /// Numbers of which at least one is not whole or missing; a missing one is NaN.
     Float(Vec<f64>),
     /// Words; a missing one is empty.
     Text(Vec<String>),
@@ -43,7 +44,7 @@ impl Array {
     ///
     /// - `.npy`: numbers and words of any shape, either byte order, C or Fortran order.
     /// - `.csv`, `.tsv`: one column gives `[N]`, several `[N, M]`; a header is recognised.
-    /// - `.txt`: one value a line, no header.
+    /// - `.txt`: one value per line, no header.
     /// - `.safetensors`: the tensor that is named, or the only one.
     /// - `.parquet`: one column gives `[N]` (a column of lists `[N, M]`), several `[N, M]`.
     /// - IDX, plain or gzipped, as MNIST's labels.
@@ -85,6 +86,44 @@ impl Array {
             Format::Parquet => records::load(path, name),
             Format::Table { delimiter } => table::load(path, delimiter, name),
             Format::Lines => table::lines(path),
+        }
+    }
+
+    /// A column of class numbers, `[N]`.
+    pub fn numbers(numbers: impl IntoIterator<Item = i64>) -> Self {
+        Self::column(Values::Int(numbers.into_iter().collect()))
+    }
+
+    /// A column of names, `[N]`.
+    pub fn names<T: Into<String>>(names: impl IntoIterator<Item = T>) -> Self {
+        Self::column(Values::Text(names.into_iter().map(Into::into).collect()))
+    }
+
+    fn column(values: Values) -> Self {
+        Self { shape: vec![values.len()], values, columns: None }
+    }
+
+    /// A table of numbers with this many columns, row by row: `[N, width]`.
+    pub fn table(values: Vec<f64>, width: usize) -> Self {
+        let rows = values.len().checked_div(width).unwrap_or(0);
+        Self { shape: vec![rows, width], values: Values::Float(values), columns: None }
+    }
+
+    /// Refuses values that do not fill the shape, or names for more or fewer columns.
+    pub(crate) fn check(&self, name: &str) -> Result<(), DataError> {
+        let found = self.values.len();
+        if self.shape.iter().try_fold(1, |size: usize, side| size.checked_mul(*side)) != Some(found)
+        {
+            let message = format!("has {found} values, which do not fill {:?}", self.shape);
+            return Err(DataError::invalid(name, message));
+        }
+        let width = self.shape.get(1).copied().unwrap_or(1);
+        match &self.columns {
+            Some(columns) if columns.len() != width => {
+                let message = format!("has {} names for {width} columns", columns.len());
+                Err(DataError::invalid(name, message))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -181,17 +220,16 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// By the name's ending, or where that says nothing by the first bytes.
+    /// By the name's ending, or by the first bytes where the ending is unknown.
     pub(crate) fn of(path: &Path) -> Result<Self, DataError> {
-        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-        match ending.as_deref() {
-            Some("npy") => return Ok(Self::Npy),
-            Some("safetensors") => return Ok(Self::Safetensors),
-            Some("parquet" | "pq") => return Ok(Self::Parquet),
-            Some("csv") => return Ok(Self::Table { delimiter: b',' }),
-            Some("tsv" | "tab") => return Ok(Self::Table { delimiter: b'\t' }),
-            Some("txt") => return Ok(Self::Lines),
-            Some("idx") => return Ok(Self::Idx),
+        match Ending::of(path) {
+            Some(Ending::Npy) => return Ok(Self::Npy),
+            Some(Ending::Safetensors) => return Ok(Self::Safetensors),
+            Some(Ending::Parquet) => return Ok(Self::Parquet),
+            Some(Ending::Csv) => return Ok(Self::Table { delimiter: b',' }),
+            Some(Ending::Tsv) => return Ok(Self::Table { delimiter: b'\t' }),
+            Some(Ending::Lines) => return Ok(Self::Lines),
+            Some(Ending::Idx) => return Ok(Self::Idx),
             _ => {}
         }
         let file = Mapped::open(path)?;
@@ -201,7 +239,7 @@ impl Format {
             [0x1f, 0x8b, ..] | [0, 0, 8..=14, 1..=8, ..] => Ok(Self::Idx),
             _ => Err(DataError::invalid(
                 path,
-                "is of no known format; known are .npy, .csv, .tsv, .txt, .safetensors, \
+                "has an unknown format; known are .npy, .csv, .tsv, .txt, .safetensors, \
                  .parquet and IDX",
             )),
         }
@@ -221,7 +259,7 @@ pub(crate) fn split_spec(spec: &str) -> (PathBuf, Option<&str>) {
 /// For files that hold one array.
 pub(crate) fn refuse_name(path: &Path, name: Option<&str>) -> Result<(), DataError> {
     let Some(name) = name else { return Ok(()) };
-    // A file that is not there is the greater trouble.
+    // If the file does not exist, that is the better message.
     open_file(path)?;
     let message = format!("holds one array, so #{name} names nothing; leave it out");
     Err(DataError::invalid(path, message))

@@ -17,7 +17,7 @@ use aleator_run::recipe::{self, Crop};
 use crate::draws::{self, Purpose};
 use crate::picture::{Frame, Limits, Picture, Region, decode_region};
 
-/// The grey of what lies outside of an image.
+/// The grey outside of an image.
 const GREY: u8 = 128;
 
 /// `[data.augment]` of a recipe, for images of one frame.
@@ -84,7 +84,7 @@ impl Augmenter {
         Ok(self.vary(decode_region(bytes, limits, &self.frame, region)?, draws))
     }
 
-    /// How much of an example is itself when it is mixed with another: λ of Beta(α, α), or 1 − λ
+    /// The weight of an example when it is mixed with another: λ of Beta(α, α), or 1 − λ
     /// where that is more. `None` where the recipe mixes nothing.
     pub fn own_share(&self, seed: u64, epoch: usize, key: u64) -> Option<f64> {
         let alpha = self.augment.mixup?;
@@ -125,7 +125,7 @@ struct Draws {
     key: u64,
 }
 
-/// What a number of an image is for.
+/// The purpose of a random number.
 #[derive(Clone, Copy)]
 enum Step {
     Area = 0,

@@ -50,21 +50,10 @@ pub struct Batch {
 ///
 /// ```
 /// use aleator_data::{DataSet, Order, training_batches};
-/// use aleator_run::recipe::{Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source};
+/// use aleator_run::recipe::{Data, HeldOut, InputSource, Link, Source};
 ///
-/// let data = Data {
-///     label_kind: LabelKind::Auto,
-///     annotations: Annotations::Majority,
-///     classes: None,
-///     class_names: None,
-///     limit: None,
-///     framing: Framing::PLAIN,
-///     augment: None,
-///     train: Source { inputs: InputSource::Digits, labels: None, clean_labels: None, ids: None },
-///     validation: HeldOut::Fraction { fraction: 0.1, seed: 0 },
-///     test: None,
-///     noise: None,
-/// };
+/// let validation = HeldOut::Fraction { fraction: 0.1, seed: 0 };
+/// let data = Data::of(Source::of(InputSource::Digits), validation);
 /// let train = DataSet::open(&data, Link::Softmax)?.train;
 /// let order = Order { examples: train.len(), batch: 100, seed: 0 };
 /// for batch in training_batches(train, order, 0..order.steps_per_epoch(), 2) {

@@ -30,7 +30,7 @@ pub fn open() -> Result<Opened, DataError> {
 /// [`open`] with the images brought to a size, to colour, or to other values.
 ///
 /// # Errors
-/// None as yet.
+/// None at present.
 pub fn framed(framing: &Framing) -> Result<Opened, DataError> {
     let records = RECORDS.chunks_exact(PIXELS + 1);
     let pixels = records.clone().flat_map(|record| &record[..PIXELS]);
@@ -40,7 +40,7 @@ pub fn framed(framing: &Framing) -> Result<Opened, DataError> {
     } else {
         // 17 levels of grey, spread over those of a byte.
         let bytes = pixels.map(|pixel| ((u16::from(*pixel) * 255 + 8) / 16) as u8).collect();
-        Inputs::of_grey_bytes(bytes, SIDE, framing)
+        Inputs::of_bytes(bytes, [1, SIDE, SIDE], framing)
     };
     Ok(Opened {
         labels: Some(CarriedLabels::Classes(

@@ -1,4 +1,4 @@
-//! A look at data before anything is trained on it: what it is, and what is odd about it.
+//! A report on data before anything is trained on it: what it holds, and what is odd about it.
 
 mod duplicates;
 mod features;
@@ -8,21 +8,20 @@ mod print;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use aleator_run::recipe::{
-    Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source as Place,
-};
+use aleator_run::recipe::{Data, Framing, HeldOut, InputSource, LabelKind, Link, Source as Place};
 use serde::Serialize;
 
-use crate::dataset::source::{self, OpenSource, Source};
 use crate::error::DataError;
 use crate::inputs::InputShape;
 use crate::inputs::recognise::{Family, Recognised, recognise};
-use crate::labels::{Labels, Role};
+use crate::labels::Labels;
+use crate::sources::Sources;
+use crate::sources::source::Source;
 pub use duplicates::{Copied, Duplicates, Group};
 pub use features::FeatureReport;
 pub use images::{Corrupt, ImageReport};
 
-/// What [`examine`] found. Printed, it is a page for people.
+/// What [`examine`] found. Its `Display` is a page of text.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// What was recognised, in one or two sentences.
@@ -76,8 +75,8 @@ pub struct Balance {
     pub ratio: f64,
 }
 
-/// Looks at all that a path holds: labels, and every image or number. `progress` hears how many
-/// examples of how many are done.
+/// Examines all that a path holds: labels, and every image or number. `progress` is called with
+/// the number of examples done and in all.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -102,16 +101,10 @@ pub fn examine(
 ) -> Result<Diagnosis, DataError> {
     let recognised = recognise(path)?;
     let (data, link) = recipe(&recognised);
-    let opened = OpenSource::open(&data.train, &data, link, Role::Training)?;
-    let classes = opened.classes(&data, link)?;
-    let train = opened.read(&classes, link)?;
-    let shape = train.inputs.shape();
-    let mut sources = vec![("train", train)];
-    for (name, held_out) in [("validation", Some(&data.validation)), ("test", data.test.as_ref())] {
-        if let Some(HeldOut::Source(other)) = held_out {
-            sources.push((name, source::held_out(other, &data, link, &classes, shape)?));
-        }
-    }
+    let opened = Sources::read(&data, link)?;
+    let shape = opened.shape();
+    let sources: Vec<(&'static str, &Source)> =
+        opened.all().map(|(split, source)| (split.name(), source)).collect();
 
     let total = sources.iter().map(|(_, source)| source.ids.len()).sum();
     let done = AtomicUsize::new(0);
@@ -121,20 +114,20 @@ pub fn examine(
     for (at, (name, source)) in sources.iter().enumerate() {
         match shape {
             InputShape::Image { .. } => {
-                let found = images::look(name, source, &count);
+                let found = images::scan(name, source, &count);
                 hashes.extend(found.hashes.into_iter().map(|(hash, row)| (hash, at, row)));
                 measured.extend(found.sizes);
                 corrupt.extend(found.corrupt);
             }
             InputShape::Features(_) => {
-                let (report, found) = features::look(name, source, &count)?;
+                let (report, found) = features::scan(name, source, &count)?;
                 hashes.extend(found.into_iter().map(|(hash, row)| (hash, at, row)));
                 features.push(report);
             }
         }
     }
     corrupt.sort();
-    let classes = class_counts(&classes.names, &sources);
+    let classes = class_counts(opened.class_names(), &sources);
     Ok(Diagnosis {
         recognised: recognised.explanation,
         splits: sources
@@ -155,7 +148,7 @@ pub fn examine(
     })
 }
 
-/// What a recipe with these settings says of data.
+/// The data of a recipe with these settings.
 fn recipe(recognised: &Recognised) -> (Data, Link) {
     let setting = |key: String| {
         let found = recognised.settings.iter().find(|(found, _)| *found == key);
@@ -179,23 +172,19 @@ fn recipe(recognised: &Recognised) -> (Data, Link) {
         Family::Features | Family::Images => Link::Softmax,
     };
     let none = || HeldOut::Fraction { fraction: 0.5, seed: 0 };
+    let train = place("train").expect("what is recognised has something to train on");
+    let validation = place("validation").map_or_else(none, HeldOut::Source);
     let data = Data {
         label_kind,
-        annotations: Annotations::Majority,
-        classes: None,
         class_names: setting("data.class_names".into()).map(Into::into),
-        limit: None,
         framing: Framing { size, ..Framing::PLAIN },
-        augment: None,
-        train: place("train").expect("what is recognised has something to train on"),
-        validation: place("validation").map_or_else(none, HeldOut::Source),
         test: place("test").map(HeldOut::Source),
-        noise: None,
+        ..Data::of(train, validation)
     };
     (data, link)
 }
 
-fn class_counts(names: &[String], sources: &[(&'static str, Source)]) -> Vec<ClassCount> {
+fn class_counts(names: &[String], sources: &[(&'static str, &Source)]) -> Vec<ClassCount> {
     let mut classes: Vec<ClassCount> =
         names.iter().map(|name| ClassCount { name: name.clone(), train: 0, held_out: 0 }).collect();
     for (at, (_, source)) in sources.iter().enumerate() {

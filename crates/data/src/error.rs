@@ -1,10 +1,10 @@
-//! What can be wrong with a data set, always with the file's name.
+//! Errors of data sets, which always name the file.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// Something is wrong with a file of a data set, or with what it says.
+/// A file of a data set cannot be read, or its content is wrong.
 ///
 /// The message names the file, the row or field, what was expected and found, and what to do.
 ///
@@ -20,17 +20,17 @@ pub enum DataError {
     /// The content is not what it should be.
     #[error("{}: {message}", .path.display())]
     Invalid {
-        /// The file, or the name of what is not a file.
+        /// The file, or the recipe's key or array that is wrong.
         path: PathBuf,
         /// What was expected, what was found, what to do.
         message: String,
     },
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("{}: {}", .path.display(), reason(source))]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }
@@ -41,7 +41,7 @@ impl DataError {
         Self::Invalid { path: path.as_ref().to_path_buf(), message: message.into() }
     }
 
-    /// The operating system refused something on `path`.
+    /// An operation on `path` failed.
     pub fn io(path: impl AsRef<Path>, source: io::Error) -> Self {
         Self::Io { path: path.as_ref().to_path_buf(), source }
     }
@@ -73,7 +73,7 @@ fn reason(error: &io::Error) -> String {
 }
 
 /// Runs a decoder of another library. If a damaged file makes it panic, that is an error here:
-/// nothing that a user gives may end the program.
+/// no file that a user gives may crash the program.
 pub(crate) fn guarded<T>(
     path: &Path,
     decode: impl FnOnce() -> Result<T, DataError>,

@@ -1,4 +1,4 @@
-//! What an example is called, so that it is the same example in any order of rows.
+//! Stable ids of examples, which do not depend on the order of rows.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,11 +19,11 @@ use crate::error::DataError;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ids {
-    /// So many examples, called by their row in the source.
+    /// This many examples, whose ids are their rows in the source.
     Rows(usize),
-    /// Some examples, called by these rows of the source.
+    /// Some examples, whose ids are these rows of the source.
     Selected(Vec<usize>),
-    /// Examples with names of their own, no two the same.
+    /// Examples with distinct names.
     Names(Vec<String>),
 }
 
@@ -60,7 +60,7 @@ impl Ids {
         self.len() == 0
     }
 
-    /// What example `index` is called.
+    /// The id of example `index`.
     pub fn name(&self, index: usize) -> Cow<'_, str> {
         match self {
             Self::Rows(count) => {
@@ -72,7 +72,7 @@ impl Ids {
         }
     }
 
-    /// The number that names example `index` in random draws: its row in the source, or the first
+    /// The number of example `index` in random draws: its row in the source, or the first
     /// 64 bits of BLAKE3 of its name.
     pub fn key(&self, index: usize) -> u64 {
         match self {
@@ -106,7 +106,7 @@ impl Ids {
     }
 }
 
-/// Finds examples by what they are called.
+/// Finds examples by their ids.
 #[derive(Clone, Debug)]
 pub struct IdIndex {
     ids: Ids,
@@ -139,7 +139,7 @@ impl IdIndex {
         &self.ids
     }
 
-    /// The position of the example that is called so.
+    /// The position of the example with this id.
     pub fn row(&self, name: &str) -> Option<usize> {
         if let Ids::Rows(count) = self.ids {
             let row: usize = name.parse().ok()?;

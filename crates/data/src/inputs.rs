@@ -19,6 +19,7 @@ pub(crate) mod spool;
 pub(crate) mod unpack;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use aleator_run::recipe::{Framing, InputSource};
 
@@ -36,7 +37,7 @@ const BLOCK_FLOATS: usize = 1 << 16;
 
 /// The inputs of one split, read one row at a time from any thread.
 ///
-/// Files are mapped into memory, so a data set may exceed it. Of encoded images only the names and
+/// Files are mapped into memory, so a data set may exceed it. Of encoded images only names and
 /// places are held; they are decoded when they are read.
 #[derive(Debug)]
 pub struct Inputs {
@@ -55,7 +56,7 @@ enum Storage {
 /// The shape of one example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputShape {
-    /// A vector of so many numbers.
+    /// A vector of this many numbers.
     Features(usize),
     /// An image, channel first: `[channels, height, width]`.
     Image {
@@ -68,36 +69,36 @@ pub enum InputShape {
     },
 }
 
-/// Inputs, and what their files say beside them.
+/// Inputs, and the labels and ids that their files hold.
 #[derive(Debug)]
 pub struct Opened {
     /// The inputs.
-    pub inputs: Inputs,
-    /// Where the files hold them.
+    pub inputs: Arc<Inputs>,
+    /// The labels, where the files hold them.
     pub labels: Option<CarriedLabels>,
     /// The classes' names, where the files hold them.
     pub class_names: Option<Vec<String>>,
-    /// One stable id an example, where the files give more than its position.
+    /// A stable id for each example, where the files have one.
     pub ids: Option<Vec<String>>,
-    /// The true labels, where the files hold them beside the given ones.
+    /// The true labels, where the files hold them in addition to the given ones.
     pub clean_labels: Option<WrittenLabels>,
-    /// How much each example counts in training, where the files say so; all above 0.
+    /// The weight of each example in training, where the files hold one; all above 0.
     pub weights: Option<Vec<f32>>,
 }
 
 /// Labels that lie with the inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CarriedLabels {
-    /// One class an example: a position in the classes' names, if there are any.
+    /// One class per example: a position in the classes' names, if there are any.
     Classes(Vec<u32>),
-    /// One name or number an example, as the file has it.
+    /// One name or number per example, as the file has it.
     Written(WrittenLabels),
-    /// Several an example, with who said them.
+    /// Several labels per example, with their annotators.
     Annotated(WrittenAnnotations),
 }
 
 impl CarriedLabels {
-    /// One class an example, if that is what the files hold.
+    /// One class per example, if that is what the files hold.
     pub fn classes(&self) -> Option<&[u32]> {
         match self {
             Self::Classes(classes) => Some(classes),
@@ -107,10 +108,10 @@ impl CarriedLabels {
 }
 
 impl Opened {
-    /// Inputs without anything beside them.
-    pub(crate) fn new(inputs: Inputs) -> Self {
+    /// Inputs alone.
+    pub fn new(inputs: impl Into<Arc<Inputs>>) -> Self {
         Self {
-            inputs,
+            inputs: inputs.into(),
             labels: None,
             class_names: None,
             ids: None,
@@ -119,7 +120,7 @@ impl Opened {
         }
     }
 
-    /// The same with one class an example where the labels were written as words or numbers;
+    /// The same with one class per example where the labels were written as words or numbers;
     /// labels of several annotators are left out.
     pub fn in_classes(self) -> Self {
         match self.labels {
@@ -141,9 +142,10 @@ impl Opened {
 impl std::fmt::Display for InputShape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Features(width) => write!(f, "vectors of {width} features"),
+            Self::Features(width) => write!(f, "vectors of {width} numbers"),
             Self::Image { channels, height, width } => {
-                write!(f, "images of {height} × {width} pixels and {channels} channels")
+                let colour = if *channels == 1 { "grey" } else { "colour" };
+                write!(f, "{colour} images of {width} × {height} pixels")
             }
         }
     }
@@ -156,6 +158,16 @@ impl InputShape {
         match *self {
             Self::Features(width) => width,
             Self::Image { channels, height, width } => channels * height * width,
+        }
+    }
+
+    /// As [`InputShape::len`]; `None` where that is more than can be counted.
+    pub(crate) fn checked_len(&self) -> Option<usize> {
+        match *self {
+            Self::Features(width) => Some(width),
+            Self::Image { channels, height, width } => {
+                channels.checked_mul(height)?.checked_mul(width)
+            }
         }
     }
 }
@@ -187,12 +199,19 @@ impl Inputs {
         match source {
             InputSource::Features(spec) => {
                 let matrix = Matrix::open(spec)?;
-                let embedded::Embedded { ids, class_names } = embedded::beside(spec, matrix.rows)?;
+                let embedded::Embedded { ids, class_names } = embedded::read(spec, matrix.rows)?;
                 let inputs = Self { name: spec.clone(), storage: Storage::Matrix(matrix) };
                 Ok(Opened { ids, class_names, ..Opened::new(inputs) })
             }
             InputSource::Images(paths) => images::open(paths, framing),
             InputSource::Digits => crate::digits::framed(framing),
+            InputSource::Memory(fingerprint) => Err(DataError::invalid(
+                "data.memory",
+                format!(
+                    "the examples were arrays in memory (fingerprint {fingerprint}), which no \
+                     file holds; the program that trained on them must give them again"
+                ),
+            )),
         }
     }
 
@@ -200,7 +219,7 @@ impl Inputs {
     /// file, or a folder whose images are not sorted by class.
     ///
     /// # Errors
-    /// When there is nothing of the kind, or it cannot be read.
+    /// When there are no such inputs, or they cannot be read.
     pub fn open_unlabelled(source: &InputSource, framing: &Framing) -> Result<Opened, DataError> {
         let InputSource::Images(paths) = source else { return Self::open(source, framing) };
         if let [path] = &paths[..] {
@@ -222,9 +241,18 @@ impl Inputs {
         Self { name: "memory".into(), storage: Storage::Memory { values, shape } }
     }
 
-    /// Grey images of this side, one byte a pixel.
-    pub(crate) fn of_grey_bytes(bytes: Vec<u8>, side: usize, framing: &Framing) -> Self {
-        let stored = Stored { channels: 1, height: side, width: side };
+    /// The same under another name in messages.
+    pub(crate) fn called(self, name: String) -> Self {
+        Self { name, ..self }
+    }
+
+    /// Images of `[channels, height, width]`, one byte a pixel and channel.
+    pub(crate) fn of_bytes(
+        bytes: Vec<u8>,
+        [channels, height, width]: [usize; 3],
+        framing: &Framing,
+    ) -> Self {
+        let stored = Stored { channels, height, width };
         let mut pixels = Pixels::new(0, stored, framing);
         pixels.push(Bytes::Memory(bytes), 0);
         Self::of_pixels(Path::new("memory"), pixels)
@@ -263,7 +291,7 @@ impl Inputs {
     /// inputs.
     ///
     /// # Errors
-    /// When it cannot be decoded, or the inputs are no images.
+    /// When it cannot be decoded, or the inputs are not images.
     pub fn picture(&self, row: usize) -> Result<Picture, DataError> {
         assert!(row < self.len(), "row {row} of {}", self.len());
         match &self.storage {
@@ -292,6 +320,22 @@ impl Inputs {
         matches!(self.storage, Storage::Encoded(_))
     }
 
+    /// Why the image of example `row` cannot be decoded, if it cannot. Each is decoded once.
+    pub(crate) fn check(&self, row: usize) -> Option<String> {
+        match &self.storage {
+            Storage::Encoded(encoded) => encoded.check(row),
+            Storage::Pixels(_) | Storage::Matrix(_) | Storage::Memory { .. } => None,
+        }
+    }
+
+    /// Whether [`Inputs::check`] has nothing left to decode for example `row`.
+    pub(crate) fn is_checked(&self, row: usize) -> bool {
+        match &self.storage {
+            Storage::Encoded(encoded) => encoded.is_checked(row),
+            Storage::Pixels(_) | Storage::Matrix(_) | Storage::Memory { .. } => true,
+        }
+    }
+
     /// The hash of what is stored of an image, and the image.
     pub(crate) fn examined(&self, row: usize) -> Result<(blake3::Hash, Picture), DataError> {
         match &self.storage {
@@ -311,8 +355,8 @@ impl Inputs {
         }
     }
 
-    /// Writes example `row` to `out`, pixels as the framing says. An image that cannot be decoded is
-    /// an error; nothing else is.
+    /// Writes example `row` to `out`, pixels as the framing says. The only error is an
+    /// image that cannot be decoded.
     ///
     /// # Panics
     /// If there is no such row, or `out` is not as long as the shape says.
@@ -333,7 +377,7 @@ impl Inputs {
     /// Writes example `row` to `out` as training sees it in this epoch; `key` names the example.
     ///
     /// # Errors
-    /// When its image cannot be decoded, or the inputs are no images.
+    /// When its image cannot be decoded, or the inputs are not images.
     ///
     /// # Panics
     /// If there is no such row, or `out` is not as long as the augmenter's frame says.
@@ -357,7 +401,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// How these inputs are framed in evaluation; `None` where they are no images.
+    /// How these inputs are framed in evaluation; `None` where they are not images.
     pub fn frame(&self, framing: &Framing) -> Option<Frame> {
         let InputShape::Image { height, width, .. } = self.shape() else { return None };
         match self.storage {
@@ -421,7 +465,7 @@ impl Inputs {
         DataError::invalid(&self.name, message)
     }
 
-    /// One phrase for people: how many examples of what shape, from where.
+    /// A phrase for messages: how many examples of what shape, from where.
     ///
     /// ```
     /// use aleator_data::inputs::{InputShape, Inputs};
@@ -434,13 +478,6 @@ impl Inputs {
             Storage::Matrix(matrix) => format!(" ({})", matrix.stored),
             _ => String::new(),
         };
-        let what = match self.shape() {
-            InputShape::Features(width) => format!("vectors of {width} numbers"),
-            InputShape::Image { channels, height, width } => {
-                let colour = if channels == 1 { "grey" } else { "colour" };
-                format!("{colour} images of {width} × {height} pixels")
-            }
-        };
-        format!("{} {what}{stored} from {}", self.len(), self.name)
+        format!("{} {}{stored} from {}", self.len(), self.shape(), self.name)
     }
 }

@@ -1,17 +1,17 @@
-//! Labels: one class, several classes, probabilities, or what several annotators said.
+//! Labels: one class, several classes, probabilities, or the answers of several annotators.
 //!
 //! What `data.label_kind = "auto"` decides, in this order:
 //!
-//! | the file holds | labels are |
+//! | the file holds | labels are taken as |
 //! |---|---|
 //! | one column of whole numbers or words | single |
 //! | a table with columns `example`, `annotator`, `label` | annotators, long |
 //! | a table of words, or of whole numbers with blanks, −1 or above 1 | annotators, a column each |
 //! | a table of zeros and ones | multi-hot under `head.link = "sigmoid"` |
 //! | a table of other floats, each row summing to 1 | soft |
-//! | a table of whole zeros and ones, under softmax | refused: it may mean anything |
+//! | a table of whole zeros and ones, under softmax | refused: it is ambiguous |
 //!
-//! A CSV table with a column `id` beside them is matched to the examples by id.
+//! A CSV table that also has a column `id` is matched to the examples by id.
 //!
 //! A held-out source may always have one column of single labels, whatever the training labels
 //! are: crowds and soft labels are often tested on expert labels.
@@ -43,13 +43,13 @@ pub use written::{WrittenAnnotations, WrittenLabels};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Labels {
-    /// One class an example, `[N]`.
+    /// One class per example, `[N]`.
     Single(Vec<u32>),
     /// The classes that are on, for each example.
     MultiHot(SparseRows),
     /// Probabilities, `[N, K]`.
     Soft(DenseRows),
-    /// Several annotations an example.
+    /// Several annotations per example.
     Annotations(Votes),
 }
 
@@ -71,14 +71,14 @@ pub struct DenseRows {
     pub values: Vec<f32>,
 }
 
-/// What annotators said: the annotations of example i are at `offsets[i]..offsets[i + 1]`.
+/// The answers of annotators: those about example i are at `offsets[i]..offsets[i + 1]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Votes {
     /// `[N + 1]`, ascending from 0; every example has at least one annotation.
     pub offsets: Vec<usize>,
-    /// Who said it: a position in `annotator_names`.
+    /// The annotator of each answer: a position in `annotator_names`.
     pub annotators: Vec<u32>,
-    /// The class that was said.
+    /// The class of each answer.
     pub labels: Vec<u32>,
     /// The annotators of the whole source, also in a part of it.
     pub annotator_names: Vec<String>,
@@ -117,7 +117,7 @@ impl Labels {
         }
     }
 
-    /// What examples are divided evenly by: their class, or the first of those that are on.
+    /// The strata of an even division: the class of each example, or the first that is on.
     pub(crate) fn strata(&self, ids: &Ids) -> Vec<u32> {
         match self {
             Self::MultiHot(rows) => {
@@ -161,7 +161,7 @@ impl Labels {
         }
     }
 
-    /// For each class, whether some example has it: as a label, with some probability, or said by
+    /// For each class, whether some example has it: as a label, with some probability, or given by
     /// an annotator.
     pub(crate) fn classes_present(&self, classes: usize) -> Vec<bool> {
         let mut present = vec![false; classes];
@@ -219,9 +219,9 @@ impl Votes {
 
     /// The most frequent class of one example; ties go to one of the tied, by `seed` and `key`.
     pub fn majority(&self, index: usize, seed: u64, key: u64) -> u32 {
-        let mut said = self.row(index).to_vec();
-        said.sort_unstable();
-        let groups: Vec<&[u32]> = said.chunk_by(|a, b| a == b).collect();
+        let mut answers = self.row(index).to_vec();
+        answers.sort_unstable();
+        let groups: Vec<&[u32]> = answers.chunk_by(|a, b| a == b).collect();
         let best = largest(groups.iter().map(|group| group.len() as f64), seed, key);
         groups[best as usize][0]
     }

@@ -1,16 +1,37 @@
-//! Data sets for classification, from files to batches.
+//! Data sets for classification, from files or arrays to batches.
 //!
 //! ```text
-//! recipe::Data → Inputs + Labels + Ids → (LabelNoise) → Split × 3 → Batches
+//! recipe::Data │ Sources: inputs, labels, ids │ DataSet: splits, noise │ batches
+//!   files, arrays        opened once               divided at will
 //! ```
 //!
-//! [`DataSet::open`] reads and checks everything that a recipe's `[data]` names; from then on
-//! nothing about labels can be wrong. [`training_batches`] and [`evaluation_batches`] make batches
-//! of a [`Split`] on worker threads, in an order that depends on the seed and the step alone.
-//! Every random choice is a hash of (seed, what for, example id), so it depends neither on the
+//! [`Sources::open`] reads, hashes and checks everything that a recipe's `[data]` names, and
+//! [`Sources::in_memory`] does the same with arrays; from then on nothing about labels can be
+//! wrong. [`Sources::divide`] makes a [`DataSet`] of them, cheaply and as often as needed.
+//! [`training_batches`] and [`evaluation_batches`] make batches of a [`Split`] on worker threads.
+//! Every random choice is a hash of (seed, purpose, example id), so it depends neither on the
 //! order of rows nor on the number of threads.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`array`] | small arrays from `.npy`, `.csv`, `.parquet`, `.safetensors` and IDX files |
+//! | [`inputs`] | embeddings and images of all formats, read row by row; what a path holds |
+//! | [`picture`] | decodes one image, crops, resizes and scales it |
+//! | [`labels`] | single, multi-hot, soft and annotators' labels, and their classes |
+//! | [`ids`] | stable names of examples, by which they are chosen and found |
+//! | `sources` | inputs, labels and ids of all sources, opened once; [`Arrays`] in memory |
+//! | [`noise`] | labels made wrong on purpose |
+//! | [`split`] | which examples are held out |
+//! | [`dataset`] | the divided data; images that cannot be decoded are left out of it |
+//! | [`augment`] | random crops, flips, RandAugment and mixup of training images |
+//! | [`batch`] | order, inputs and targets of every step |
+//! | [`doctor`] | a report on data before anything is trained on it |
+//! | [`thumbnails`] | pictures of examples for pages |
+//! | [`digits`] | the data set that ships with the program |
+//! | [`mod@write`] | labels and features as bytes of files |
 
 mod draws;
+mod ending;
 
 pub mod array;
 pub mod augment;
@@ -24,16 +45,20 @@ pub mod inputs;
 pub mod labels;
 pub mod noise;
 pub mod picture;
+mod sources;
 pub mod split;
 pub mod thumbnails;
 pub mod write;
 
 pub use batch::{Batch, Batches, Order, Targets, evaluation_batches, training_batches};
-pub use dataset::{DataSet, NoisyLabels, SetAside, Split, noisy_labels, training_ids};
+pub use dataset::{DataSet, Split};
 pub use doctor::{Diagnosis, examine};
 pub use error::DataError;
 pub use ids::Ids;
 pub use inputs::{InputShape, Inputs};
 pub use labels::{DenseRows, Labels, SparseRows, Votes};
 pub use picture::Picture;
+pub use sources::{
+    ArrayInputs, ArraySplit, Arrays, NoisyLabels, Sources, noisy_labels, training_ids,
+};
 pub use thumbnails::{Thumbnail, ThumbnailError, Thumbnails, thumbnail_of_file};

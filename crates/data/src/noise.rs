@@ -51,7 +51,7 @@ pub fn corrupt(
     assert_eq!(labels.len(), inputs.len(), "one input for each label");
     assert!(labels.iter().all(|label| (*label as usize) < classes), "labels below {classes}");
     if classes < 2 {
-        return Err(DataError::invalid("data.noise", "one class cannot be taken for another"));
+        return Err(DataError::invalid("data.noise", "needs at least two classes"));
     }
     let law = match &noise.kind {
         NoiseKind::Symmetric { rate } => Law::Symmetric { rate: check_rate(*rate)?, classes },
@@ -68,7 +68,7 @@ pub fn corrupt(
     Ok(given.map(|(index, label)| law.draw(*label, noise.seed, ids.key(index))).collect())
 }
 
-/// The law of the given label where inputs do not matter, checked.
+/// The distribution of the given label where inputs do not matter, checked.
 enum Law {
     /// Another class, all equally likely.
     Symmetric { rate: f64, classes: usize },
@@ -101,13 +101,14 @@ impl Law {
 }
 
 fn check_rate(rate: f64) -> Result<f64, DataError> {
-    match (0.0..=1.0).contains(&rate) {
-        true => Ok(rate),
-        false => Err(DataError::invalid("data.noise.rate", format!("must be 0 to 1, is {rate}"))),
+    if (0.0..=1.0).contains(&rate) {
+        Ok(rate)
+    } else {
+        Err(DataError::invalid("data.noise.rate", format!("must be 0 to 1, is {rate}")))
     }
 }
 
-/// What each class is taken for: the next one, or what `pairs` say.
+/// The classes that each class is confused with: the next one, or those of `pairs`.
 fn confusions(classes: usize, pairs: &[(usize, usize)]) -> Result<Vec<Vec<u32>>, DataError> {
     if pairs.is_empty() {
         return Ok((0..classes).map(|class| vec![((class + 1) % classes) as u32]).collect());
@@ -130,7 +131,7 @@ fn confusions(classes: usize, pairs: &[(usize, usize)]) -> Result<Vec<Vec<u32>>,
     Ok(confused)
 }
 
-/// How far from 1 a row may sum: three decimals, as in files written for people.
+/// How far from 1 a row may sum: three decimals, as in files with rounded numbers.
 const SUM_TOLERANCE: f64 = 1e-3;
 
 /// The rows of a transition matrix, summed up.

@@ -1,4 +1,4 @@
-//! One image in memory: decoded, oriented, brought to the size that a network takes.
+//! One image in memory: decoded, oriented, resized to what a network takes.
 
 mod decode;
 mod frame;
@@ -31,7 +31,7 @@ impl Picture {
     }
 }
 
-/// A picture in somebody else's memory.
+/// A picture in borrowed memory.
 #[derive(Clone, Copy)]
 struct View<'a> {
     width: usize,

@@ -9,9 +9,9 @@ use crate::ids::Ids;
 /// Which examples are held out, and which remain, both ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// To measure on.
+    /// The examples to measure on.
     pub held_out: Vec<usize>,
-    /// To train on.
+    /// The examples to train on.
     pub rest: Vec<usize>,
 }
 
@@ -116,16 +116,16 @@ fn fold_of(ids: &Ids, strata: &[u32], (fold, folds): (usize, usize), seed: u64) 
 /// The examples of each split of one source, ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Division {
-    /// What is left to train on.
+    /// The examples to train on.
     pub train: Vec<usize>,
-    /// None when validation has a source of its own.
+    /// Empty when validation has its own source.
     pub validation: Vec<usize>,
-    /// None when there is no test split, or it has a source of its own.
+    /// Empty when there is no test split, or it has its own source.
     pub test: Vec<usize>,
 }
 
 /// Divides a source: the test part first, so that it stays the same when the validation part
-/// changes, then as many of what is left as `limit` says, then validation from those. A fold has
+/// changes, then `limit` of the others, then validation from those. A fold has
 /// about as many examples of each of the `strata`, `[N]`.
 ///
 /// # Errors

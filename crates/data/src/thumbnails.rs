@@ -1,22 +1,23 @@
-//! Pictures of examples by their ids, for people to look at.
+//! Pictures of examples by their ids, for pages and reviews.
 
 mod encode;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use aleator_run::Split;
 use aleator_run::recipe::{self, Data, Framing, HeldOut, InputSource};
 
-use crate::dataset::source;
 use crate::error::{DataError, guarded};
 use crate::ids::{IdIndex, Ids};
 use crate::inputs::Inputs;
+use crate::sources::source;
 pub use encode::Thumbnail;
 
 /// Pictures of a data set's examples: found by id, decoded when they are asked for.
 ///
-/// People see the whole image, turned as the camera was held, even where the recipe cuts a part
-/// out of it. It is never enlarged: images of few pixels are to be shown with hard edges.
+/// They show the whole image, turned as its EXIF orientation says, even where the recipe crops it.
+/// Images are never enlarged: those of few pixels are to be shown with hard edges.
 ///
 /// ```
 /// use aleator_data::Thumbnails;
@@ -44,7 +45,7 @@ pub enum ThumbnailError {
     /// The data have no such example, or no longer.
     #[error("{}: has no image of the example {id:?}; was it moved or deleted?", images.display())]
     Unknown {
-        /// The id that was asked for.
+        /// The requested id.
         id: String,
         /// Where it should be.
         images: PathBuf,
@@ -59,7 +60,7 @@ pub enum ThumbnailError {
 struct Gallery {
     /// For messages.
     path: PathBuf,
-    inputs: Inputs,
+    inputs: Arc<Inputs>,
     rows: IdIndex,
 }
 
@@ -72,7 +73,7 @@ impl Thumbnails {
     /// contents are read.
     ///
     /// # Errors
-    /// When the images are no longer there, or their ids are not as they were.
+    /// When the images no longer exist, or their ids have changed.
     pub fn open(data: &Data) -> Result<Option<Self>, DataError> {
         let Some(training) = Gallery::open(&data.train)? else { return Ok(None) };
         let own = |held_out: Option<&HeldOut>| match held_out {
@@ -84,11 +85,11 @@ impl Thumbnails {
     }
 
     /// The images that features were made from: anything that can be predicted on. They belong
-    /// to the training examples `ids`: those of the same id, or else, if the examples are called
+    /// to the training examples `ids`: those of the same id, or else, if the examples are named
     /// by their rows and there are as many images, those of the same row.
     ///
     /// # Errors
-    /// When there are no images, or they fit the examples in neither way.
+    /// When there are no images, or they match the examples in neither way.
     pub fn from_images(images: &Path, ids: &Ids) -> Result<Self, DataError> {
         let source = InputSource::Images(vec![images.to_path_buf()]);
         let opened = Inputs::open_unlabelled(&source, &FRAMING)?;
@@ -151,12 +152,11 @@ pub fn thumbnail_of_file(path: &Path, side: usize) -> Result<Thumbnail, Thumbnai
 
 impl Gallery {
     fn open(source: &recipe::Source) -> Result<Option<Self>, DataError> {
-        if matches!(source.inputs, InputSource::Features(_)) {
+        if matches!(source.inputs, InputSource::Features(_) | InputSource::Memory(_)) {
             return Ok(None);
         }
+        let (opened, ids) = source::inputs_and_ids(source, &FRAMING)?;
         let path = source::path_of(&source.inputs);
-        let opened = Inputs::open(&source.inputs, &FRAMING)?;
-        let ids = source::ids_of(source, &path, opened.ids, opened.inputs.len())?;
         Ok(Some(Self { path, inputs: opened.inputs, rows: IdIndex::new(ids) }))
     }
 
@@ -171,8 +171,8 @@ impl Gallery {
 
 fn misfit(path: &Path, images: &Ids, examples: &Ids) -> DataError {
     let called = |ids: &Ids| match ids {
-        Ids::Names(_) => format!("called as {:?}", ids.name(0)),
-        Ids::Rows(_) | Ids::Selected(_) => "called by their rows".to_string(),
+        Ids::Names(_) => format!("named as {:?}", ids.name(0)),
+        Ids::Rows(_) | Ids::Selected(_) => "named by their rows".to_string(),
     };
     let message = format!(
         "its {} images ({}) fit the {} examples ({}) neither by their ids nor, in equal number, by \

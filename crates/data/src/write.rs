@@ -1,6 +1,6 @@
 //! Labels and features as the bytes of files.
 
-use crate::dataset::NoisyLabels;
+use crate::sources::NoisyLabels;
 
 impl NoisyLabels {
     /// The given labels as the bytes of a `.npy` file, `[N]` of 64-bit integers.

@@ -162,7 +162,7 @@ fn annotated(annotations: Annotations, link: Link) -> Arc<Split> {
         annotator_names: ["a", "b", "c"].map(String::from).to_vec(),
     };
     Arc::new(Split {
-        name: "train",
+        name: aleator_run::Split::Train,
         inputs: Arc::new(Inputs::in_memory(vec![0.0; 4], InputShape::Features(1))),
         rows: vec![0, 1, 2, 3],
         ids: Ids::Rows(4),

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::format_support::*;
 use aleator_data::inputs::{CarriedLabels, Inputs, Opened};
 use aleator_data::{DataError, DataSet, Labels};
-use aleator_run::recipe::{
-    Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source,
-};
+use aleator_run::recipe::{Data, Framing, HeldOut, InputSource, Link, Source};
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 
@@ -193,24 +191,11 @@ fn train_and_test_files_are_a_data_set() {
             .collect();
         folder.write(name, parquet_images(&images, &LabelColumn::Numbers(labels), Some(NAMES)))
     };
-    let source = |path: PathBuf| Source {
-        inputs: InputSource::images(path),
-        labels: None,
-        clean_labels: None,
-        ids: None,
-    };
+    let source = |path: PathBuf| Source::of(InputSource::images(path));
+    let validation = HeldOut::Fraction { fraction: 0.25, seed: 0 };
     let data = Data {
-        label_kind: LabelKind::Auto,
-        annotations: Annotations::Majority,
-        classes: None,
-        class_names: None,
-        limit: None,
-        framing: Framing::PLAIN,
-        augment: None,
-        train: source(write("train.parquet", &[0, 1, 2, 0])),
-        validation: HeldOut::Fraction { fraction: 0.25, seed: 0 },
         test: Some(HeldOut::Source(source(write("test.parquet", &[2, 1])))),
-        noise: None,
+        ..Data::of(source(write("train.parquet", &[0, 1, 2, 0])), validation)
     };
     let set = DataSet::open(&data, Link::Softmax).unwrap();
     assert_eq!(set.class_names, ["cat", "dog", "cow"]);

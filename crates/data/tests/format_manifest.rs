@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::format_support::*;
 use aleator_data::inputs::{CarriedLabels, Inputs, Opened};
 use aleator_data::{DataError, DataSet, Labels};
-use aleator_run::recipe::{
-    Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source,
-};
+use aleator_run::recipe::{Data, Framing, HeldOut, InputSource, Link, Source};
 
 /// A folder with the images a.png to f.png in `images/`.
 fn with_images() -> Folder {
@@ -29,25 +27,9 @@ fn words(labels: &CarriedLabels) -> Vec<&str> {
 }
 
 fn data(train: &Path) -> Data {
-    let source = |path: PathBuf| Source {
-        inputs: InputSource::images(path),
-        labels: None,
-        clean_labels: None,
-        ids: None,
-    };
-    Data {
-        label_kind: LabelKind::Auto,
-        annotations: Annotations::Majority,
-        classes: None,
-        class_names: None,
-        limit: None,
-        framing: Framing::PLAIN,
-        augment: None,
-        train: source(train.to_path_buf()),
-        validation: HeldOut::Source(source(train.to_path_buf())),
-        test: None,
-        noise: None,
-    }
+    let source = Source::of(InputSource::images(train));
+    let validation = HeldOut::Source(source.clone());
+    Data::of(source, validation)
 }
 
 #[test]

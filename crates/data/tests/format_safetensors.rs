@@ -129,5 +129,5 @@ fn embeddings_whose_ids_or_names_are_damaged_are_refused() {
         assert_refused(features(&path), &path, &["do not give an id for each row"]);
     }
     let path = folder.write("x.safetensors", embedded([0, 1, 4], b"abcd", "cat"));
-    assert_refused(features(&path), &path, &["class_names is no JSON list"]);
+    assert_refused(features(&path), &path, &["class_names is not a JSON list"]);
 }

@@ -182,8 +182,8 @@ fn a_folder_where_a_file_should_be_is_refused() {
 fn an_unknown_format_lists_the_known_ones() {
     let folder = Folder::new();
     let path = folder.write("x.dat", "hello");
-    assert_refused(features(&path), &path, &["no known format", ".npy", ".safetensors"]);
-    assert_refused(Array::load(path.to_str().unwrap()), &path, &["no known format"]);
+    assert_refused(features(&path), &path, &["unknown format", ".npy", ".safetensors"]);
+    assert_refused(Array::load(path.to_str().unwrap()), &path, &["unknown format"]);
     let path = folder.write("x.csv", "1,2\n");
     assert_refused(features(&path), &path, &["embeddings are read from", "numpy.save"]);
 }

@@ -4,26 +4,14 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use crate::format_support::*;
-use aleator_data::{DataError, DataSet, Labels, SetAside};
-use aleator_run::recipe::{
-    Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source,
-};
+use aleator_data::{DataError, DataSet, Labels, Sources};
+use aleator_run::recipe::{Data, Framing, HeldOut, InputSource, Link, Source};
+use aleator_run::{SetAside, Split};
 
 fn data(inputs: InputSource) -> Data {
-    let train = Source { inputs, labels: None, clean_labels: None, ids: None };
-    Data {
-        label_kind: LabelKind::Auto,
-        annotations: Annotations::Majority,
-        classes: None,
-        class_names: None,
-        limit: None,
-        framing: Framing::sized(4),
-        augment: None,
-        validation: HeldOut::Source(train.clone()),
-        train,
-        test: None,
-        noise: None,
-    }
+    let train = Source::of(inputs);
+    let validation = HeldOut::Source(train.clone());
+    Data { framing: Framing::sized(4), ..Data::of(train, validation) }
 }
 
 /// 200 images, those of `bad` not images, listed with weights and true labels.
@@ -56,7 +44,8 @@ fn what_cannot_be_decoded_is_found_and_left_out() {
     let mut heard = heard.into_inner().unwrap();
     heard.sort();
     assert!(heard.into_iter().eq((1..=400).map(|done| (done, 400))));
-    let names: Vec<(&str, &str)> = found.iter().map(|out| (out.split, out.id.as_str())).collect();
+    let names: Vec<(&str, &str)> =
+        found.iter().map(|out| (out.split.name(), out.id.as_str())).collect();
     let expected = [
         ("train", "007.jpg"),
         ("train", "150.jpg"),
@@ -118,11 +107,14 @@ fn nothing_else_is_left_out_and_nothing_left_is_an_error() {
     folder.write("images/b/1.png", plain_png(2, 2, [9; 3]));
     let set = open(&data(InputSource::images(folder.path().join("images"))));
     let out = |split, id: &str| SetAside { split, id: id.into(), reason: String::new() };
-    let same = set.clone().leave_out(&[out("train", "c/1.png"), out("test", "a/1.png")]).unwrap();
+    let same = set
+        .clone()
+        .leave_out(&[out(Split::Train, "c/1.png"), out(Split::Test, "a/1.png")])
+        .unwrap();
     assert_eq!((same.train.len(), same.validation.len()), (2, 2));
-    let one = set.clone().leave_out(&[out("train", "a/1.png")]).unwrap();
+    let one = set.clone().leave_out(&[out(Split::Train, "a/1.png")]).unwrap();
     assert_eq!((one.train.ids.name(0).as_ref(), one.validation.len()), ("b/1.png", 2));
-    let none = set.leave_out(&[out("train", "a/1.png"), out("train", "b/1.png")]);
+    let none = set.leave_out(&[out(Split::Train, "a/1.png"), out(Split::Train, "b/1.png")]);
     let message = none.unwrap_err().to_string();
     assert!(message.contains("data.train") && message.contains("no example left"), "{message}");
 }
@@ -164,4 +156,51 @@ fn bombs_texts_and_pieces_are_named_with_what_is_wrong() {
         assert!(error.contains("1 of 2 images (50.0 %)") && error.contains("b/bad.jpg"), "{error}");
     }
     assert!(Path::new(&folder.path().join("images/b/bad.jpg")).exists());
+}
+
+/// Each division is checked by itself, but what one of them decoded is not decoded again: that an
+/// image was damaged since goes unnoticed, and the files need not even be there.
+#[test]
+fn five_folds_open_the_files_and_decode_each_image_once() {
+    let folder = Folder::new();
+    let mut data = listed(&folder, &[7]);
+    data.validation = HeldOut::Fraction { fraction: 0.25, seed: 0 };
+    let alone = |at: usize| {
+        let data = Data { test: fold(at), ..data.clone() };
+        let set = open(&data);
+        let found = set.check_images(&|_, _| true).unwrap();
+        (set.fingerprint.clone(), set.train.rows.clone(), set.test.unwrap().rows.clone(), found)
+    };
+    let expected: Vec<_> = (0..5).map(alone).collect();
+
+    let sources = Sources::open(&data, Link::Softmax).unwrap();
+    for (at, expected) in expected.iter().enumerate() {
+        data.test = fold(at);
+        let set = sources.divide(&data).unwrap();
+        let decoded = Mutex::new(0);
+        let count = |_, of| {
+            assert_eq!(of, 200);
+            *decoded.lock().unwrap() += 1;
+            true
+        };
+        let found = set.check_images(&count).unwrap();
+        assert_eq!(decoded.into_inner().unwrap(), if at == 0 { 200 } else { 0 });
+        assert_eq!(
+            &(
+                set.fingerprint.clone(),
+                set.train.rows.clone(),
+                set.test.unwrap().rows.clone(),
+                found
+            ),
+            expected
+        );
+        if at == 0 {
+            folder.write("009.jpg", b"damaged meanwhile");
+            std::fs::remove_file(folder.path().join("m.csv")).unwrap();
+        }
+    }
+}
+
+fn fold(fold: usize) -> Option<HeldOut> {
+    Some(HeldOut::Fold { fold, folds: 5, seed: 0 })
 }

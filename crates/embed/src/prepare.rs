@@ -1,7 +1,7 @@
 //! Images as they are stored → the numbers that a network takes.
 
 use aleator_data::picture::Frame;
-use aleator_data::{DataError, Inputs, Picture};
+use aleator_data::{DataError, InputShape, Inputs, Picture};
 use aleator_run::recipe::{Filter, Framing, PixelValues};
 
 use crate::signature::{InputSpec, Layout};
@@ -17,6 +17,8 @@ const LARGEST_SIDE: usize = 1 << 14;
 pub struct Preprocessing {
     frame: Frame,
     spec: InputSpec,
+    /// The inputs are framed already, and are read as they are.
+    framed: bool,
 }
 
 /// Who decided the size of the images.
@@ -63,7 +65,21 @@ impl Preprocessing {
                  --size"
             ));
         }
-        Ok((Self { frame: Frame::new(framing, width, height), spec }, from))
+        Ok((Self { frame: Frame::new(framing, width, height), spec, framed: false }, from))
+    }
+
+    /// Nothing: the network takes images as inputs of this shape already are, which were opened
+    /// with `framing`. `None` for features.
+    pub fn as_framed(framing: &Framing, shape: InputShape) -> Option<Self> {
+        let InputShape::Image { channels, height, width } = shape else { return None };
+        let spec = InputSpec {
+            layout: Layout::ChannelsFirst,
+            channels,
+            height: Some(height),
+            width: Some(width),
+            batch: None,
+        };
+        Some(Self { frame: Frame::new(framing, width, height), spec, framed: true })
     }
 
     /// Width and height of the images that the network sees.
@@ -102,6 +118,9 @@ impl Preprocessing {
     /// # Errors
     /// When it cannot be read or decoded.
     pub fn read(&self, inputs: &Inputs, row: usize, out: &mut [f32]) -> Result<(), DataError> {
+        if self.framed {
+            return inputs.read(row, out);
+        }
         let seen = self.frame.cut(&in_colour(inputs.picture(row)?));
         match (self.spec.layout, self.spec.channels) {
             (Layout::ChannelsFirst, 3) => self.frame.numbers(&seen, out),

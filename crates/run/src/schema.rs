@@ -26,7 +26,7 @@ pub(crate) const SECTIONS: &[SectionKeys] = &[
     },
     SectionKeys {
         name: "data.train",
-        keys: &["features", "images", "builtin", "labels", "clean_labels", "ids"],
+        keys: &["features", "images", "builtin", "memory", "labels", "clean_labels", "ids"],
     },
     SectionKeys { name: "data.validation", keys: HELD_OUT },
     SectionKeys { name: "data.test", keys: TEST },
@@ -92,8 +92,17 @@ pub(crate) const SECTIONS: &[SectionKeys] = &[
 ];
 
 /// A part of the training data, or a source of its own.
-const HELD_OUT: &[&str] =
-    &["fraction", "seed", "features", "images", "builtin", "labels", "clean_labels", "ids"];
+const HELD_OUT: &[&str] = &[
+    "fraction",
+    "seed",
+    "features",
+    "images",
+    "builtin",
+    "memory",
+    "labels",
+    "clean_labels",
+    "ids",
+];
 
 /// As [`HELD_OUT`], or one of several equal parts of the training data.
 const TEST: &[&str] = &[
@@ -104,6 +113,7 @@ const TEST: &[&str] = &[
     "features",
     "images",
     "builtin",
+    "memory",
     "labels",
     "clean_labels",
     "ids",

@@ -242,11 +242,15 @@ impl Scorer {
             let noise = self.noise(batch.keys);
             let not_finite = |rows: Vec<usize>| {
                 let names = rows.into_iter().map(|row| split.ids.name(batch.examples[row]));
-                TrainError::prediction_not_finite(split.name, names.map(String::from).collect())
+                TrainError::prediction_not_finite(
+                    split.name.name(),
+                    names.map(String::from).collect(),
+                )
             };
             let scores = self.model.score(self.inputs(batch.inputs), &noise).map_err(not_finite)?;
             gathered.add_scores(scores, total, limit).map_err(not_finite)?;
-            observer(Event::Evaluating { split: split.name, done: gathered.examples(), total });
+            let (split, done) = (split.name.name(), gathered.examples());
+            observer(Event::Evaluating { split, done, total });
         }
         Ok(gathered.finish(split.classes))
     }

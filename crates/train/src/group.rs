@@ -4,23 +4,21 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use aleator_data::DataSet;
+use aleator_data::{DataSet, Sources};
 use aleator_metrics::Evaluation;
 pub use aleator_run::GroupKind as Kind;
-use aleator_run::recipe::{Data, Link};
-use aleator_run::{
-    AtomicFolder, Document, GroupFile, GroupMember, Resolved, RunDir, RunError, SetAside,
-};
+use aleator_run::recipe::{Data, Link, Recipe};
+use aleator_run::{AtomicFolder, Document, GroupFile, GroupMember, Resolved, RunDir, RunError};
 
 use crate::error::TrainError;
-use crate::runs::{Finished, create_run, finish_run, load_run};
-use crate::set_aside::{checked, without};
+use crate::runs::{RunOutcome, create_run, divide, finish_run, load_run};
+use crate::set_aside::undecodable;
 use crate::{Event, Job, Observer};
 
 /// One run of a group.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Its folder in the group's; empty for a run by itself.
+    /// Its directory in the group's; empty for a single run.
     pub name: String,
     /// Its recipe.
     pub resolved: Resolved,
@@ -31,18 +29,18 @@ pub struct Member {
 /// Runs that belong together.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Why.
+    /// What to do when all members have finished.
     pub kind: Kind,
     /// The runs.
     pub members: Vec<Member>,
 }
 
-/// What became of the members, in their order.
+/// How the runs of a group ended.
 #[derive(Debug)]
-pub enum GroupEnded {
-    /// All are trained and evaluated.
+pub enum GroupOutcome {
+    /// All are trained and evaluated; in the order of the members.
     Evaluated(Vec<Evaluation>),
-    /// One was interrupted; those after it are not begun.
+    /// One was interrupted; those after it have not started.
     Interrupted {
         /// Its name.
         name: String,
@@ -62,38 +60,43 @@ pub fn members(name: &str, resolved: &Resolved) -> Vec<Member> {
     seeds.iter().map(member).collect()
 }
 
-/// Trains and evaluates new runs in `out`: one there itself, or each in its own folder.
+/// Trains and evaluates new runs in `out`: one there itself, or each in its own directory.
+///
+/// `sources` are the data of all members where the caller has them open, or has them in memory;
+/// without them each member's data are opened, once for members that read the same files.
 pub fn start(
     out: &Path,
     group: &Group,
+    sources: Option<&Sources>,
     stop: &AtomicBool,
     observer: &mut dyn FnMut(&Member, Event<'_>),
-) -> Result<GroupEnded, TrainError> {
+) -> Result<GroupOutcome, TrainError> {
     let alone = matches!(group.members.as_slice(), [member] if member.name.is_empty());
     if !alone {
         create(out, group)?;
     }
-    finish(out, &group.members, Entry::New, stop, observer)
+    finish(out, &group.members, sources, Entry::New, stop, observer)
 }
 
-/// Goes on with a run or a group that was begun, which [`open`] gives.
+/// Resumes a run or a group, which [`open`] reads; `sources` as for [`start`].
 pub fn resume(
     path: &Path,
     group: &Group,
+    sources: Option<&Sources>,
     stop: &AtomicBool,
     observer: &mut dyn FnMut(&Member, Event<'_>),
-) -> Result<GroupEnded, TrainError> {
-    finish(path, &group.members, Entry::Resumed, stop, observer)
+) -> Result<GroupOutcome, TrainError> {
+    finish(path, &group.members, sources, Entry::Resumed, stop, observer)
 }
 
-/// Whether a run that stands in a member's place is the member, begun before, or in the way.
+/// Whether a run directory in a member's place is that member, started before, or in the way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Entry {
     New,
     Resumed,
 }
 
-/// The runs of a folder that [`start`] made.
+/// The runs of a directory that [`start`] made.
 pub fn open(path: &Path) -> Result<Group, TrainError> {
     if path.join(GroupFile::NAME).exists() {
         return read_group(path);
@@ -101,13 +104,13 @@ pub fn open(path: &Path) -> Result<Group, TrainError> {
     Ok(Group { kind: Kind::Seeds, members: vec![single(path)?] })
 }
 
-/// The run of a folder, as a group of one.
+/// The run of a directory, as a group of one.
 fn single(path: &Path) -> Result<Member, TrainError> {
     let (run, resolved) = load_run(path)?;
     Ok(Member { name: String::new(), seed: run.info().seed, resolved })
 }
 
-/// Makes the folder of a group whose runs are yet to come, by [`resume`].
+/// Makes the directory of a group whose runs [`resume`] will start.
 pub fn create(out: &Path, group: &Group) -> Result<(), TrainError> {
     let members = &group.members;
     let is_empty_folder = out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
@@ -151,90 +154,80 @@ fn read_group(path: &Path) -> Result<Group, TrainError> {
 fn finish(
     out: &Path,
     members: &[Member],
+    sources: Option<&Sources>,
     entry: Entry,
     stop: &AtomicBool,
     observer: &mut dyn FnMut(&Member, Event<'_>),
-) -> Result<GroupEnded, TrainError> {
-    let mut opened = Opened::default();
+) -> Result<GroupOutcome, TrainError> {
+    let mut open = OpenData { given: sources, opened: None, divided: None };
     let mut evaluations = vec![];
     for member in members {
         let path = if member.name.is_empty() { out.to_path_buf() } else { out.join(&member.name) };
         let recipe = &member.resolved.recipe;
         let mut tell = |event: Event<'_>| observer(member, event);
-        opened.open(&recipe.data, recipe.head.link, &mut tell)?;
+        let data = open.of(recipe, &mut tell)?;
         let run = if entry == Entry::Resumed && path.join("run.json").exists() {
             RunDir::open(&path)?
         } else {
-            let Some(set_aside) = opened.check(stop, &mut tell)? else {
-                return Ok(GroupEnded::Interrupted { name: member.name.clone(), step: 0 });
+            let Some(set_aside) = undecodable(data, stop, &mut tell)? else {
+                return Ok(GroupOutcome::Interrupted { name: member.name.clone(), step: 0 });
             };
-            let data = opened.without(&set_aside)?;
-            create_run(&path, &member.resolved, member.seed, &data, &set_aside)?
+            let kept = data.clone().leave_out(&set_aside)?;
+            create_run(&path, &member.resolved, member.seed, &kept, &set_aside)?
         };
         let set_aside = &run.info().set_aside;
         if !set_aside.is_empty() {
             tell(Event::SetAside(set_aside));
         }
-        let data = &opened.without(set_aside)?;
+        let data = &data.clone().leave_out(set_aside)?;
         let _lock = run.lock()?;
         let job = Job { run: &run, recipe, seed: member.seed, data, stop };
         match finish_run(&job, &mut |event| observer(member, event))? {
-            Finished::Evaluated(evaluation) => evaluations.push(*evaluation),
-            Finished::Interrupted { step } => {
-                return Ok(GroupEnded::Interrupted { name: member.name.clone(), step });
+            RunOutcome::Evaluated(evaluation) => evaluations.push(*evaluation),
+            RunOutcome::Interrupted { step } => {
+                return Ok(GroupOutcome::Interrupted { name: member.name.clone(), step });
             }
         }
     }
-    Ok(GroupEnded::Evaluated(evaluations))
+    Ok(GroupOutcome::Evaluated(evaluations))
 }
 
-/// The data that were opened last; seeds and most sweeps share them.
-#[derive(Default)]
-struct Opened {
-    last: Option<LastData>,
+/// The data of the member before; seeds, folds and most sweeps share their sources.
+struct OpenData<'a> {
+    /// Sources that the caller opened, for all members.
+    given: Option<&'a Sources>,
+    /// Those that were opened here last.
+    opened: Option<Sources>,
+    /// What they were divided into last, and for which recipe.
+    divided: Option<(Data, Link, DataSet)>,
 }
 
-struct LastData {
-    of: (Data, Link),
-    data: DataSet,
-    /// What cannot be decoded, once that is known.
-    checked: Option<Vec<SetAside>>,
-}
+impl OpenData<'_> {
+    fn of(&mut self, recipe: &Recipe, observer: &mut Observer<'_>) -> Result<&DataSet, TrainError> {
+        let (data, link) = (&recipe.data, recipe.head.link);
+        let same = |last: &(Data, Link, DataSet)| last.0 == *data && last.1 == link;
+        if !self.divided.as_ref().is_some_and(same) {
+            let divided = divide(self.sources(data, link, observer)?, recipe)?;
+            divided.warnings.iter().for_each(|warning| observer(Event::Warning(warning)));
+            self.divided = Some((data.clone(), link, divided));
+        }
+        Ok(self.divided.as_ref().map(|(_, _, data)| data).expect("just divided"))
+    }
 
-impl Opened {
-    fn open(
+    fn sources(
         &mut self,
         data: &Data,
         link: Link,
         observer: &mut Observer<'_>,
-    ) -> Result<(), TrainError> {
-        if !self.last.as_ref().is_some_and(|last| last.of == (data.clone(), link)) {
-            let opened = DataSet::open(data, link)?;
-            opened.warnings.iter().for_each(|warning| observer(Event::Warning(warning)));
-            self.last = Some(LastData { of: (data.clone(), link), data: opened, checked: None });
+    ) -> Result<&Sources, TrainError> {
+        if let Some(given) = self.given {
+            return Ok(given);
         }
-        Ok(())
-    }
-
-    fn last(&mut self) -> &mut LastData {
-        self.last.as_mut().expect("data are opened first")
-    }
-
-    /// What cannot be decoded; `None` when `stop` was raised meanwhile.
-    fn check(
-        &mut self,
-        stop: &AtomicBool,
-        observer: &mut Observer<'_>,
-    ) -> Result<Option<Vec<SetAside>>, TrainError> {
-        let last = self.last();
-        if last.checked.is_none() {
-            last.checked = checked(&last.data, stop, observer)?;
+        if !self.opened.as_ref().is_some_and(|sources| sources.are_of(data, link)) {
+            let sources = Sources::open(data, link)?;
+            observer(Event::Opened { examples: sources.len() });
+            self.opened = Some(sources);
         }
-        Ok(last.checked.clone())
-    }
-
-    /// The data without some of their examples.
-    fn without(&mut self, set_aside: &[SetAside]) -> Result<DataSet, TrainError> {
-        without(self.last().data.clone(), set_aside)
+        Ok(self.opened.as_ref().expect("just opened"))
     }
 }

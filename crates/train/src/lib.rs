@@ -33,9 +33,8 @@ pub use features::{FeatureExtractor, weights_file};
 pub use normalize::Normalization;
 pub use optimizer::{Group, Optimizer};
 pub use predict::{Chance, Confusion, Predicted, Predictor};
-pub use runs::{Finished, check_recipe, create_run, finish_run, label_sets, load_run, open_data};
+pub use runs::{RunOutcome, check_recipe, create_run, finish_run, label_sets, load_run, run_data};
 pub use schedule::Schedule;
-pub use set_aside::without;
 pub use state::StepReport;
 
 use session::Session;
@@ -84,7 +83,13 @@ pub enum Event<'a> {
         /// Numbers that are learned.
         parameters: usize,
     },
-    /// Every image is decoded once, before the first step.
+    /// The files of the data were opened, hashed and checked.
+    Opened {
+        /// Examples of the training source.
+        examples: usize,
+    },
+    /// Every image is decoded once before the first step; those that were decoded for another run
+    /// of the group do not count.
     Checking {
         /// Images done.
         done: usize,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use aleator_data::{DataSet, InputShape, Labels, Split};
+use aleator_data::{DataSet, InputShape, Labels, Sources, Split};
 use aleator_metrics::Evaluation;
 use aleator_run::recipe::{Layers, Link, Recipe};
 use aleator_run::{
@@ -13,13 +13,12 @@ use crate::error::TrainError;
 use crate::evaluate::{EVALUATION, EvaluateSettings, evaluate, is_on};
 use crate::experiment::{self, Shape};
 use crate::normalize::Normalization;
-use crate::set_aside::without;
 use crate::state::State;
 use crate::{Ended, Job, Observer, train};
 
-/// How [`finish_run`] came back.
+/// How [`finish_run`] ended.
 #[derive(Clone, Debug)]
-pub enum Finished {
+pub enum RunOutcome {
     /// Trained and evaluated.
     Evaluated(Box<Evaluation>),
     /// Asked to stop; the state is saved.
@@ -29,14 +28,15 @@ pub enum Finished {
     },
 }
 
-/// Refuses a recipe that its data do not fit.
+/// Refuses a recipe that does not fit its data.
 pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
     let refuse = |message: String| Err(TrainError::Recipe(message));
     let of_images = matches!(recipe.network.layers, Layers::Conv { .. } | Layers::Image { .. });
-    if let (true, InputShape::Features(width)) = (of_images, &data.shape) {
+    if of_images && matches!(data.shape, InputShape::Features(_)) {
         return refuse(format!(
-            "the network of the recipe needs images, and the data are vectors of {width} \
-             features; use network.kind = \"none\" or \"mlp\""
+            "the network of the recipe needs images, and the data are {}; use network.kind = \
+             \"none\" or \"mlp\"",
+            data.shape
         ));
     }
     let shape = Shape { input: data.shape, classes: data.class_names.len() };
@@ -44,8 +44,8 @@ pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
     model.backbone.check().or_else(|message| refuse(format!("network.kind: {message}")))
 }
 
-/// Makes the directory of a new run, with the recipe, the data's fingerprint and the splits.
-/// `set_aside` says what is left out of the data already.
+/// Makes the directory of a new run, with the recipe, the data's fingerprint and the sizes of the
+/// splits. `set_aside` lists the examples that were left out of `data`.
 pub fn create_run(
     path: &Path,
     resolved: &Resolved,
@@ -80,13 +80,30 @@ pub fn create_run(
     Ok(RunDir::create(path, &CreateRun { recipe, info })?)
 }
 
-/// The data of a run that exists, without what was set aside when it began.
+/// The data of a run, without the images that were set aside when it started; from `sources` where
+/// the caller has them open, or has them in memory.
 ///
 /// # Errors
-/// When the data cannot be read.
-pub fn open_data(run: &RunDir, recipe: &Recipe) -> Result<DataSet, TrainError> {
-    let data = DataSet::open(&recipe.data, recipe.head.link)?;
-    without(data, &run.info().set_aside)
+/// When the data cannot be read, or `sources` are not those of the recipe.
+pub fn run_data(
+    run: &RunDir,
+    recipe: &Recipe,
+    sources: Option<&Sources>,
+) -> Result<DataSet, TrainError> {
+    let data = match sources {
+        Some(sources) => divide(sources, recipe)?,
+        None => DataSet::open(&recipe.data, recipe.head.link)?,
+    };
+    Ok(data.leave_out(&run.info().set_aside)?)
+}
+
+/// Divides sources as a recipe says, unless they were opened for another kind of recipe.
+pub(crate) fn divide(sources: &Sources, recipe: &Recipe) -> Result<DataSet, TrainError> {
+    if sources.link() != recipe.head.link {
+        let message = "head.link is not the one that the data were opened with";
+        return Err(TrainError::Recipe(message.to_string()));
+    }
+    Ok(sources.divide(&recipe.data)?)
 }
 
 /// BLAKE3 of a file of weights.
@@ -106,47 +123,47 @@ fn check_weights(recipe: &Recipe, seed: u64, data: &DataSet) -> Result<(), Train
     State::start(recipe, seed, &shape, normalization).load_network(path)
 }
 
-/// Refuses weights that are not those that the run began with.
+/// Refuses weights other than those that the run started from.
 pub(crate) fn same_weights(run: &RunDir, path: &Path) -> Result<(), TrainError> {
     if run.info().pretrained.as_deref() == Some(hash_of(path)?.as_str()) {
         return Ok(());
     }
     Err(TrainError::Recipe(format!(
-        "{}: has changed since the run in {} began; restore it, or start a new run",
+        "{}: has changed since the run in {} started; restore it, or start a new run",
         path.display(),
         run.path().display()
     )))
 }
 
-/// The recipe of a run that exists.
+/// Opens a run, and reads its recipe.
 pub fn load_run(path: &Path) -> Result<(RunDir, Resolved), TrainError> {
     let run = RunDir::open(path)?;
     let resolved = run.recipe()?;
     Ok((run, resolved))
 }
 
-/// Trains a run to its end from wherever it stands, and evaluates it; a run that is evaluated
-/// already is left as it is.
+/// Trains a run to its end from its newest checkpoint, and evaluates it; a run that is already
+/// evaluated is left as it is.
 ///
-/// The data must be those that the run began with.
-pub fn finish_run(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<Finished, TrainError> {
+/// The data must be those that the run started with.
+pub fn finish_run(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<RunOutcome, TrainError> {
     same_data(job.run, job.data)?;
     if !job.run.examples_path().exists() {
         job.run.write_examples(rows(job.data))?;
     }
     if job.run.path().join(EVALUATION).exists() {
-        return Ok(Finished::Evaluated(Box::new(job.run.read_json(EVALUATION)?)));
+        return Ok(RunOutcome::Evaluated(Box::new(job.run.read_json(EVALUATION)?)));
     }
     match train(job, observer)? {
-        Ended::Interrupted { step } => Ok(Finished::Interrupted { step }),
+        Ended::Interrupted { step } => Ok(RunOutcome::Interrupted { step }),
         Ended::Finished { .. } => {
             let settings = EvaluateSettings::default();
-            Ok(Finished::Evaluated(Box::new(evaluate(job, &settings, observer)?)))
+            Ok(RunOutcome::Evaluated(Box::new(evaluate(job, &settings, observer)?)))
         }
     }
 }
 
-/// Refuses data that are not those that the run began with: a changed split would leak what was
+/// Refuses data other than those that the run started with: a changed split would leak what was
 /// held out.
 pub(crate) fn same_data(run: &RunDir, data: &DataSet) -> Result<(), TrainError> {
     let expected = &run.info().fingerprint;
@@ -162,23 +179,15 @@ pub(crate) fn same_data(run: &RunDir, data: &DataSet) -> Result<(), TrainError> 
 
 /// The rows of `examples.csv`.
 fn rows(data: &DataSet) -> impl Iterator<Item = ExampleRow> + '_ {
-    let of = |split: aleator_run::Split, examples: &'_ Split| {
-        let labels = label_sets(examples);
-        let clean = examples.clean_labels.clone();
-        let row = move |(index, label): (usize, Vec<u32>), id: String| ExampleRow {
-            id,
-            split,
+    let splits = [Some(&data.train), Some(&data.validation), data.test.as_ref()];
+    splits.into_iter().flatten().flat_map(|split| {
+        label_sets(split).into_iter().enumerate().map(|(at, label)| ExampleRow {
+            id: split.ids.name(at).into_owned(),
+            split: split.name,
             label: Some(label),
-            clean_label: clean.as_ref().map(|clean| vec![clean[index]]),
-        };
-        let ids: Vec<String> =
-            (0..examples.len()).map(|at| examples.ids.name(at).to_string()).collect();
-        labels.into_iter().enumerate().zip(ids).map(move |(label, id)| row(label, id))
-    };
-    let train = of(aleator_run::Split::Train, &data.train);
-    let validation = of(aleator_run::Split::Validation, &data.validation);
-    let test = data.test.as_ref().map(|split| of(aleator_run::Split::Test, split));
-    train.chain(validation).chain(test.into_iter().flatten())
+            clean_label: split.clean_labels.as_ref().map(|clean| vec![clean[at]]),
+        })
+    })
 }
 
 /// The classes that the given label of each example names.

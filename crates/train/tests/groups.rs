@@ -5,9 +5,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::{Files, RECIPE, column, cycle, resolve};
+use aleator_data::array::Array;
+use aleator_data::{ArrayInputs, ArraySplit, Arrays, Sources};
 use aleator_metrics::Evaluation;
-use aleator_train::group::{self, Group, GroupEnded, Kind, Member};
-use aleator_train::{Event, TrainError};
+use aleator_run::recipe::Link;
+use aleator_train::group::{self, Group, GroupOutcome, Kind, Member};
+use aleator_train::{Event, TrainError, load_run, run_data};
 
 fn seeds(files: &Files, sets: &[&str]) -> Vec<Member> {
     let source = files.source(&cycle(40), &column(&cycle(40)));
@@ -24,20 +27,20 @@ fn of(members: &[Member]) -> Group {
     Group { kind: Kind::Seeds, members: members.to_vec() }
 }
 
-fn start(out: &Path, members: &[Member]) -> Result<GroupEnded, TrainError> {
+fn start(out: &Path, members: &[Member]) -> Result<GroupOutcome, TrainError> {
     let stop = AtomicBool::new(false);
-    group::start(out, &of(members), &stop, &mut |_, _| {})
+    group::start(out, &of(members), None, &stop, &mut |_, _| {})
 }
 
-fn resume(out: &Path) -> Result<GroupEnded, TrainError> {
+fn resume(out: &Path) -> Result<GroupOutcome, TrainError> {
     let stop = AtomicBool::new(false);
     let group = group::open(out)?;
-    group::resume(out, &group, &stop, &mut |_, _| {})
+    group::resume(out, &group, None, &stop, &mut |_, _| {})
 }
 
-fn evaluated(ended: GroupEnded) -> Vec<Evaluation> {
+fn evaluated(ended: GroupOutcome) -> Vec<Evaluation> {
     match ended {
-        GroupEnded::Evaluated(evaluations) => evaluations,
+        GroupOutcome::Evaluated(evaluations) => evaluations,
         other => panic!("{other:?}"),
     }
 }
@@ -62,12 +65,14 @@ fn a_group_goes_on_where_it_was_interrupted() {
     let whole = evaluated(start(&files.path().join("whole"), &members).unwrap());
     let out = files.path().join("parts");
     let stop = AtomicBool::new(false);
-    let ended = group::start(&out, &of(&members), &stop, &mut |member, event| {
+    let ended = group::start(&out, &of(&members), None, &stop, &mut |member, event| {
         let now = member.name == "seed-5" && matches!(event, Event::Step { step: 3, .. });
         stop.store(now, Ordering::Relaxed);
     });
     match ended.unwrap() {
-        GroupEnded::Interrupted { name, step } => assert_eq!((name.as_str(), step), ("seed-5", 3)),
+        GroupOutcome::Interrupted { name, step } => {
+            assert_eq!((name.as_str(), step), ("seed-5", 3))
+        }
         other => panic!("{other:?}"),
     }
     assert_eq!(evaluated(resume(&out).unwrap()), whole);
@@ -162,7 +167,7 @@ fn classes_that_no_example_has_are_warned_of_once() {
     let members = seeds(&files, &["data.classes=5"]);
     let mut warnings = vec![];
     let stop = AtomicBool::new(false);
-    group::start(&out, &of(&members), &stop, &mut |_, event| {
+    group::start(&out, &of(&members), None, &stop, &mut |_, event| {
         if let Event::Warning(warning) = event {
             warnings.push(warning.to_string());
         }
@@ -170,4 +175,104 @@ fn classes_that_no_example_has_are_warned_of_once() {
     .unwrap();
     let about_classes = warnings.iter().filter(|it| it.contains("2 of the 5 classes")).count();
     assert_eq!(about_classes, 1, "{warnings:?}");
+}
+
+/// The folds of an audit of images: `fold-0` to `fold-4`.
+fn folds(files: &Files) -> Vec<Member> {
+    for at in 0..40_u8 {
+        let (class, bytes) = (at % 2, [at, 255 - at, at / 2]);
+        let image = [b"P6 1 1 255\n".as_slice(), &bytes].concat();
+        let folder = files.path().join("images").join(class.to_string());
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(format!("{at}.ppm")), image).unwrap();
+    }
+    let images = format!("data.train.images={}", files.path().join("images").display());
+    let member = |fold: usize| {
+        let fold_set = format!("data.test.fold={fold}");
+        let sets = [&images, "data.test.folds=5", "data.test.seed=0", fold_set.as_str()];
+        Member { name: format!("fold-{fold}"), resolved: resolve(RECIPE, &sets), seed: 0 }
+    };
+    (0..5).map(member).collect()
+}
+
+#[test]
+fn five_folds_open_the_files_and_decode_each_image_once() {
+    let files = Files::new();
+    let members = folds(&files);
+    let (mut opened, mut decoded, mut checking) = (vec![], 0, "");
+    let stop = AtomicBool::new(false);
+    let out = files.path().join("audit");
+    let group = Group { kind: Kind::Audit, members: members.clone() };
+    let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
+    let mut last = 0;
+    group::start(&out, &group, None, &stop, &mut |member, event| match event {
+        Event::Opened { examples } => opened.push(examples),
+        Event::Checking { done, total } => {
+            assert_eq!(total, 40);
+            checking = names.iter().find(|name| **name == member.name).unwrap();
+            decoded += done - last;
+            last = done;
+        }
+        _ => {}
+    })
+    .unwrap();
+    assert_eq!((opened, decoded, checking), (vec![40], 40, "fold-0"));
+    // What is given is not opened at all, and gives the same runs.
+    let recipe = &members[0].resolved.recipe;
+    let sources = Sources::open(&recipe.data, recipe.head.link).unwrap();
+    let again = files.path().join("again");
+    group::start(&again, &group, Some(&sources), &stop, &mut |_, event| {
+        assert!(!matches!(event, Event::Opened { .. }));
+    })
+    .unwrap();
+    for name in names {
+        for file in ["run.json", "examples.csv", "evaluation.json"] {
+            let read = |out: &Path| fs::read(out.join(&name).join(file)).unwrap();
+            assert_eq!(read(&out), read(&again), "{name}/{file}");
+        }
+    }
+}
+
+#[test]
+fn arrays_are_trained_on_and_must_be_given_again() {
+    let files = Files::new();
+    let arrays = |shift: f32| {
+        let values: Vec<f32> = (0..40).flat_map(|at| [shift, (at % 3) as f32]).collect();
+        let labels = Array::numbers((0..40).map(|at| at % 3));
+        let inputs = ArrayInputs::Features { values, width: 2 };
+        Sources::in_memory(Arrays::new(ArraySplit::new(inputs, labels)), Link::Softmax).unwrap()
+    };
+    let sources = arrays(0.0);
+    let memory = format!("data.train.memory={}", sources.fingerprint());
+    let members = group::members("", &resolve(RECIPE, &[&memory, "seeds=[3, 5]"]));
+    let out = files.path().join("group");
+    let stop = AtomicBool::new(false);
+    let interrupted = group::start(&out, &of(&members), Some(&sources), &stop, &mut |_, event| {
+        if let Event::Step { step: 2, .. } = event {
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    assert!(matches!(interrupted.unwrap(), GroupOutcome::Interrupted { .. }));
+    stop.store(false, Ordering::Relaxed);
+
+    let message = resume(&out).unwrap_err().to_string();
+    assert!(message.contains("arrays in memory") && message.contains("again"), "{message}");
+    let group = group::open(&out).unwrap();
+    let mut resume =
+        |sources: &Sources| group::resume(&out, &group, Some(sources), &stop, &mut |_, _| {});
+    let message = resume(&arrays(1.0)).unwrap_err().to_string();
+    assert!(message.contains("data.train.memory"), "{message}");
+    let resumed = evaluated(resume(&sources).unwrap());
+    let fresh = files.path().join("fresh");
+    let fresh = group::start(&fresh, &of(&members), Some(&sources), &stop, &mut |_, _| {});
+    assert_eq!(resumed, evaluated(fresh.unwrap()), "a resumed run has the same bits");
+
+    let (run, resolved) = load_run(&out.join("seed-3")).unwrap();
+    assert!(run_data(&run, &resolved.recipe, None).is_err());
+    let data = run_data(&run, &resolved.recipe, Some(&sources)).unwrap();
+    assert_eq!(data.fingerprint, run.info().fingerprint);
+    let mut sigmoid = resolved.recipe.clone();
+    sigmoid.head.link = Link::Sigmoid;
+    let message = run_data(&run, &sigmoid, Some(&sources)).unwrap_err().to_string();
+    assert!(message.contains("head.link"), "{message}");
 }

@@ -4,9 +4,7 @@ use crate::support::{
     DIGITS, Files, RECIPE, Trial, adam, column, cycle, distance, npy, resolve, tensors,
 };
 use aleator_data::DataSet;
-use aleator_run::recipe::{
-    Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Normalize, Source,
-};
+use aleator_run::recipe::{Data, HeldOut, InputSource, Link, Normalize, Source};
 use aleator_train::{Normalization, TrainError, check_recipe};
 
 /// Three examples: a feature that varies, and one that does not.
@@ -19,19 +17,7 @@ fn tiny(files: &Files) -> DataSet {
         clean_labels: None,
         ids: None,
     };
-    let data = Data {
-        label_kind: LabelKind::Auto,
-        annotations: Annotations::Majority,
-        classes: None,
-        class_names: None,
-        limit: None,
-        framing: Framing::PLAIN,
-        augment: None,
-        train: source.clone(),
-        validation: HeldOut::Source(source),
-        test: None,
-        noise: None,
-    };
+    let data = Data::of(source.clone(), HeldOut::Source(source));
     DataSet::open(&data, Link::Softmax).unwrap()
 }
 
@@ -284,7 +270,7 @@ fn convolutions_on_vectors_are_refused() {
     resolved.recipe.network.layers = aleator_run::recipe::Layers::Conv { channels: vec![2] };
     let data = DataSet::open(&resolved.recipe.data, Link::Softmax).unwrap();
     let message = check_recipe(&resolved.recipe, &data).unwrap_err().to_string();
-    assert!(message.contains("vectors of 4 features"), "{message}");
+    assert!(message.contains("vectors of 4 numbers"), "{message}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::pages::CheckedPages;
 use crate::error::{DataError, guarded};
 use crate::inputs::mapped::open_file;
 
-/// About so many values are decoded at once.
+/// The number of values that are decoded at once, approximately.
 const BATCH_VALUES: usize = 1 << 18;
 
 /// A Parquet file whose footer has been read.
@@ -69,7 +69,7 @@ impl ParquetTable {
         leaves.iter().enumerate().map(column).collect()
     }
 
-    /// Calls `each` with the rows of a column, batch by batch in order; gives their number.
+    /// Calls `each` with the rows of a column, batch by batch in order; returns their number.
     pub(crate) fn read<T: DataType>(
         &self,
         column: &Column,
@@ -78,7 +78,7 @@ impl ParquetTable {
         self.read_at_most::<T>(column, BATCH_VALUES, each)
     }
 
-    /// As [`Self::read`], with so many rows in a batch at most.
+    /// As [`Self::read`], with at most `rows` rows per batch.
     pub(crate) fn read_at_most<T: DataType>(
         &self,
         column: &Column,
@@ -94,7 +94,7 @@ impl ParquetTable {
         })
     }
 
-    /// What the file says under this key beside its columns.
+    /// The file's metadata under this key.
     pub(crate) fn note(&self, key: &str) -> Option<&str> {
         let notes = self.reader.metadata().file_metadata().key_value_metadata()?;
         notes.iter().find(|note| note.key == key)?.value.as_deref()
@@ -102,7 +102,7 @@ impl ParquetTable {
 
     /// Refuses a column that says it becomes more than its bytes warrant.
     pub(crate) fn check_expansion(&self, column: &Column, ratio: u64) -> Result<(), DataError> {
-        /// Small columns may become so much whatever their ratio.
+        /// Columns may always expand to this size, whatever their ratio.
         const SMALL: u64 = 1 << 20;
         for (group, metadata) in self.reader.metadata().row_groups().iter().enumerate() {
             let Some(chunk) = metadata.columns().get(column.index) else { continue };
@@ -142,7 +142,7 @@ impl ParquetTable {
         let pages = Box::new(CheckedPages::new(pages));
         let mut reader = ColumnReaderImpl::<T>::new(column.descr.clone(), pages);
         let (mut definition, mut repetition, mut values) = (vec![], vec![], vec![]);
-        // One row first: it tells how many fit a batch.
+        // One row first: it shows how many fit in a batch.
         let (mut done, mut at_once) = (0, 1);
         loop {
             definition.clear();
@@ -177,7 +177,7 @@ impl ParquetTable {
         start >= 0 && chunk.compressed_size() >= 0 && end.is_some_and(|end| end as u64 <= self.len)
     }
 
-    /// Reads a column of lists that all have the same length; gives rows and length.
+    /// Reads a column of lists that all have the same length; returns rows and length.
     pub(crate) fn read_lists<T: DataType>(
         &self,
         column: &Column,
@@ -246,7 +246,7 @@ impl Column {
         self.descr.max_rep_level() == 0
     }
 
-    /// Whether each row holds bytes that are not said to be text.
+    /// Whether each row holds bytes that are not declared as text.
     pub(crate) fn is_binary(&self) -> bool {
         self.is_flat()
             && self.descr.physical_type() == Type::BYTE_ARRAY

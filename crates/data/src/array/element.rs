@@ -25,9 +25,9 @@ pub(crate) enum Element {
     Bf16,
     F32,
     F64,
-    /// UTF-32, so many characters, padded with zeros.
+    /// UTF-32 of this many characters, padded with zeros.
     Unicode(usize),
-    /// So many bytes, padded with zeros.
+    /// Text of this many bytes, padded with zeros.
     Bytes(usize),
 }
 
@@ -154,7 +154,7 @@ fn floats<const SIZE: usize>(bytes: &[u8], big: bool, from: impl Fn([u8; SIZE]) 
     Values::Float(numbers(bytes, big, from))
 }
 
-/// `from` takes little-endian bytes; big-endian ones are turned round for it.
+/// `from` takes little-endian bytes; big-endian ones are reversed first.
 fn numbers<T, const SIZE: usize>(
     bytes: &[u8],
     big: bool,

@@ -7,7 +7,7 @@ use crate::error::DataError;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Words longer than this are refused: their padded form could not have been meant.
+/// Words longer than this are refused: nobody pads words to such a length on purpose.
 const LONGEST_WORD: usize = 1 << 20;
 
 /// Where the array of a `.npy` file lies, checked against the file's length.
@@ -179,7 +179,11 @@ impl<'a> Scanner<'a> {
         if self.skip("True") {
             return Ok(true);
         }
-        if self.skip("False") { Ok(false) } else { Err("has a fortran_order that is no boolean") }
+        if self.skip("False") {
+            Ok(false)
+        } else {
+            Err("has a fortran_order that is not a boolean")
+        }
     }
 
     fn shape(&mut self) -> Result<Vec<usize>, &'static str> {

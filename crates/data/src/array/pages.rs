@@ -10,7 +10,7 @@ use parquet::errors::{ParquetError, Result};
 /// Repeated values take next to no bytes, so a page may hold many more values than bytes; one
 /// with more than this is not a data set.
 const VALUES_PER_BYTE: usize = 1024;
-/// So many values may any page hold.
+/// Any page may hold this many values.
 const VALUES_OF_ANY_PAGE: usize = 1 << 24;
 
 /// A page reader that refuses pages that contradict themselves.

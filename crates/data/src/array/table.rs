@@ -6,7 +6,7 @@ use super::{Array, Values};
 use crate::error::DataError;
 use crate::inputs::mapped::Mapped;
 
-/// Names that columns bear and examples hardly do; they tell a header from a first row of words.
+/// Usual names of columns; they distinguish a header from a first row of words.
 const COLUMN_NAMES: [&str; 24] = [
     "annotation",
     "annotator",
@@ -67,7 +67,7 @@ pub(crate) fn load(path: &Path, delimiter: u8, column: Option<&str>) -> Result<A
     Ok(Array { shape, values, columns: names })
 }
 
-/// One value a line, without a header: ids, names of classes.
+/// One value per line, without a header: ids, names of classes.
 pub(crate) fn lines(path: &Path) -> Result<Array, DataError> {
     let mapped = Mapped::open(path)?;
     let text = std::str::from_utf8(mapped.bytes()).map_err(|error| {
@@ -119,7 +119,7 @@ impl Cells {
         self.cells.iter().skip(column).step_by(self.width).map(String::as_str)
     }
 
-    /// Takes the first row away if it is a header.
+    /// Removes the first row if it is a header.
     fn take_header(&mut self, named: Option<&str>) -> Option<Vec<String>> {
         let first = self.cells.get(..self.width).filter(|first| !first.is_empty())?;
         let holds_name = named.is_some_and(|name| first.iter().any(|cell| cell == name));

@@ -10,7 +10,7 @@ use crate::error::DataError;
 /// A tensor of a file.
 pub(crate) struct Tensor {
     pub name: String,
-    /// `None` where the type is none that can be read.
+    /// `None` where the type cannot be read.
     pub at: Option<Located>,
     /// As `name: F32 [3, 4]`, for messages.
     pub label: String,

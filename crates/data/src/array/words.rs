@@ -7,7 +7,7 @@ use super::{Format, split_spec};
 use crate::error::DataError;
 use crate::inputs::mapped::Mapped;
 
-/// The first row of a table; `None` where the file is no table, or one column of it is named.
+/// The first row of a table; `None` where the file is not a table, or one column of it is named.
 pub(crate) fn first_row(spec: &str) -> Result<Option<Vec<String>>, DataError> {
     let (path, column) = split_spec(spec);
     let Format::Table { delimiter } = Format::of(&path)? else { return Ok(None) };
@@ -24,7 +24,7 @@ pub(crate) fn first_row(spec: &str) -> Result<Option<Vec<String>>, DataError> {
 pub(crate) fn all_rows(spec: &str) -> Result<(usize, Vec<String>), DataError> {
     let path = Path::new(spec);
     let Format::Table { delimiter } = Format::of(path)? else {
-        return Err(DataError::invalid(path, "is no table; known are .csv and .tsv"));
+        return Err(DataError::invalid(path, "is not a table; known are .csv and .tsv"));
     };
     let file = Mapped::open(path)?;
     let (mut width, mut cells) = (0, vec![]);

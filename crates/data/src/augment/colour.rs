@@ -38,7 +38,7 @@ pub(super) fn solarize(picture: &mut Picture, threshold: f64) {
     replace(picture, 0, 1, &table);
 }
 
-/// Keeps so many of the upper bits, 0 to 8.
+/// Keeps this many of the upper bits, 0 to 8.
 pub(super) fn posterize(picture: &mut Picture, bits: u32) {
     let mask = 0xff00_u16.unbounded_shr(bits) as u8;
     replace(picture, 0, 1, &std::array::from_fn(|value| value as u8 & mask));

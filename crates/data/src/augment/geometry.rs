@@ -18,7 +18,7 @@ pub(super) fn map(picture: &Picture, source: impl Fn(f64, f64) -> (f64, f64)) ->
     Picture { bytes: out, ..*picture }
 }
 
-/// Turned about its middle by this angle, against the clock.
+/// Turned about its middle by this angle, counter-clockwise.
 pub(super) fn rotate(picture: &Picture, angle: f64) -> Picture {
     let (sin, cos) = angle.sin_cos();
     let (middle_x, middle_y) = (picture.width as f64 / 2.0, picture.height as f64 / 2.0);

@@ -4,53 +4,33 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use aleator_run::SetAside;
 use rayon::prelude::*;
 
-use super::source::mean_one;
 use super::{DataSet, Split};
 use crate::error::DataError;
 use crate::labels::pick;
+use crate::sources::source::mean_one;
 
-/// So many in a hundred may be left out; more is no accident.
+/// Most undecodable images of a split, in percent; more means broken data.
 const MOST_PERCENT: usize = 1;
 
-/// Images that an error lists.
+/// Images that an error lists at most.
 const LISTED: usize = 20;
 
-/// An example that is left out, and why.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SetAside {
-    /// `"train"`, `"validation"` or `"test"`.
-    pub split: &'static str,
-    /// Its id.
-    pub id: String,
-    /// What is wrong with it.
-    pub reason: String,
-}
-
 impl DataSet {
-    /// Decodes every image of all splits once, on all threads, and gives those that cannot be
-    /// decoded, sorted by split and id. `progress` hears how many of how many are done, and says
-    /// whether to go on; what is left out of a check that was stopped means nothing.
+    /// Decodes every image of all splits on all threads, and returns those that cannot be decoded,
+    /// sorted by split and id. `progress` is called with the number of images done and in all, and
+    /// returns whether to continue; the result of a check that was stopped means nothing.
     ///
-    /// At no time are more images in memory than there are threads. Features and files of raw
-    /// pixels have nothing to decode.
+    /// Images that were decoded for the check of another division of the same
+    /// [`Sources`](crate::Sources) are not decoded again, nor counted. At no time are more images
+    /// in memory than there are threads. Features and files of raw pixels have nothing to decode.
     ///
     /// ```
-    /// # use aleator_run::recipe::{Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source};
-    /// # let data = Data {
-    /// #     label_kind: LabelKind::Auto,
-    /// #     annotations: Annotations::Majority,
-    /// #     classes: None,
-    /// #     class_names: None,
-    /// #     limit: None,
-    /// #     framing: Framing::PLAIN,
-    /// #     augment: None,
-    /// #     train: Source { inputs: InputSource::Digits, labels: None, clean_labels: None, ids: None },
-    /// #     validation: HeldOut::Fraction { fraction: 0.1, seed: 0 },
-    /// #     test: None,
-    /// #     noise: None,
-    /// # };
+    /// # use aleator_run::recipe::{Data, HeldOut, InputSource, Link, Source};
+    /// # let validation = HeldOut::Fraction { fraction: 0.1, seed: 0 };
+    /// # let data = Data::of(Source::of(InputSource::Digits), validation);
     /// let set = aleator_data::DataSet::open(&data, Link::Softmax)?;
     /// let set_aside = set.check_images(&|_done, _of| true)?;
     /// let set = set.leave_out(&set_aside)?;
@@ -65,33 +45,35 @@ impl DataSet {
         progress: &(dyn Fn(usize, usize) -> bool + Sync),
     ) -> Result<Vec<SetAside>, DataError> {
         let stopped = AtomicBool::new(false);
-        let splits = || self.splits().filter(|split| split.inputs.is_encoded());
-        let total = splits().map(Split::len).sum();
+        let unchecked =
+            |split: &Split| split.rows.iter().filter(|row| !split.inputs.is_checked(**row)).count();
+        let total = self.splits().map(unchecked).sum();
         let done = AtomicUsize::new(0);
         let mut set_aside = vec![];
-        for split in splits() {
+        for split in self.splits().filter(|split| split.inputs.is_encoded()) {
             let check = |example: usize| {
-                if stopped.load(Ordering::Relaxed) {
-                    return None;
+                let row = split.rows[example];
+                if !split.inputs.is_checked(row) {
+                    if stopped.load(Ordering::Relaxed) {
+                        return None;
+                    }
+                    split.inputs.check(row);
+                    let goes_on = progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+                    stopped.fetch_or(!goes_on, Ordering::Relaxed);
                 }
-                let found = split.inputs.picture(split.rows[example]).err();
-                let goes_on = progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
-                stopped.fetch_or(!goes_on, Ordering::Relaxed);
-                found.map(|error| SetAside {
-                    split: split.name,
-                    id: split.ids.name(example).into_owned(),
-                    reason: error.reason(),
-                })
+                let reason = split.inputs.check(row)?;
+                let id = split.ids.name(example).into_owned();
+                Some(SetAside { split: split.name, id, reason })
             };
             let mut bad: Vec<SetAside> =
                 (0..split.len()).into_par_iter().filter_map(check).collect();
-            bad.sort();
+            bad.sort_by(|a, b| a.id.cmp(&b.id));
             if bad.len() * 100 > split.len() * MOST_PERCENT {
                 return Err(too_many(split, &bad));
             }
             set_aside.extend(bad);
         }
-        set_aside.sort();
+        set_aside.sort_by(|a, b| (a.split.name(), &a.id).cmp(&(b.split.name(), &b.id)));
         Ok(set_aside)
     }
 
@@ -110,7 +92,7 @@ impl DataSet {
             let kept: Vec<usize> = (0..split.len()).filter(stays).collect();
             if kept.is_empty() {
                 let message = "has no example left: all of its images are set aside";
-                return Err(DataError::invalid(format!("data.{}", split.name), message));
+                return Err(DataError::invalid(format!("data.{}", split.name.name()), message));
             }
             Ok(Arc::new(split.part(&kept)))
         };
@@ -157,5 +139,5 @@ fn too_many(split: &Split, bad: &[SetAside]) -> DataError {
     if count > LISTED {
         message += &format!("\n  and {} more", count - LISTED);
     }
-    DataError::invalid(format!("data.{}", split.name), message)
+    DataError::invalid(format!("data.{}", split.name.name()), message)
 }

@@ -1,10 +1,10 @@
-//! Examples with equal content, which leak from one split to another or contradict themselves.
+//! Examples with equal content, which leak from one split to another or have different labels.
 
 use serde::Serialize;
 
 use super::images::Hash;
-use crate::dataset::source::Source;
 use crate::labels::Labels;
+use crate::sources::source::Source;
 
 /// The hash of an example, its source and its row.
 pub(super) type Place = (Hash, usize, usize);
@@ -28,9 +28,9 @@ pub struct Duplicates {
 /// Examples with one content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// What is measured on was learned from.
+    /// Whether the copies lie in different splits: what is measured on was learned from.
     pub across_splits: bool,
-    /// One of them must be wrong.
+    /// Whether the copies have different labels: one of them must be wrong.
     pub different_labels: bool,
     /// The examples, by split and row.
     pub copies: Vec<Copied>,
@@ -47,7 +47,7 @@ pub struct Copied {
 
 impl Duplicates {
     /// `hashes` are of all examples.
-    pub(super) fn find(mut hashes: Vec<Place>, sources: &[(&'static str, Source)]) -> Self {
+    pub(super) fn find(mut hashes: Vec<Place>, sources: &[(&'static str, &Source)]) -> Self {
         hashes.sort_unstable();
         let groups = hashes.chunk_by(|a, b| a.0 == b.0).filter(|group| group.len() > 1);
         let mut found: Vec<(bool, bool, &[Place])> = groups
@@ -79,13 +79,13 @@ impl Duplicates {
     }
 }
 
-/// What is said of an example, to be compared.
+/// The label of an example, to be compared.
 fn label(labels: &Labels, row: usize) -> Vec<u32> {
     match labels {
         Labels::Single(classes) => vec![classes[row]],
         Labels::MultiHot(rows) => rows.row(row).to_vec(),
         Labels::Soft(rows) => rows.row(row).iter().map(|prob| prob.to_bits()).collect(),
-        // What annotators said of one content may differ: that is what they are asked for.
+        // Annotators may disagree about the same content: that is why several are asked.
         Labels::Annotations(_) => vec![],
     }
 }

@@ -4,8 +4,8 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::images::{Hash, half};
-use crate::dataset::source::Source;
 use crate::error::DataError;
+use crate::sources::source::Source;
 
 /// Rows that are read at once.
 const ROWS: usize = 1_024;
@@ -40,7 +40,7 @@ struct Block {
     constant: Vec<bool>,
 }
 
-pub(super) fn look(
+pub(super) fn scan(
     split: &'static str,
     source: &Source,
     count: &(impl Fn(usize) + Sync),

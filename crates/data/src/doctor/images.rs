@@ -3,17 +3,17 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::dataset::source::Source;
 use crate::picture::Picture;
+use crate::sources::source::Source;
 
 /// The sizes and colours of all images that can be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImageReport {
     /// Width and height of the image with the fewest pixels.
     pub smallest: (usize, usize),
-    /// Of the one in the middle.
+    /// Width and height of the image in the middle.
     pub median: (usize, usize),
-    /// Of the one with the most pixels.
+    /// Width and height of the image with the most pixels.
     pub largest: (usize, usize),
     /// How many sizes there are.
     pub distinct_sizes: usize,
@@ -40,18 +40,18 @@ pub(super) type Measured = (usize, usize, bool);
 /// The first half of a BLAKE3 hash: enough to tell contents apart.
 pub(super) type Hash = [u8; 16];
 
-pub(super) struct Looked {
-    /// With the row.
+pub(super) struct ImageScan {
+    /// The hash of each image that could be decoded, with its row.
     pub hashes: Vec<(Hash, usize)>,
     pub sizes: Vec<Measured>,
     pub corrupt: Vec<Corrupt>,
 }
 
-pub(super) fn look(
+pub(super) fn scan(
     split: &'static str,
     source: &Source,
     count: &(impl Fn(usize) + Sync),
-) -> Looked {
+) -> ImageScan {
     let one = |row: usize| {
         let found = source.inputs.examined(row).map(|(hash, picture)| {
             (half(&hash), (picture.width, picture.height, is_grey(&picture)))
@@ -60,21 +60,21 @@ pub(super) fn look(
         found
     };
     let found: Vec<_> = (0..source.ids.len()).into_par_iter().map(one).collect();
-    let mut looked = Looked { hashes: vec![], sizes: vec![], corrupt: vec![] };
+    let mut scan = ImageScan { hashes: vec![], sizes: vec![], corrupt: vec![] };
     for (row, found) in found.into_iter().enumerate() {
         match found {
             Ok((hash, size)) => {
-                looked.hashes.push((hash, row));
-                looked.sizes.push(size);
+                scan.hashes.push((hash, row));
+                scan.sizes.push(size);
             }
-            Err(error) => looked.corrupt.push(Corrupt {
+            Err(error) => scan.corrupt.push(Corrupt {
                 split,
                 id: source.ids.name(row).into_owned(),
                 reason: error.reason(),
             }),
         }
     }
-    looked
+    scan
 }
 
 pub(super) fn half(hash: &blake3::Hash) -> Hash {

@@ -1,12 +1,12 @@
-//! A diagnosis for people.
+//! A diagnosis as text.
 
 use std::fmt::{self, Display, Formatter};
 
 use super::{Diagnosis, FeatureReport, Group, ImageReport};
 
-/// Rows of a list that are shown.
+/// Rows of a list that are shown at most.
 const SHOWN: usize = 10;
-/// Letters of a name that are shown.
+/// Letters of a name that are shown at most.
 const LETTERS: usize = 40;
 
 impl Display for Diagnosis {
@@ -51,10 +51,7 @@ impl Diagnosis {
         let line = |f: &mut Formatter<'_>, at: usize| {
             let class = &self.classes[at];
             write!(f, "  {:<LETTERS$} {:>9}", short(&class.name), class.train)?;
-            match held_out {
-                true => writeln!(f, " {:>9} held out", class.held_out),
-                false => writeln!(f),
-            }
+            if held_out { writeln!(f, " {:>9} held out", class.held_out) } else { writeln!(f) }
         };
         sorted[..head].iter().try_for_each(|at| line(f, *at))?;
         if cut {
@@ -185,8 +182,9 @@ fn plural(count: usize, word: &str) -> String {
 }
 
 fn short(name: &str) -> String {
-    match name.chars().count() > LETTERS {
-        false => name.to_string(),
-        true => name.chars().take(LETTERS - 1).chain(['…']).collect(),
+    if name.chars().count() > LETTERS {
+        name.chars().take(LETTERS - 1).chain(['…']).collect()
+    } else {
+        name.to_string()
     }
 }

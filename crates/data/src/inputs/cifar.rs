@@ -13,7 +13,7 @@ use crate::error::DataError;
 const STORED: Stored = Stored { channels: 3, height: 32, width: 32 };
 const PIXELS: usize = 3 * 32 * 32;
 
-/// Which of the two.
+/// Which of the two data sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cifar {
     /// One byte with the label.
@@ -34,7 +34,7 @@ pub(crate) const TEST_10: &str = "test_batch.bin";
 pub(crate) const TRAIN_100: &str = "train.bin";
 pub(crate) const TEST_100: &str = "test.bin";
 
-/// The training files of a folder; empty if it is no folder of CIFAR.
+/// The training files of a folder; empty if it is not a folder of CIFAR.
 pub(crate) fn training_files(folder: &Path) -> Vec<PathBuf> {
     let here = |name: &&str| folder.join(name);
     let batches: Vec<PathBuf> = TRAIN_10.iter().map(here).filter(|path| path.is_file()).collect();
@@ -42,7 +42,7 @@ pub(crate) fn training_files(folder: &Path) -> Vec<PathBuf> {
     if batches.is_empty() && train_100.is_file() { vec![train_100] } else { batches }
 }
 
-/// Opens files that follow one another; `name` is what the user gave.
+/// Opens files, in this order; `name` is the path that the user gave.
 pub(crate) fn open(name: &Path, files: &[PathBuf], framing: &Framing) -> Result<Opened, DataError> {
     let mut kind = None;
     let mut pixels = None;
@@ -93,7 +93,7 @@ impl Cifar {
         record[self.label_bytes() - 1]
     }
 
-    /// The first record whose label is none, and the label.
+    /// The first record whose label is out of range, and that label.
     fn wrong_label(self, file: &[u8]) -> Option<(usize, u8)> {
         let labels = file.chunks_exact(self.record()).map(|record| self.label(record));
         labels.enumerate().find(|&(_, label)| usize::from(label) >= self.classes())
@@ -140,7 +140,7 @@ fn read_labels(
     Ok(())
 }
 
-/// The names in the text file beside, where there is one.
+/// The names in the text file of the same folder, where there is one.
 fn class_names(folder: &Path, kind: Cifar) -> Result<Option<Vec<String>>, DataError> {
     let path = folder.join(match kind {
         Cifar::Ten => "batches.meta.txt",

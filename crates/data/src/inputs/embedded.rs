@@ -1,4 +1,4 @@
-//! What a file of embeddings made by `aleator embed` says beside its features.
+//! Ids and class names in a file of embeddings that `aleator embed` made.
 
 use std::path::Path;
 
@@ -7,9 +7,10 @@ use safetensors::tensor::{Dtype, TensorView};
 
 use super::mapped::Mapped;
 use crate::array::split_spec;
+use crate::ending::Ending;
 use crate::error::DataError;
 
-/// What such a file says in `format`.
+/// The value of `format` in such a file.
 const FORMAT: &str = "aleator-embeddings 1";
 
 /// Ids and class names.
@@ -19,21 +20,21 @@ pub(crate) struct Embedded {
     pub class_names: Option<Vec<String>>,
 }
 
-/// Reads them from `file` or `file#name`; a file that is none of ours has none.
-pub(crate) fn beside(spec: &str, rows: usize) -> Result<Embedded, DataError> {
+/// Reads them from `file` or `file#name`; other files have none.
+pub(crate) fn read(spec: &str, rows: usize) -> Result<Embedded, DataError> {
     let (path, _) = split_spec(spec);
-    if path.extension().is_none_or(|ending| !ending.eq_ignore_ascii_case("safetensors")) {
+    if Ending::of(&path) != Some(Ending::Safetensors) {
         return Ok(Embedded::default());
     }
     let file = Mapped::open(&path)?;
     let Ok((_, header)) = SafeTensors::read_metadata(file.bytes()) else {
         return Ok(Embedded::default());
     };
-    let said = |name: &str| header.metadata().as_ref().and_then(|all| all.get(name));
-    if said("format").is_none_or(|format| format != FORMAT) {
+    let metadata = |name: &str| header.metadata().as_ref().and_then(|all| all.get(name));
+    if metadata("format").is_none_or(|format| format != FORMAT) {
         return Ok(Embedded::default());
     }
-    let class_names = said("class_names").map(|names| class_names(&path, names)).transpose()?;
+    let class_names = metadata("class_names").map(|names| class_names(&path, names)).transpose()?;
     let tensors = SafeTensors::deserialize(file.bytes())
         .map_err(|error| DataError::invalid(&path, error.to_string()))?;
     let ids = match (tensors.tensor("id_offsets"), tensors.tensor("ids")) {
@@ -45,7 +46,7 @@ pub(crate) fn beside(spec: &str, rows: usize) -> Result<Embedded, DataError> {
 
 fn class_names(path: &Path, names: &str) -> Result<Vec<String>, DataError> {
     serde_json::from_str(names).map_err(|error| {
-        let message = format!("its metadata class_names is no JSON list of names ({error})");
+        let message = format!("its metadata class_names is not a JSON list of names ({error})");
         DataError::invalid(path, message)
     })
 }

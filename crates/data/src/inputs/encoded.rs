@@ -2,7 +2,10 @@
 
 mod place;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use aleator_run::recipe::Framing;
 use rayon::prelude::*;
@@ -13,31 +16,39 @@ use crate::picture::{self, Frame, Limits, Picture};
 
 pub(crate) use place::{Container, Piece, Places, read_file, too_large};
 
-/// Pixels of a side that images can be brought to, at most.
+/// The largest side that images can be resized to, in pixels.
 const LARGEST_SIDE: usize = 1 << 14;
 
-/// Bytes of one encoded image at most. Larger ones would be held in memory, one for each thread.
+/// The most bytes of one encoded image. Each thread holds one in memory.
 pub(crate) const LARGEST_IMAGE: u64 = 256 << 20;
 
-/// Images whose contents go into a fingerprint; of all others the name and the size do.
+/// The number of images whose contents go into a fingerprint; of all others name and size do.
 pub(crate) const FINGERPRINTED: usize = 1_024;
 
 /// Images whose sizes are gathered at once while a fingerprint is taken.
 const SIZES_AT_ONCE: usize = 1 << 14;
 
-/// So much of a PNG or JPEG holds its header, nearly always.
+/// The header of nearly every PNG and JPEG lies within its first bytes, this many.
 const HEADER_BYTES: usize = 64 << 10;
 
-/// Images of one size, or brought to it.
+/// Images of one size, or resized to it.
 #[derive(Debug)]
 pub(crate) struct Encoded {
     places: Places,
     frame: Frame,
     channels: usize,
     resize: bool,
+    /// What [`Encoded::check`] found, for each image: [`UNCHECKED`], [`SOUND`] or [`DAMAGED`].
+    checks: Vec<AtomicU8>,
+    /// The images that cannot be decoded, and why.
+    damaged: Mutex<BTreeMap<usize, String>>,
 }
 
-/// These images, all of one size or brought to it; `source` is what the user gave.
+const UNCHECKED: u8 = 0;
+const SOUND: u8 = 1;
+const DAMAGED: u8 = 2;
+
+/// These images, all of one size or resized to it; `source` is the path that the user gave.
 pub(crate) fn open(source: &Path, places: Places, framing: &Framing) -> Result<Inputs, DataError> {
     let (width, height) = match framing.size {
         Some(side) if (1..=LARGEST_SIDE).contains(&side) => (side, side),
@@ -50,7 +61,10 @@ pub(crate) fn open(source: &Path, places: Places, framing: &Framing) -> Result<I
     let frame = Frame::new(framing, width, height);
     let channels = framing.channels.unwrap_or(3);
     let resize = framing.size.is_some();
-    Ok(Inputs::of_encoded(source, Encoded { places, frame, channels, resize }))
+    let checks = (0..places.len()).map(|_| AtomicU8::new(UNCHECKED)).collect();
+    let damaged = Mutex::default();
+    let encoded = Encoded { places, frame, channels, resize, checks, damaged };
+    Ok(Inputs::of_encoded(source, encoded))
 }
 
 impl Encoded {
@@ -77,13 +91,34 @@ impl Encoded {
         decoded(&self.path(row), &self.places.bytes(row)?)
     }
 
+    /// Why an image cannot be decoded, if it cannot. Each image is decoded once for this.
+    pub(crate) fn check(&self, row: usize) -> Option<String> {
+        let damaged = || self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_checked(row) {
+            let state = match self.picture(row) {
+                Ok(_) => SOUND,
+                Err(error) => {
+                    damaged().insert(row, error.reason());
+                    DAMAGED
+                }
+            };
+            self.checks[row].store(state, Ordering::Release);
+        }
+        let is_damaged = self.checks[row].load(Ordering::Acquire) == DAMAGED;
+        if is_damaged { damaged().get(&row).cloned() } else { None }
+    }
+
+    pub(crate) fn is_checked(&self, row: usize) -> bool {
+        self.checks[row].load(Ordering::Acquire) != UNCHECKED
+    }
+
     /// The hash of an image's bytes, and the image.
     pub(crate) fn examined(&self, row: usize) -> Result<(blake3::Hash, Picture), DataError> {
         let bytes = self.places.bytes(row)?;
         Ok((blake3::hash(&bytes), decoded(&self.path(row), &bytes)?))
     }
 
-    /// What `decode` makes of the content of one image.
+    /// The result of `decode` on the content of one image.
     pub(crate) fn decoded_as(
         &self,
         row: usize,
@@ -136,7 +171,7 @@ impl Encoded {
     }
 }
 
-/// The images whose contents are looked at, ascending: a choice that does not depend on their
+/// The images whose contents are hashed, ascending: a choice that does not depend on their
 /// order.
 fn chosen(places: &Places) -> Vec<usize> {
     let rows = 0..places.len();

@@ -8,13 +8,10 @@ use aleator_run::recipe::Framing;
 use super::encoded::{self, Places};
 use super::names::Names;
 use super::{CarriedLabels, Opened};
+use crate::ending::{self, Ending};
 use crate::error::DataError;
 
-/// Endings of files that are images.
-pub(crate) const ENDINGS: [&str; 11] =
-    ["png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff", "ppm", "pgm", "pnm"];
-
-/// Folders in folders at most; deeper ones are a loop of links.
+/// The deepest nesting of folders; deeper ones are a loop of links.
 const DEEPEST: usize = 16;
 
 /// Opens `folder/class/…/image.png`; the names of the folders are the classes, in their order.
@@ -76,7 +73,7 @@ fn list(root: &Path) -> Result<Listing, DataError> {
     for ((name, path), class) in classes.iter().zip(0..) {
         images_below(path, name, 1, &mut files)?;
         if files.len() == labels.len() {
-            let endings = ENDINGS.join(", ");
+            let endings = ending::IMAGES.join(", ");
             return invalid(path, format!("has no images ({endings}); add some or remove it"));
         }
         labels.resize(files.len(), class);
@@ -143,13 +140,13 @@ pub(crate) fn files_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, DataErro
     Ok(files.map(|Entry { name, .. }| (name.clone(), folder.join(name))).collect())
 }
 
-/// Something in a folder.
+/// A file or folder in a folder.
 pub(crate) struct Entry {
     pub name: String,
     pub is_folder: bool,
 }
 
-/// Everything visible in a folder, sorted by name. Only links are looked at themselves, so that
+/// Everything visible in a folder, sorted by name. Only links are followed one by one, so that
 /// a folder of many files is listed quickly.
 pub(crate) fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
     let failed = |error| DataError::io(folder, error);
@@ -177,8 +174,7 @@ fn is_folder(entry: &DirEntry) -> bool {
 
 /// Whether the name says that a file is an image.
 pub(crate) fn is_image(path: &Path) -> bool {
-    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-    ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
+    Ending::of(path) == Some(Ending::Image)
 }
 
 /// Width and height of one image as it is seen.

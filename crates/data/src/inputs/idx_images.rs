@@ -1,4 +1,4 @@
-//! IDX images, as MNIST's, with the labels that lie beside them.
+//! IDX images, as MNIST's, with the labels in the same folder.
 
 use std::path::{Path, PathBuf};
 

@@ -61,17 +61,14 @@ pub(crate) fn first_images(
     path: &Path,
     count: usize,
 ) -> Result<Vec<(PathBuf, Vec<u8>)>, DataError> {
-    /// Ends the reading.
+    /// Stops reading.
     const ENOUGH: &str = "enough";
     let table = ParquetTable::open(path)?;
     let chosen = choose(path, &table, None)?;
     let mut images = vec![];
     let read = each_image(path, &table, &chosen.image, LARGEST_IMAGE, |row, bytes| {
         images.push((path.join(format!("row {row}")), bytes.to_vec()));
-        match images.len() < count {
-            true => Ok(()),
-            false => Err(DataError::invalid(path, ENOUGH)),
-        }
+        if images.len() < count { Ok(()) } else { Err(DataError::invalid(path, ENOUGH)) }
     });
     match read {
         Err(error) if images.len() < count => Err(error),
@@ -91,7 +88,7 @@ struct All {
 
 enum Labels {
     Numbers(Vec<u32>),
-    Words { words: Vocabulary, said: Vec<u32> },
+    Words { words: Vocabulary, positions: Vec<u32> },
 }
 
 impl All {
@@ -141,8 +138,8 @@ impl All {
         };
         let labels = self.labels.map(|labels| match labels {
             Labels::Numbers(labels) => CarriedLabels::Classes(labels),
-            Labels::Words { words, said } => {
-                CarriedLabels::Written(WrittenLabels::new(source, words, said, None))
+            Labels::Words { words, positions } => {
+                CarriedLabels::Written(WrittenLabels::new(source, words, positions, None))
             }
         });
         let inputs = encoded::open(source, places, framing)?;
@@ -151,15 +148,15 @@ impl All {
 }
 
 impl Labels {
-    /// None yet, of the type of these.
+    /// No labels yet, of the type of these.
     fn like(values: &Values) -> Self {
         match values {
-            Values::Text(_) => Self::Words { words: Vocabulary::default(), said: vec![] },
+            Values::Text(_) => Self::Words { words: Vocabulary::default(), positions: vec![] },
             Values::Int(_) | Values::Float(_) => Self::Numbers(vec![]),
         }
     }
 
-    /// These, and those of one more file.
+    /// Appends those of one more file.
     fn with(mut self, path: &Path, more: Values) -> Result<Self, DataError> {
         let refuse = |row: usize, what: &str| {
             Err(DataError::invalid(path, format!("row {row} (counted from 0): {what}")))
@@ -179,12 +176,12 @@ impl Labels {
                     }
                 }
             }
-            (Self::Words { words, said }, Values::Text(values)) => {
+            (Self::Words { words, positions }, Values::Text(values)) => {
                 for (row, value) in values.iter().enumerate() {
                     if value.trim().is_empty() {
                         return refuse(row, "has no label");
                     }
-                    said.push(words.position(value.trim()));
+                    positions.push(words.position(value.trim()));
                 }
             }
             (_, Values::Float(values)) => {
@@ -197,8 +194,8 @@ impl Labels {
     }
 }
 
-/// Calls `each` with every row's image, in order; gives the number of rows. One of more bytes than
-/// `largest` is refused.
+/// Calls `each` with every row's image, in order; returns the number of rows. An image larger than
+/// `largest` bytes is refused.
 fn each_image(
     path: &Path,
     table: &ParquetTable,
@@ -215,7 +212,7 @@ fn each_image(
             let there = batch.definition.get(at).is_none_or(|level| *level == column.defined());
             let Some(value) = values.next().filter(|_| there) else {
                 let message = format!(
-                    "has no bytes in column {:?}; images must lie in the file, not beside it",
+                    "has no bytes in column {:?}; images must be stored in the file itself",
                     column.name
                 );
                 return Err(DataError::invalid(place(), message));
@@ -289,7 +286,7 @@ fn only_struct(columns: &[Column]) -> Option<&Column> {
     found.next().filter(|_| found.next().is_none())
 }
 
-/// One label a row.
+/// One label per row.
 fn labels(
     path: &Path,
     table: &ParquetTable,
@@ -300,14 +297,15 @@ fn labels(
     if !column.is_flat() || column.element().is_none() {
         let label = column.label();
         return invalid(format!(
-            "column {label} is not one label a row; name another (file.parquet#image,label), or a \
+            "column {label} is not one label per row; name another (file.parquet#image,label), or a \
              label file: labels = \"labels.csv\""
         ));
     }
     let array = records::column(path, table, column)?;
-    match array.values.len() == rows {
-        true => Ok(array.values),
-        false => invalid(format!("has {rows} images but {} labels", array.values.len())),
+    if array.values.len() == rows {
+        Ok(array.values)
+    } else {
+        invalid(format!("has {rows} images but {} labels", array.values.len()))
     }
 }
 

@@ -8,6 +8,7 @@ use super::folder::{self, Entry};
 use super::patterns::{Expanded, expand};
 use super::{Opened, cifar, idx_images, image_columns, manifest, mapped, shards};
 use crate::array::idx;
+use crate::ending::Ending;
 use crate::error::DataError;
 
 /// Opens images at all of these paths and patterns.
@@ -54,14 +55,15 @@ fn expand_all(source: &Path, specs: &[PathBuf]) -> Result<Expanded, DataError> {
     all.ok_or_else(|| DataError::invalid(source, "names no path"))
 }
 
-/// The files that are meant, with those of folders that hold nothing but shards or tables.
+/// All files of the paths, including those of folders that hold only shards or tables.
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, DataError> {
     let mut files = vec![];
     for path in paths {
-        // Archives beside the files of CIFAR are where those came from.
-        match path.is_dir() && cifar::training_files(path).is_empty() {
-            true => files.extend(packed_files(path)?.unwrap_or_else(|| vec![path.clone()])),
-            false => files.push(path.clone()),
+        // The archives next to the files of CIFAR are where those came from.
+        if path.is_dir() && cifar::training_files(path).is_empty() {
+            files.extend(packed_files(path)?.unwrap_or_else(|| vec![path.clone()]));
+        } else {
+            files.push(path.clone());
         }
     }
     Ok(files)
@@ -98,12 +100,11 @@ fn packed_files(folder: &Path) -> Result<Option<Vec<PathBuf>>, DataError> {
 }
 
 pub(super) fn is_parquet(path: &Path) -> bool {
-    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-    matches!(ending.as_deref(), Some("parquet" | "pq"))
+    Ending::of(path) == Some(Ending::Parquet)
 }
 
 fn is_bin(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("bin"))
+    Ending::of(path) == Some(Ending::Cifar)
 }
 
 fn refuse_fragment(path: &Path, fragment: Option<&str>) -> Result<(), DataError> {

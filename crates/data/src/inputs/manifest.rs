@@ -1,4 +1,4 @@
-//! A table that lists images: one row an image, or one an annotation.
+//! A table that lists images: one row per image, or one per annotation.
 
 mod rows;
 
@@ -35,7 +35,7 @@ pub(crate) fn open(
     examples.finish(manifest.folder(), framing)
 }
 
-/// What the rows say so far.
+/// The examples of the rows read so far.
 struct Examples<'a> {
     path: &'a Path,
     columns: Columns,
@@ -59,7 +59,7 @@ struct Examples<'a> {
     clean_words: Vocabulary,
     weights: Vec<f32>,
     /// (example, annotator) → line.
-    said: BTreeMap<(usize, u32), u32>,
+    answered: BTreeMap<(usize, u32), u32>,
 }
 
 impl<'a> Examples<'a> {
@@ -81,7 +81,7 @@ impl<'a> Examples<'a> {
             clean: vec![],
             clean_words: Vocabulary::default(),
             weights: vec![],
-            said: BTreeMap::new(),
+            answered: BTreeMap::new(),
         }
     }
 
@@ -96,7 +96,7 @@ impl<'a> Examples<'a> {
         };
         if let Some(annotator) = &row.annotator {
             let who = self.annotator_words.position(annotator);
-            if let Some(first) = self.said.insert((example, who), row.line) {
+            if let Some(first) = self.answered.insert((example, who), row.line) {
                 let what = format!("annotator {annotator} labels {} twice; keep one", row.path);
                 return Err(self.both(first, row.line, &what));
             }
@@ -108,7 +108,7 @@ impl<'a> Examples<'a> {
         Ok(())
     }
 
-    /// The example that a row is about, if there was a row about it before.
+    /// The example of a row, if an earlier row had the same one.
     fn known(&self, row: &Row) -> Result<Option<(usize, u32)>, DataError> {
         let by_file = self.by_file.get(&row.path).copied();
         let by_id = row.id.as_ref().and_then(|id| self.by_id.get(id)).copied();
@@ -156,7 +156,7 @@ impl<'a> Examples<'a> {
         example
     }
 
-    /// Rows about one example say the same of it.
+    /// Rows of one example must agree.
     fn agree(
         &self,
         row: &Row,
@@ -182,9 +182,10 @@ impl<'a> Examples<'a> {
     }
 
     fn finish(self, folder: &Path, framing: &Framing) -> Result<Opened, DataError> {
-        let ids: Vec<String> = match self.columns.id {
-            true => self.ids,
-            false => (0..self.files.len()).map(|at| self.files.get(at).to_string()).collect(),
+        let ids: Vec<String> = if self.columns.id {
+            self.ids
+        } else {
+            (0..self.files.len()).map(|at| self.files.get(at).to_string()).collect()
         };
         let places = Places::Files { root: folder.to_path_buf(), names: self.files };
         check_files(self.path, &places, &self.first_lines)?;
@@ -192,21 +193,16 @@ impl<'a> Examples<'a> {
             WrittenLabels::new(self.path, self.clean_words, self.clean, Some(self.first_lines))
         });
         let weights = self.columns.weight.then_some(self.weights);
-        let labels = match self.columns.annotator {
-            false => {
-                let lines = Some(self.lines);
-                let labels = WrittenLabels::new(self.path, self.label_words, self.labels, lines);
-                CarriedLabels::Written(labels)
-            }
-            true => {
-                let (order, offsets) = grouped(&self.example_of, ids.len());
-                let pick = |of: &[u32]| -> Vec<u32> { order.iter().map(|row| of[*row]).collect() };
-                let (said, lines) = (pick(&self.labels), Some(pick(&self.lines)));
-                let labels = WrittenLabels::new(self.path, self.label_words, said, lines);
-                let said = pick(&self.annotators);
-                let annotators = WrittenLabels::new(self.path, self.annotator_words, said, None);
-                CarriedLabels::Annotated(WrittenAnnotations::new(offsets, labels, annotators))
-            }
+        let written = |words, labels, lines| WrittenLabels::new(self.path, words, labels, lines);
+        let labels = if self.columns.annotator {
+            let (order, offsets) = grouped(&self.example_of, ids.len());
+            let pick = |of: &[u32]| -> Vec<u32> { order.iter().map(|row| of[*row]).collect() };
+            let lines = Some(pick(&self.lines));
+            let labels = written(self.label_words, pick(&self.labels), lines);
+            let annotators = written(self.annotator_words, pick(&self.annotators), None);
+            CarriedLabels::Annotated(WrittenAnnotations::new(offsets, labels, annotators))
+        } else {
+            CarriedLabels::Written(written(self.label_words, self.labels, Some(self.lines)))
         };
         let inputs = encoded::open(self.path, places, framing)?;
         Ok(Opened { clean_labels, weights, labels: Some(labels), ..Opened::new(inputs) }
@@ -230,7 +226,7 @@ fn check_files(path: &Path, places: &Places, lines: &[u32]) -> Result<(), DataEr
 }
 
 /// The rows sorted by their example, and where those of each example begin: annotations of one
-/// image need not stand together.
+/// image need not be adjacent.
 fn grouped(example_of: &[usize], examples: usize) -> (Vec<usize>, Vec<usize>) {
     let mut order: Vec<usize> = (0..example_of.len()).collect();
     order.sort_by_key(|row| example_of[*row]);

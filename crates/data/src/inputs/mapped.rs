@@ -11,7 +11,7 @@ use crate::error::DataError;
 /// A file mapped into memory: its pages are read when they are used, and may exceed the memory.
 ///
 /// A data set must not change while it is in use. If another program shortens the file, the
-/// operating system ends this one.
+/// operating system stops this one.
 #[derive(Debug)]
 pub(crate) struct Mapped(Mmap);
 

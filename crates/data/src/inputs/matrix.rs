@@ -1,4 +1,4 @@
-//! Embeddings: a matrix of floats, one row an example, in a mapped file.
+//! Embeddings: a matrix of floats, one row per example, in a mapped file.
 
 use std::path::Path;
 
@@ -82,7 +82,7 @@ impl Matrix {
         Ok(Self { file, start, element, big_endian, rows, width, stored })
     }
 
-    /// Column by column in the file, row by row here. NumPy writes data frames of pandas so.
+    /// Column by column in the file, row by row here. This is how NumPy saves pandas data frames.
     fn turned(
         path: &Path,
         file: &Mapped,

@@ -1,4 +1,4 @@
-//! Many names in little memory: one text and where each begins.
+//! Many names in little memory: one text and the end of each name.
 
 /// Names by number. A million of them take their letters and 8 bytes each.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use super::folder;
 use crate::array::split_spec;
 use crate::error::DataError;
 
-/// Files that one pattern means at most; more is a slip of the pen.
+/// The most files that one pattern may name; more is a typing error.
 const MOST_FILES: usize = 100_000;
 
 /// What a recipe's path means: files or one folder, and what follows the `#`.
@@ -35,9 +35,10 @@ fn expand_at_most(spec: &Path, most: usize) -> Result<Expanded, DataError> {
     braces(pattern, most, &mut texts).map_err(|message| DataError::invalid(spec, message))?;
     let mut paths = vec![];
     for text in texts {
-        match text.contains('*') {
-            true => stars(Path::new(&text), &mut paths)?,
-            false => paths.push(PathBuf::from(text)),
+        if text.contains('*') {
+            stars(Path::new(&text), &mut paths)?
+        } else {
+            paths.push(PathBuf::from(text))
         }
         if paths.len() > most {
             return Err(DataError::invalid(spec, too_many(most)));
@@ -101,9 +102,10 @@ fn words(inside: &str, most: usize) -> Result<Vec<String>, String> {
         let width = from.len();
         return Ok((first..=last).map(|number| format!("{number:0width$}")).collect());
     }
-    match inside.contains(',') {
-        true => Ok(inside.split(',').map(str::to_string).collect()),
-        false => Ok(vec![format!("{{{inside}}}")]),
+    if inside.contains(',') {
+        Ok(inside.split(',').map(str::to_string).collect())
+    } else {
+        Ok(vec![format!("{{{inside}}}")])
     }
 }
 

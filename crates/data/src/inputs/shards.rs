@@ -13,13 +13,14 @@ use super::encoded::{self, Container, Piece, Places};
 use super::names::Names;
 use super::spool::Spool;
 use super::{CarriedLabels, Opened};
+use crate::ending::Ending;
 use crate::error::DataError;
 use crate::labels::{Vocabulary, WrittenLabels};
 use samples::{Sample, Samples};
 
 pub(crate) use samples::first_images;
 
-/// Entries of all shards together at most: some gigabytes of names and positions.
+/// The most entries of all shards together: some gigabytes of names and positions.
 const MOST_ENTRIES: usize = 100_000_000;
 
 /// How a shard is packed, by its name.
@@ -31,11 +32,11 @@ pub(crate) enum Packing {
 
 /// Whether the name is that of a shard.
 pub(crate) fn packing(path: &Path) -> Option<Packing> {
-    let name = path.file_name()?.to_str()?.to_lowercase();
-    if name.ends_with(".tar") {
-        return Some(Packing::Plain);
+    match Ending::of(path)? {
+        Ending::Tar => Some(Packing::Plain),
+        Ending::TarGzip => Some(Packing::Gzip),
+        _ => None,
     }
-    (name.ends_with(".tar.gz") || name.ends_with(".tgz")).then_some(Packing::Gzip)
 }
 
 /// Opens the examples of all shards, in the order of the shards and in each of its entries.
@@ -68,7 +69,7 @@ fn open_at_most(
     all.finish(spool, framing)
 }
 
-/// The examples of each shard. Plain shards are looked at side by side; packed ones one after
+/// The examples of each shard. Plain shards are read in parallel; packed ones one after
 /// the other, as their images go to one spool.
 fn index(
     shards: &[PathBuf],
@@ -164,11 +165,11 @@ impl<'a> All<'a> {
     fn finish(self, spool: Option<std::fs::File>, framing: &Framing) -> Result<Opened, DataError> {
         if self.pieces.is_empty() {
             let message = "holds no images; entries are called key.jpg (or .png, .webp, …) with \
-                           key.cls, key.txt or key.json beside them, the key without a dot";
+                           key.cls, key.txt or key.json for each, the key without a dot";
             return Err(DataError::invalid(self.source, message));
         }
         let ids = ids(self.keys, &self.containers, self.shards);
-        let written = |words, said| WrittenLabels::new(self.source, words, said, None);
+        let written = |words, positions| WrittenLabels::new(self.source, words, positions, None);
         let labels = (!self.labels.is_empty()).then(|| written(self.words, self.labels));
         let clean_labels = (!self.clean.is_empty()).then(|| written(self.clean_words, self.clean));
         let weights = (!self.weights.is_empty()).then_some(self.weights);

@@ -9,7 +9,7 @@ use crate::error::DataError;
 
 /// Where the content of a packed file is written while it is decoded.
 ///
-/// The file has no name: it goes away with its last user, even if the program is killed.
+/// The file has no name: it disappears with its last user, even if the program is killed.
 pub(crate) struct Spool {
     source: PathBuf,
     file: BufWriter<File>,

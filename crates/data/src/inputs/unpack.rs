@@ -9,14 +9,14 @@ use flate2::read::MultiGzDecoder;
 use super::mapped::open_file;
 use crate::error::DataError;
 
-/// A gzipped byte may become so many: images hardly shrink, and the padding of tar shrinks less.
+/// A gzipped byte may expand to this many: images hardly shrink, and tar's padding is small.
 /// Deflate itself ends at 1032.
 pub(crate) const LARGEST_RATIO: u64 = 1_000;
 
 /// No gzipped file may become more than 512 GiB.
 pub(crate) const LARGEST_CONTENT: u64 = 512 << 30;
 
-/// Small files may become so much whatever their ratio.
+/// Files may always expand to this size, whatever their ratio.
 const SMALL_CONTENT: u64 = 1 << 20;
 
 /// The content of a gzipped file, up to its limit.

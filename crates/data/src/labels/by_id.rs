@@ -16,8 +16,8 @@ use crate::ids::Ids;
 const ID: [&str; 3] = ["id", "example", "example_id"];
 const LABEL: [&str; 4] = ["label", "labels", "class", "target"];
 
-/// What a spreadsheet would take for a formula has a `'` before it in the files that this program
-/// writes.
+/// A cell that a spreadsheet would take for a formula has a `'` before it in the files that we
+/// write.
 const GUARDED: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\''];
 
 /// The rows of a table with a column of ids: the label of each, or its value for each class.
@@ -28,14 +28,14 @@ pub(crate) struct LabelsById {
     ids: Vec<String>,
     /// The labels in the order of the rows.
     pub labels: Box<RawLabels>,
-    /// The column of labels as it is written: a class may be called by a number that is not its
-    /// own.
+    /// The column of labels as written: the name of a class may be a number that is not its
+    /// position.
     pub words: Option<Vec<String>>,
 }
 
 impl LabelsById {
-    /// Reads a table with a header that has a column of ids; `None` where the file is something
-    /// else.
+    /// Reads a table with a header that has a column of ids; `None` for any
+    /// other file.
     pub fn load(spec: &str, kind: LabelKind, link: Link) -> Result<Option<Self>, DataError> {
         let is_id = |name: &String| ID.iter().any(|id| name.trim().eq_ignore_ascii_case(id));
         let Some(header) = words::first_row(spec)? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! The classes of a data set: how many, what they are called, and who said so.
+//! The classes of a data set: how many, their names, and where these come from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use super::table::{Cell, Table};
 use super::written::WrittenLabels;
 use crate::error::DataError;
 
-/// More classes than any data set has; a number read from a file must not become that much memory.
+/// More classes than any data set has: a number in a file must not reserve that much memory.
 const MOST_CLASSES: usize = 1 << 24;
 
 /// The K classes, in the order of their numbers.
@@ -23,11 +23,13 @@ pub(crate) struct Classes {
     origin: Origin,
 }
 
-/// Who said which classes there are.
+/// Where the classes come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     /// `data.class_names`.
     NamesFile,
+    /// Names that the caller gave along with arrays.
+    Given,
     /// `data.classes`.
     Count,
     /// The names of folders, columns or labels in the training source.
@@ -39,7 +41,7 @@ enum Origin {
 impl Classes {
     /// The classes that the recipe names, else those of the training source.
     ///
-    /// `beside` are the names that the inputs carry although a label file is read; they are taken
+    /// `beside` are the names in the inputs' files although a label file is read; they are used
     /// where they fit.
     pub fn find(
         data: &Data,
@@ -84,11 +86,15 @@ impl Classes {
                 Some(columns) => Self::named(columns, Path::new(&table.path)),
                 None => Ok(Self::new(numbers_as_names(table.width), Origin::Numbers)),
             },
-            RawLabels::Single(table) => Said::of_table(table, false, clean, data, beside),
-            RawLabels::Wide(table) => Said::of_table(table, true, clean, data, beside),
-            RawLabels::Long(table) => Said::of_table(&table.labels, false, clean, data, beside),
-            RawLabels::Written(labels) => Said::of_words(labels, clean, data, beside),
-            RawLabels::Annotated(votes) => Said::of_words(votes.labels(), clean, data, beside),
+            RawLabels::Single(table) => DistinctLabels::of_table(table, false, clean, data, beside),
+            RawLabels::Wide(table) => DistinctLabels::of_table(table, true, clean, data, beside),
+            RawLabels::Long(table) => {
+                DistinctLabels::of_table(&table.labels, false, clean, data, beside)
+            }
+            RawLabels::Written(labels) => DistinctLabels::of_words(labels, clean, data, beside),
+            RawLabels::Annotated(votes) => {
+                DistinctLabels::of_words(votes.labels(), clean, data, beside)
+            }
             RawLabels::ById(LabelsById { labels, words, .. }) => {
                 let carried = |names: &&[String]| {
                     words.as_ref().is_some_and(|words| {
@@ -109,7 +115,7 @@ impl Classes {
         self.names.len()
     }
 
-    /// The class of a cell; `place` says where it stands.
+    /// The class of a cell; `place` adds its position to a message.
     pub fn class(&self, cell: Cell, place: &dyn Fn(String) -> DataError) -> Result<u32, DataError> {
         let count = self.len();
         let found = match cell {
@@ -188,6 +194,7 @@ impl Classes {
     fn remedy(&self) -> &'static str {
         match self.origin {
             Origin::NamesFile => "correct it, or add it to the file of data.class_names",
+            Origin::Given => "correct it, or add it to the class names",
             Origin::Count => "correct it, or raise data.classes",
             Origin::Names => {
                 "the training source decides the classes: correct it, or name all classes in \
@@ -216,6 +223,12 @@ impl Classes {
         }
         check_names(&names, "line", 1, path)?;
         Ok(Self::new(names, Origin::NamesFile))
+    }
+
+    /// Classes of these names, whatever the labels say.
+    pub fn given(names: &[String]) -> Result<Self, DataError> {
+        check_names(names, "class", 0, Path::new("class_names"))?;
+        Ok(Self::new(names.to_vec(), Origin::Given))
     }
 
     fn named(names: &[String], path: &Path) -> Result<Self, DataError> {
@@ -256,14 +269,14 @@ impl Classes {
     }
 }
 
-/// What the labels themselves say, and the true ones where they are known.
+/// The distinct labels of the training source, true ones included.
 #[derive(Default)]
-struct Said {
+struct DistinctLabels {
     words: BTreeSet<String>,
     numbers: BTreeSet<i64>,
 }
 
-impl Said {
+impl DistinctLabels {
     /// `blanks`: whether −1 stands for no answer.
     fn of_table(
         table: &Table,
@@ -272,10 +285,10 @@ impl Said {
         data: &Data,
         beside: Option<&[String]>,
     ) -> Result<Classes, DataError> {
-        let mut said = Self::default();
-        said.add_table(table, blanks)?;
-        said.add_clean(clean)?;
-        said.classes(Path::new(&table.path), data.classes, beside)
+        let mut found = Self::default();
+        found.add_table(table, blanks)?;
+        found.add_clean(clean)?;
+        found.classes(Path::new(&table.path), data.classes, beside)
     }
 
     fn of_words(
@@ -284,10 +297,10 @@ impl Said {
         data: &Data,
         beside: Option<&[String]>,
     ) -> Result<Classes, DataError> {
-        let mut said = Self::default();
-        labels.cells().into_iter().for_each(|cell| said.add(cell, false));
-        said.add_clean(clean)?;
-        said.classes(labels.path(), data.classes, beside)
+        let mut found = Self::default();
+        labels.cells().into_iter().for_each(|cell| found.add(cell, false));
+        found.add_clean(clean)?;
+        found.classes(labels.path(), data.classes, beside)
     }
 
     fn add_clean(&mut self, clean: Option<&CleanLabels>) -> Result<(), DataError> {

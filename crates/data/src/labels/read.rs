@@ -13,13 +13,13 @@ use super::{DenseRows, Labels, SparseRows};
 use crate::error::DataError;
 use crate::ids::Ids;
 
-/// How far from 1 a row of probabilities may sum: three decimals, as in files written for people.
+/// How far from 1 a row of probabilities may sum: three decimals, as in files with rounded numbers.
 const SUM_TOLERANCE: f64 = 1e-3;
 
 /// Labels as their file has them, before the classes are known.
 #[derive(Debug)]
 pub(crate) enum RawLabels {
-    /// From the inputs' own files: one class an example, a position in `names` if there are any.
+    /// From the inputs' own files: one class per example, a position in `names` if there are any.
     Carried {
         labels: Vec<u32>,
         names: Option<Vec<String>>,
@@ -32,11 +32,11 @@ pub(crate) enum RawLabels {
     Wide(Table),
     /// A row for each annotation.
     Long(Box<LongTable>),
-    /// From the inputs' own files: a name or number an example.
+    /// From the inputs' own files: a name or number per example.
     Written(WrittenLabels),
-    /// From the inputs' own files: several an example, with who said them.
+    /// From the inputs' own files: several per example, with their annotators.
     Annotated(WrittenAnnotations),
-    /// A row for each example, which it names.
+    /// A row for each example, with its id.
     ById(LabelsById),
 }
 
@@ -57,7 +57,7 @@ impl CleanLabels {
     }
 }
 
-/// What a source is for.
+/// The purpose of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Training,
@@ -72,9 +72,19 @@ impl RawLabels {
         if let Some(labels) = by_id {
             return Ok(Self::ById(labels));
         }
-        let table = Table::load(spec)?;
-        let kind = if held_out && table.width == 1 { LabelKind::Auto } else { kind };
-        Self::of_table(table, kind, link)
+        Self::for_role(Table::load(spec)?, kind, link, role)
+    }
+
+    /// A table whose rows are in the order of the examples; that of a held-out source may be one
+    /// column whatever `kind` says.
+    pub fn for_role(
+        table: Table,
+        kind: LabelKind,
+        link: Link,
+        role: Role,
+    ) -> Result<Self, DataError> {
+        let column = table.width == 1 && role == Role::HeldOut && kind != LabelKind::MultiHot;
+        Self::of_table(table, if column { LabelKind::Auto } else { kind }, link)
     }
 
     /// A table whose rows are in the order of the examples.
@@ -142,9 +152,10 @@ impl RawLabels {
     }
 
     fn annotators(table: Table) -> Self {
-        match LongTable::has_columns(&table) {
-            true => Self::Long(Box::new(LongTable::new(&table))),
-            false => Self::Wide(table),
+        if LongTable::has_columns(&table) {
+            Self::Long(Box::new(LongTable::new(&table)))
+        } else {
+            Self::Wide(table)
         }
     }
 
@@ -175,7 +186,7 @@ impl RawLabels {
     }
 }
 
-/// One class a row.
+/// One class per row.
 fn single(table: &Table, classes: &Classes, examples: usize) -> Result<Vec<u32>, DataError> {
     if table.width != 1 {
         return Err(not_one_column(table));
@@ -248,18 +259,19 @@ fn soft(
     Ok(DenseRows { classes: table.width, values })
 }
 
-/// What a row of probabilities is divided by to sum to 1.
+/// The number that a row of probabilities is divided by so that it sums to 1.
 ///
 /// Under softmax that is its sum, which rounding may have moved a little. Under sigmoid every class
-/// has a probability of its own, and the sum means nothing.
+/// has its own probability, and the sum means nothing.
 fn check_probabilities(table: &Table, row: usize, link: Link) -> Result<f64, String> {
     let mut sum = 0.0;
     for column in 0..table.width {
         let value = number(table.cell(row, column));
         if !(0.0..=1.0 + SUM_TOLERANCE).contains(&value) {
-            return Err(match value.is_nan() {
-                true => format!("column {column} is missing; soft labels are probabilities"),
-                false => format!("column {column} is {value}; probabilities are from 0 to 1"),
+            return Err(if value.is_nan() {
+                format!("column {column} is missing; soft labels are probabilities")
+            } else {
+                format!("column {column} is {value}; probabilities are from 0 to 1")
             });
         }
         sum += value;

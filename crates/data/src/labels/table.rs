@@ -29,7 +29,7 @@ pub(crate) enum Cells {
     Words(Vec<String>),
 }
 
-/// Not a label in any file: labels are small.
+/// No label in any file has this value: labels are small.
 const MISSING: i64 = i64::MIN;
 
 /// What a cell holds.
@@ -127,7 +127,7 @@ impl Table {
     }
 }
 
-/// Beyond 2⁵³ floats skip whole numbers; no label is there.
+/// Beyond 2⁵³ floats skip whole numbers; no label is that large.
 fn is_whole(value: &f64) -> bool {
     value.fract() == 0.0 && value.abs() < 9e15
 }
@@ -140,7 +140,7 @@ fn whole_if_possible(values: Vec<f64>) -> Cells {
     Cells::Whole(values.into_iter().map(whole).collect())
 }
 
-/// In a table, what statistics programs write for "none" is none; in a column of labels it may be
+/// In a table, what statistics programs write for "missing" is missing; in a column it may be
 /// the name of a class.
 fn answer(word: String) -> String {
     let none = matches!(word.trim(), "NA" | "N/A" | "nan" | "NaN");

@@ -1,4 +1,4 @@
-//! What several annotators said: a column for each of them, or a row for each annotation.
+//! Answers of several annotators: a column for each of them, or a row for each annotation.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ impl LongTable {
     }
 }
 
-/// `[N, annotators]`; blank or −1 where one said nothing.
+/// `[N, annotators]`; blank or −1 where an annotator gave no answer.
 pub(super) fn wide(table: &Table, classes: &Classes, examples: usize) -> Result<Votes, DataError> {
     check_count(table, examples)?;
     let numbers = || (0..table.width).map(|column| column.to_string()).collect();
@@ -80,7 +80,7 @@ pub(super) fn long(table: &LongTable, classes: &Classes, ids: &Ids) -> Result<Vo
     let example_of = example_numbers(ids);
     let (annotator_of, annotator_names) = annotators(&table.annotators)?;
     // (example, annotator) → (row of the file, class): sorted as the votes must be.
-    let mut said: BTreeMap<(usize, u32), (usize, u32)> = BTreeMap::new();
+    let mut answers: BTreeMap<(usize, u32), (usize, u32)> = BTreeMap::new();
     for (row, annotator) in annotator_of.into_iter().enumerate() {
         let name = text(table.examples.cell(row, 0));
         let Some(example) = example_of.get(&name).copied() else {
@@ -88,7 +88,7 @@ pub(super) fn long(table: &LongTable, classes: &Classes, ids: &Ids) -> Result<Vo
         };
         let place = |message| table.labels.refuse_row(row, message);
         let class = classes.class(table.labels.cell(row, 0), &place)?;
-        if let Some((first, _)) = said.insert((example, annotator), (row, class)) {
+        if let Some((first, _)) = answers.insert((example, annotator), (row, class)) {
             let who = &annotator_names[annotator as usize];
             return Err(table.labels.refuse(format!(
                 "rows {first} and {row} (counted from 0): annotator {who} labels example {name} \
@@ -97,7 +97,7 @@ pub(super) fn long(table: &LongTable, classes: &Classes, ids: &Ids) -> Result<Vo
         }
     }
     let mut votes = Votes { offsets: vec![0], annotators: vec![], labels: vec![], annotator_names };
-    for ((example, annotator), (_, class)) in said {
+    for ((example, annotator), (_, class)) in answers {
         while votes.offsets.len() <= example {
             votes.offsets.push(votes.labels.len());
         }
@@ -117,7 +117,7 @@ fn example_numbers(ids: &Ids) -> BTreeMap<String, usize> {
     (0..ids.len()).map(|index| (ids.name(index).into_owned(), index)).collect()
 }
 
-/// What is said of an id that no example has.
+/// The message about an id that no example has.
 pub(super) fn unknown_example(name: &str, ids: &Ids) -> String {
     let known = match ids {
         Ids::Names(_) => format!("an id such as {:?}", ids.name(0)),
@@ -141,9 +141,8 @@ fn annotators(table: &Table) -> Result<(Vec<u32>, Vec<String>), DataError> {
     }
     positions.values_mut().zip(0..).for_each(|(position, at)| *position = at);
     let of_row = (0..table.rows).map(|row| positions[&key(row)]).collect();
-    let name = |(value, word): &(i64, String)| match word.is_empty() {
-        true => value.to_string(),
-        false => word.clone(),
+    let name = |(value, word): &(i64, String)| {
+        if word.is_empty() { value.to_string() } else { word.clone() }
     };
     Ok((of_row, positions.keys().map(name).collect()))
 }

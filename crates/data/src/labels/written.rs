@@ -1,4 +1,4 @@
-//! Labels that stand beside each image: a name or a number each, of which few are distinct.
+//! Labels in the files of the images: a name or a number each, of which few are distinct.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::table::Cell;
 use crate::error::DataError;
 use crate::ids::Ids;
 
-/// Names or numbers of classes as files have them, before it is known which classes there are.
+/// Names or numbers of classes as files have them, before the classes are known.
 ///
 /// Every distinct one is held once: a label takes 4 bytes, and 4 more for its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,12 +17,12 @@ pub struct WrittenLabels {
     path: PathBuf,
     words: Vec<String>,
     /// The position in `words` of each.
-    said: Vec<u32>,
-    /// The line of each in the file; what has no lines is called by its id.
+    positions: Vec<u32>,
+    /// The line of each in the file; without lines, messages name the example's id.
     lines: Option<Vec<u32>>,
 }
 
-/// What annotators said of each image: the annotations of example i are at
+/// The answers of annotators about each image: those about example i are at
 /// `offsets[i]..offsets[i + 1]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenAnnotations {
@@ -52,14 +52,14 @@ impl Vocabulary {
 }
 
 impl WrittenLabels {
-    /// One label for each of `said`, a position in the vocabulary.
+    /// One label for each of `positions` in the vocabulary.
     pub(crate) fn new(
         path: &Path,
         vocabulary: Vocabulary,
-        said: Vec<u32>,
+        positions: Vec<u32>,
         lines: Option<Vec<u32>>,
     ) -> Self {
-        Self { path: path.to_path_buf(), words: vocabulary.words, said, lines }
+        Self { path: path.to_path_buf(), words: vocabulary.words, positions, lines }
     }
 
     /// The file, for messages.
@@ -69,31 +69,31 @@ impl WrittenLabels {
 
     /// The number of labels.
     pub fn len(&self) -> usize {
-        self.said.len()
+        self.positions.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no labels.
     pub fn is_empty(&self) -> bool {
-        self.said.is_empty()
+        self.positions.is_empty()
     }
 
     /// A label as it stands in the file.
     pub fn get(&self, index: usize) -> &str {
-        &self.words[self.said[index] as usize]
+        &self.words[self.positions[index] as usize]
     }
 
-    /// The class of each, and the names of the classes: numbers are taken as they are, words are
+    /// The class of each, and the names of the classes: numbers are used as they are, words are
     /// numbered in their order.
     pub fn numbered(&self) -> (Vec<u32>, Option<Vec<String>>) {
         let numbers: Option<Vec<u32>> = self.words.iter().map(|word| word.parse().ok()).collect();
         if let Some(numbers) = numbers {
-            return (self.said.iter().map(|word| numbers[*word as usize]).collect(), None);
+            return (self.positions.iter().map(|word| numbers[*word as usize]).collect(), None);
         }
         let mut names = self.words.clone();
         names.sort();
         let class = |word: &String| names.binary_search(word).unwrap_or_default() as u32;
         let classes: Vec<u32> = self.words.iter().map(class).collect();
-        (self.said.iter().map(|word| classes[*word as usize]).collect(), Some(names))
+        (self.positions.iter().map(|word| classes[*word as usize]).collect(), Some(names))
     }
 
     /// Every distinct label: numbers where all of them are, as in label files.
@@ -106,7 +106,7 @@ impl WrittenLabels {
     /// The class of each.
     pub(super) fn read(&self, classes: &Classes, ids: &Ids) -> Result<Vec<u32>, DataError> {
         let class = |(word, cell): (usize, Cell)| {
-            let first = self.said.iter().position(|said| *said as usize == word);
+            let first = self.positions.iter().position(|position| *position as usize == word);
             classes.class(cell, &|message| {
                 let place = first.map_or(String::new(), |first| self.place(first, ids) + ": ");
                 DataError::invalid(&self.path, format!("{place}{message}"))
@@ -115,7 +115,7 @@ impl WrittenLabels {
         let class_of: Result<Vec<u32>, DataError> =
             self.cells().into_iter().enumerate().map(class).collect();
         let class_of = class_of?;
-        Ok(self.said.iter().map(|word| class_of[*word as usize]).collect())
+        Ok(self.positions.iter().map(|word| class_of[*word as usize]).collect())
     }
 
     fn place(&self, index: usize, ids: &Ids) -> String {
@@ -158,12 +158,12 @@ impl WrittenAnnotations {
             annotator_names: sorted.iter().map(|at| words[*at].clone()).collect(),
         };
         for pair in self.offsets.windows(2) {
-            let mut said: Vec<(u32, u32)> = (pair[0]..pair[1])
-                .map(|at| (number_of[self.annotators.said[at] as usize], labels[at]))
+            let mut answers: Vec<(u32, u32)> = (pair[0]..pair[1])
+                .map(|at| (number_of[self.annotators.positions[at] as usize], labels[at]))
                 .collect();
-            said.sort_unstable();
-            votes.annotators.extend(said.iter().map(|(annotator, _)| *annotator));
-            votes.labels.extend(said.iter().map(|(_, label)| *label));
+            answers.sort_unstable();
+            votes.annotators.extend(answers.iter().map(|(annotator, _)| *annotator));
+            votes.labels.extend(answers.iter().map(|(_, label)| *label));
             votes.offsets.push(votes.labels.len());
         }
         Ok(votes)

@@ -12,7 +12,7 @@
 //!   margin changes the odds of a flip by about e². Neither the number of features nor their scale
 //!   changes how uneven the noise is; unscaled, s is so steep in many features that the hardest
 //!   examples would always flip and all others never.
-//! - b, what annotators know beside resemblance, is solved so that the mean probability of a flip
+//! - b, what annotators know apart from resemblance, is chosen so that the mean probability of a flip
 //!   is the rate.
 //!
 //! So the odds of a flip are e^(−b) Σ_{k≠y} exp(β (s_k − s_y)), and where it goes is softmax of β s
@@ -44,7 +44,7 @@ pub(super) fn corrupt(
     let deviation = standard_deviation(&margins);
     let steepness = if deviation > 0.0 { STEEPNESS / deviation } else { 0.0 };
 
-    // The law of the wrong label does not depend on b, so it is drawn before b is known: nothing
+    // The distribution of the wrong label does not depend on b, so it is drawn first: nothing
     // of size N × K is kept.
     let mut flip_log_odds = Vec::with_capacity(labels.len());
     let mut wrong = Vec::with_capacity(labels.len());
@@ -168,9 +168,8 @@ fn scales(
         }
     })?;
     let count = labels.len() as f64;
-    let scale = |(within, total): (&f64, &f64)| match *total > 0.0 {
-        true => ((within + VARIANCE_FLOOR * total) / count).sqrt().recip(),
-        false => 0.0,
+    let scale = |(within, total): (&f64, &f64)| {
+        if *total > 0.0 { ((within + VARIANCE_FLOOR * total) / count).sqrt().recip() } else { 0.0 }
     };
     Ok(within.iter().zip(&total).map(scale).collect())
 }

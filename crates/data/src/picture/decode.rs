@@ -10,7 +10,7 @@ use super::frame::Frame;
 use super::resize::{Region, resize};
 use super::{Picture, View, jpeg};
 
-/// What one image may take at most.
+/// The most memory that one image may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes when it is decoded.
@@ -21,7 +21,7 @@ impl Limits {
     /// 256 MiB decoded: 89 million pixels in colour.
     pub const DEFAULT: Self = Self { decoded_bytes: 256 << 20 };
 
-    /// Whether an image of this size may be decoded; asked before any memory is taken.
+    /// Whether an image of this size may be decoded; checked before memory is allocated.
     fn check(self, width: u64, height: u64, bytes: u64) -> Result<(), String> {
         if (1..=self.decoded_bytes).contains(&bytes) {
             return Ok(());
@@ -34,7 +34,7 @@ impl Limits {
     }
 }
 
-/// Decodes an image to colour, turned as cameras note that they were held.
+/// Decodes an image to colour, turned as its EXIF orientation says.
 ///
 /// Reads JPEG, PNG, WebP, GIF (its first frame), BMP, TIFF and PNM; the content decides, not a
 /// name. Transparency is dropped, as PIL's `convert("RGB")` does: what lies below transparent
@@ -50,7 +50,7 @@ impl Limits {
 /// ```
 ///
 /// # Errors
-/// A phrase that says what is wrong, to follow the file's name: it is no image, damaged, cut off,
+/// A phrase that follows the file's name in a message: not an image, damaged, cut off,
 /// or larger than `limits`.
 pub fn decode(bytes: &[u8], limits: Limits) -> Result<Picture, String> {
     if !jpeg::is_jpeg(bytes) {
@@ -76,8 +76,8 @@ pub fn size_of(bytes: &[u8], limits: Limits) -> Result<(usize, usize), String> {
     Ok(seen(width as usize, height as usize, orientation))
 }
 
-/// Decodes an image and brings the region that `choose` says to the frame's size; `choose` is
-/// told width and height. What the region does not need is not decoded where that is possible.
+/// Decodes an image and resizes the region that `choose` returns to the frame's size; `choose` gets
+/// width and height. Rows below the region are not decoded where the format allows it.
 pub(crate) fn decode_region(
     bytes: &[u8],
     limits: Limits,

@@ -51,7 +51,7 @@ impl Frame {
     }
 
     /// A region of an image, brought to the frame's size. At its edges the filter also sees what
-    /// lies just beside the region, as `resize(box=…)` of PIL does.
+    /// lies just outside the region, as `resize(box=…)` of PIL does.
     ///
     /// # Panics
     /// When the region is not within the image.

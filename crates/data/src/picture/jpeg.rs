@@ -14,7 +14,7 @@ pub(super) fn is_jpeg(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0xff, 0xd8, 0xff])
 }
 
-/// What stands before the pixels.
+/// The header of a file.
 pub(super) struct Header {
     /// Of the pixels as they are stored, before the orientation.
     pub width: usize,
@@ -31,7 +31,7 @@ pub(super) struct Header {
     sequential: bool,
     /// Where Adobe's byte for the colour space is, if it says that there is no transform.
     untransformed_at: Option<usize>,
-    /// Between segments stands what belongs to none.
+    /// There are bytes between segments that belong to none.
     has_junk: bool,
     scan_at: usize,
 }
@@ -142,7 +142,7 @@ impl Header {
         let mut colours = ColorSpace::RGB;
         if let (Some(at), 3, false) = (self.untransformed_at, self.components, self.named_rgb) {
             // The decoder takes three untransformed channels for damaged CMYK. As channels that
-            // are called YCbCr, and wanted so, it hands them out as they are.
+            // are declared and requested as YCbCr, it returns them unchanged.
             patched.get_or_insert_with(|| bytes.to_vec())[at] = 1;
             colours = ColorSpace::YCbCr;
         }
@@ -170,7 +170,7 @@ impl Header {
     /// The decoder would fill what is missing with grey.
     fn check_complete(&self, bytes: &[u8]) -> Result<(), String> {
         let scan = &bytes[self.scan_at..];
-        // Every block of 8 × 8 pixels takes a bit at least.
+        // Every block of 8 × 8 pixels takes at least one bit.
         let blocks = self.width.div_ceil(8) * self.height.div_ceil(8);
         let ends = scan.windows(2).rev().any(|pair| pair == [0xff, END_OF_IMAGE]);
         if ends && blocks <= 8 * scan.len() { Ok(()) } else { Err(cut_off()) }

@@ -41,7 +41,7 @@ impl Region {
         Self { left, top, width: side, height: side }
     }
 
-    /// How many rows of an image are looked at when the region is brought to `height` rows.
+    /// How many rows of an image are read when the region is resized to `height` rows.
     pub(super) fn last_row(&self, height: usize, filter: Filter, rows: usize) -> usize {
         let reach = match filter {
             Filter::Bilinear => 1.0,
@@ -53,7 +53,7 @@ impl Region {
 }
 
 /// Brings a region to this width and height by convolution. Where it shrinks, the filter is as
-/// much wider, so that nothing aliases; at its edges it also sees what lies just beside the
+/// much wider, so that nothing aliases; at its edges it also sees what lies just outside the
 /// region, as `resize(box=…)` of PIL does.
 pub(super) fn resize(
     view: View<'_>,

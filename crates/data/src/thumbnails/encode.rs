@@ -10,7 +10,7 @@ use crate::picture::{Frame, Picture};
 /// Up to this side an image is kept exactly: its pixels will be seen one by one.
 const EXACT_SIDE: usize = 64;
 
-/// Hardly to be told from the original, at a tenth of its size.
+/// Hardly distinguishable from the original, at a tenth of its size.
 const JPEG_QUALITY: u8 = 85;
 
 /// An encoded picture.
@@ -63,9 +63,10 @@ impl Thumbnail {
         if !exact {
             write(picture, JpegEncoder::new_with_quality(&mut jpeg, JPEG_QUALITY));
         }
-        let (media_type, bytes) = match exact || png.len() <= jpeg.len() {
-            true => ("image/png", png),
-            false => ("image/jpeg", jpeg),
+        let (media_type, bytes) = if exact || png.len() <= jpeg.len() {
+            ("image/png", png)
+        } else {
+            ("image/jpeg", jpeg)
         };
         Self { width: picture.width, height: picture.height, media_type, bytes }
     }

@@ -5,9 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use aleator_data::{DataError, DataSet, Split};
-use aleator_run::recipe::{
-    Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source,
-};
+use aleator_run::recipe::{Data, HeldOut, InputSource, Link, Source};
 use tempfile::TempDir;
 
 /// A folder that goes away.
@@ -36,7 +34,7 @@ impl Folder {
         InputSource::Features(self.write(name, npy("<f4", &[rows, 2], &values)))
     }
 
-    /// A training source of so many examples with these labels.
+    /// A training source of `rows` examples with these labels.
     pub fn source(&self, rows: usize, labels: &str) -> Source {
         Source {
             inputs: self.features("x.npy", rows),
@@ -59,23 +57,11 @@ pub fn npy(descr: &str, shape: &[usize], values: &[f32]) -> Vec<u8> {
 
 /// A recipe's `[data]` that holds out a quarter of `train`.
 pub fn data(train: Source) -> Data {
-    Data {
-        label_kind: LabelKind::Auto,
-        annotations: Annotations::Majority,
-        classes: None,
-        class_names: None,
-        limit: None,
-        framing: Framing::PLAIN,
-        augment: None,
-        train,
-        validation: HeldOut::Fraction { fraction: 0.25, seed: 0 },
-        test: None,
-        noise: None,
-    }
+    Data::of(train, HeldOut::Fraction { fraction: 0.25, seed: 0 })
 }
 
 pub fn digits() -> Source {
-    Source { inputs: InputSource::Digits, labels: None, clean_labels: None, ids: None }
+    Source::of(InputSource::Digits)
 }
 
 /// The message that opening `data` is refused with.

@@ -14,7 +14,8 @@ use crate::recipe_error::RecipeError;
 use crate::section::{Field, Section};
 
 /// What a source of examples is made of, the inputs first.
-const SOURCE: [&str; 6] = ["features", "images", "builtin", "labels", "clean_labels", "ids"];
+const SOURCE: [&str; 7] =
+    ["features", "images", "builtin", "memory", "labels", "clean_labels", "ids"];
 
 pub(super) fn data(document: &Document) -> Result<Data, RecipeError> {
     let section = Section::new(document, "data")?;
@@ -84,7 +85,7 @@ fn check_what_is_left(document: &Document, data: &Data) -> Result<(), RecipeErro
 
 /// `wanted` is the input to ask for if there is none, with what it takes.
 fn source(section: &Section, wanted: (&str, &str)) -> Result<Source, RecipeError> {
-    let inputs: Vec<Field> = SOURCE[..3].iter().filter_map(|key| section.optional(key)).collect();
+    let inputs: Vec<Field> = SOURCE[..4].iter().filter_map(|key| section.optional(key)).collect();
     let input = match &inputs[..] {
         [input] => input,
         [] => return Err(section.missing(wanted.0, wanted.1)),
@@ -102,6 +103,7 @@ fn source(section: &Section, wanted: (&str, &str)) -> Result<Source, RecipeError
         inputs: match input.key.rsplit('.').next() {
             Some("features") => InputSource::Features(input.path()?),
             Some("images") => InputSource::Images(images::paths(input)?),
+            Some("memory") => InputSource::Memory(input.text()?.to_string()),
             _ => input.choice(&[("digits", ())]).map(|()| InputSource::Digits)?,
         },
         labels: path("labels")?,

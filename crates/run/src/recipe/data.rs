@@ -13,7 +13,7 @@ pub struct Data {
     pub classes: Option<usize>,
     /// A text file with one class name a line.
     pub class_names: Option<PathBuf>,
-    /// So many examples of the training source are used, chosen by their ids; all without it.
+    /// The number of examples of the training source to use, chosen by their ids; default: all.
     pub limit: Option<usize>,
     /// How images become inputs of one size.
     pub framing: Framing,
@@ -27,6 +27,34 @@ pub struct Data {
     pub test: Option<HeldOut>,
     /// `[data.noise]`: labels made wrong on purpose.
     pub noise: Option<LabelNoise>,
+}
+
+impl Data {
+    /// Plain data: labels of whatever kind is found, the majority of several annotations, images
+    /// as they are, no test split and no added noise.
+    ///
+    /// ```
+    /// use aleator_run::recipe::{Data, HeldOut, InputSource, Source};
+    ///
+    /// let validation = HeldOut::Fraction { fraction: 0.1, seed: 0 };
+    /// let data = Data::of(Source::of(InputSource::Digits), validation);
+    /// assert_eq!(data.test, None);
+    /// ```
+    pub fn of(train: Source, validation: HeldOut) -> Self {
+        Self {
+            label_kind: LabelKind::Auto,
+            annotations: Annotations::Majority,
+            classes: None,
+            class_names: None,
+            limit: None,
+            framing: Framing::PLAIN,
+            augment: None,
+            train,
+            validation,
+            test: None,
+            noise: None,
+        }
+    }
 }
 
 /// Where the examples of one split come from.
@@ -43,6 +71,13 @@ pub struct Source {
     pub ids: Option<String>,
 }
 
+impl Source {
+    /// Inputs that carry their labels.
+    pub fn of(inputs: InputSource) -> Self {
+        Self { inputs, labels: None, clean_labels: None, ids: None }
+    }
+}
+
 /// The inputs of a split.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputSource {
@@ -55,6 +90,9 @@ pub enum InputSource {
     Images(Vec<PathBuf>),
     /// `builtin = "digits"`: what ships inside the program.
     Digits,
+    /// `memory = "FINGERPRINT"`: arrays that the calling program gave, with their labels. Only a
+    /// program that gives the same arrays again can resume or evaluate the run.
+    Memory(String),
 }
 
 impl InputSource {
@@ -160,7 +198,7 @@ pub enum Crop {
     },
 }
 
-/// RandAugment: so many random operations of this strength.
+/// RandAugment: random operations of one strength.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RandAugment {
     /// `operations`: how many are done to each image.
@@ -180,9 +218,9 @@ pub enum HeldOut {
         /// Another seed, another choice.
         seed: u64,
     },
-    /// `fold = 0, folds = 5, seed = 0`, of a test split only: one of so many equal parts of the
-    /// training data, its labels as they are given. The parts hold about as many examples of each
-    /// class, no example is in two of them, and together they are all.
+    /// `fold = 0, folds = 5, seed = 0`, of a test split only: one of `folds` equal parts of the
+    /// training data, with its labels as given. Each part holds about the same number of examples
+    /// of each class, and each example is in exactly one part.
     Fold {
         /// From 0; below `folds`.
         fold: usize,

@@ -236,7 +236,7 @@ impl Trial {
     pub fn finish(&self) -> Evaluation {
         let stop = AtomicBool::new(false);
         match finish_run(&self.job(&stop), &mut |_| {}).unwrap() {
-            aleator_train::Finished::Evaluated(evaluation) => *evaluation,
+            aleator_train::RunOutcome::Evaluated(evaluation) => *evaluation,
             other => panic!("{other:?}"),
         }
     }

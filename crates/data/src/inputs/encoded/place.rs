@@ -38,7 +38,7 @@ pub(crate) struct Container {
     pub first_row: usize,
 }
 
-/// Some bytes of a container. They are [`LARGEST_IMAGE`] at most.
+/// Some bytes of a container, at most [`LARGEST_IMAGE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub start: u64,
@@ -53,7 +53,7 @@ impl Places {
         }
     }
 
-    /// What an image is called: the same wherever the data lies.
+    /// The name of an image, which is the same wherever the data is stored.
     pub(crate) fn name(&self, row: usize) -> Cow<'_, str> {
         match self {
             Self::Files { names, .. } | Self::Pieces { names: Some(names), .. } => {
@@ -63,7 +63,7 @@ impl Places {
         }
     }
 
-    /// What messages call an image: its file, or its container and its place there.
+    /// The path of an image in messages: its file, or its container and its place there.
     pub(crate) fn path(&self, row: usize) -> PathBuf {
         match self {
             Self::Files { root, names } => root.join(names.get(row)),
@@ -98,7 +98,7 @@ impl Places {
         }
     }
 
-    /// The first bytes of an image, `most` at most.
+    /// The first bytes of an image, at most `most`.
     pub(crate) fn head(&self, row: usize, most: usize) -> Result<Vec<u8>, DataError> {
         match self {
             Self::Files { .. } => {
@@ -169,12 +169,12 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
         return Err(DataError::invalid(path, too_large(len)));
     }
     let mut bytes = Vec::with_capacity(len as usize);
-    // It may have grown meanwhile.
+    // The file may have grown meanwhile.
     file.take(LARGEST_IMAGE).read_to_end(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }
 
-/// What is said of an image of more bytes than one may have.
+/// The message about an image that is too large.
 pub(crate) fn too_large(len: u64) -> String {
     format!(
         "has {len} bytes; an encoded image has at most {LARGEST_IMAGE} (256 MiB): shrink or \

@@ -1,4 +1,4 @@
-//! The rows of a manifest, from CSV or from one JSON object a line.
+//! The rows of a manifest, from CSV or from one JSON object per line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::super::mapped::Mapped;
+use crate::ending::Ending;
 use crate::error::DataError;
 
-/// Bytes of one row at most: a path, a few words and numbers are far shorter.
+/// The most bytes of one row: a path, a few words and numbers are far shorter.
 const LONGEST_ROW: usize = 64 << 10;
 
 const PATH: [&str; 5] = ["path", "image", "file", "filename", "file_name"];
@@ -43,7 +44,7 @@ enum Field {
     Id,
 }
 
-/// Which columns there are beside path and label.
+/// Which columns there are in addition to path and label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Columns {
     split: bool,
@@ -66,7 +67,7 @@ pub(super) struct Row {
     pub id: Option<String>,
 }
 
-/// What the first rows show, to those who wonder whether a file is a manifest.
+/// The first rows, by which a file is recognised as a manifest.
 pub(crate) struct First {
     /// Paths of images, as they stand.
     pub paths: Vec<PathBuf>,
@@ -76,8 +77,7 @@ pub(crate) struct First {
 
 /// Whether the name's ending is that of a manifest.
 pub(crate) fn is_manifest_name(path: &Path) -> bool {
-    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-    matches!(ending.as_deref(), Some("csv" | "tsv" | "tab" | "jsonl" | "ndjson"))
+    matches!(Ending::of(path), Some(Ending::Csv | Ending::Tsv | Ending::JsonLines))
 }
 
 impl Manifest {
@@ -85,11 +85,10 @@ impl Manifest {
     pub(crate) fn open(path: &Path) -> Result<Self, DataError> {
         let file = Mapped::open(path)?;
         check_lines(path, file.bytes())?;
-        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-        let delimiter = if matches!(ending.as_deref(), Some("tsv" | "tab")) { b'\t' } else { b',' };
-        let (form, fields) = match ending.as_deref() {
-            Some("jsonl" | "ndjson") => (Form::Lines, fields_of_object(path, file.bytes())?),
-            _ => {
+        let (form, fields) = match Ending::of(path) {
+            Some(Ending::JsonLines) => (Form::Lines, fields_of_object(path, file.bytes())?),
+            ending => {
+                let delimiter = if ending == Some(Ending::Tsv) { b'\t' } else { b',' };
                 let fields = fields_of_header(path, file.bytes(), delimiter)?;
                 let found = fields.keys().copied().collect();
                 (Form::Table { delimiter, fields }, found)
@@ -98,7 +97,7 @@ impl Manifest {
         for (field, names) in [(Field::Path, &PATH[..]), (Field::Label, &LABEL)] {
             if !fields.contains(&field) {
                 let message = format!(
-                    "is no manifest: it has no column {:?} (or {}); a manifest has the columns \
+                    "is not a manifest: it has no column {:?} (or {}); a manifest has the columns \
                      path and label, and may have split, annotator, weight, clean_label and id",
                     names[0],
                     names[1..].join(", ")
@@ -166,7 +165,7 @@ impl Manifest {
         }
     }
 
-    /// Calls `each` with every row, in order; there is one at least.
+    /// Calls `each` with every row, in order; there is at least one.
     pub(super) fn each_row(
         &self,
         mut each: impl FnMut(Row) -> Result<(), DataError>,
@@ -310,12 +309,13 @@ impl Field {
 
 /// A weight as the loss can use it.
 pub(in crate::inputs) fn weight_of(word: &str) -> Result<f32, String> {
-    let weight: f32 = word.parse().map_err(|_| format!("weight {word:?} is no number"))?;
-    match weight.is_finite() && weight > 0.0 {
-        true => Ok(weight),
-        false => Err(format!(
+    let weight: f32 = word.parse().map_err(|_| format!("weight {word:?} is not a number"))?;
+    if weight.is_finite() && weight > 0.0 {
+        Ok(weight)
+    } else {
+        Err(format!(
             "weight {word} is not above 0 and finite; to leave an image out, remove its row"
-        )),
+        ))
     }
 }
 
@@ -326,7 +326,7 @@ fn too_long(len: usize) -> String {
     )
 }
 
-/// Refuses lines that no manifest has before anything is made of them.
+/// Refuses lines that no manifest has before they are parsed.
 fn check_lines(path: &Path, bytes: &[u8]) -> Result<(), DataError> {
     let mut lines = (1..).zip(bytes.split(|byte| *byte == b'\n'));
     match lines.find(|(_, line)| line.len() > LONGEST_ROW) {

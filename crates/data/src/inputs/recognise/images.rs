@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::{cifar, folder, idx_images};
 use super::{Family, Recognised, features, manifests, packed, short, unsure, value};
 use crate::array::idx;
+use crate::ending::Ending;
 use crate::error::DataError;
 
 /// Images are brought to at most this side: small networks on a CPU are what presets have.
@@ -58,7 +59,7 @@ pub(super) fn in_folder(path: &Path) -> Result<Option<Recognised>, DataError> {
 }
 
 pub(super) fn in_file(path: &Path) -> Result<Option<Recognised>, DataError> {
-    if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("bin")) {
+    if Ending::of(path) == Some(Ending::Cifar) {
         let test = path.parent().and_then(cifar_test).filter(|test| test != path);
         let splits = Splits { train: path.to_path_buf(), test, ..Splits::default() };
         return splits.recognised("a binary file of CIFAR").map(Some);

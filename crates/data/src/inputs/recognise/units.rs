@@ -7,6 +7,7 @@ use super::{folder, short, value};
 use crate::array::columns::ParquetTable;
 use crate::array::element::{Element, Located};
 use crate::array::{Format, npy, tensors};
+use crate::ending::Ending;
 use crate::error::DataError;
 
 /// Which part of the data an array belongs to.
@@ -120,9 +121,8 @@ pub(super) fn in_folder(folder: &Path) -> Result<Vec<Unit>, DataError> {
 }
 
 fn is_array(path: &Path) -> bool {
-    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-    let known = ["npy", "safetensors", "parquet", "pq", "csv", "tsv", "txt"];
-    ending.is_some_and(|ending| known.contains(&ending.as_str()))
+    use Ending::{Csv, Lines, Npy, Parquet, Safetensors, Tsv};
+    matches!(Ending::of(path), Some(Npy | Safetensors | Parquet | Csv | Tsv | Lines))
 }
 
 /// Every array of a file. One that is damaged is an error only if its name says that it holds

@@ -1,7 +1,7 @@
 //! The entries of a tar file, checked before anything is made of them.
 //!
 //! The `tar` crate reads the headers. What the headers of GNU and PAX say about the next entry is
-//! taken from it raw, so that a name cannot become as long as a file, and a size cannot be said
+//! read from it raw, so that a name cannot become as long as a file, and a size cannot be given
 //! twice.
 
 use std::io::{Read, Seek};
@@ -16,10 +16,10 @@ use crate::error::{DataError, guarded};
 
 const BLOCK: u64 = 512;
 
-/// Bytes of an entry's name at most; systems allow no more for a path.
+/// The most bytes of an entry's name; systems allow no more for a path.
 const LONGEST_NAME: usize = 4_096;
 
-/// Bytes of the PAX header of one entry at most.
+/// The most bytes of the PAX header of one entry.
 const LONGEST_EXTENSION: u64 = 64 << 10;
 
 /// A regular file in the archive.
@@ -31,10 +31,10 @@ pub(super) struct Entry<'a> {
     pub content: &'a mut dyn Read,
 }
 
-/// What is done with each entry.
+/// Called with each entry.
 pub(super) type Visit<'a> = dyn FnMut(Entry) -> Result<ControlFlow<()>, DataError> + 'a;
 
-/// Visits the files of a plain archive; gives the number of entries.
+/// Visits the files of a plain archive; returns the number of entries.
 pub(super) fn in_plain(path: &Path, most: usize, visit: &mut Visit) -> Result<usize, DataError> {
     let file = open_file(path)?;
     let total = file.metadata().map_err(|error| DataError::io(path, error))?.len();
@@ -52,7 +52,7 @@ pub(super) fn in_plain(path: &Path, most: usize, visit: &mut Visit) -> Result<us
     })
 }
 
-/// Visits the files of a gzipped archive; gives the number of entries.
+/// Visits the files of a gzipped archive; returns the number of entries.
 pub(super) fn in_packed(path: &Path, most: usize, visit: &mut Visit) -> Result<usize, DataError> {
     let content = Unpacked::open(path)?;
     guarded(path, || {
@@ -186,13 +186,11 @@ impl<'a> Walk<'a> {
         let mut content = vec![];
         let read = entry.take(most + 1).read_to_end(&mut content);
         read.map_err(|error| damaged(self.path, &error))?;
-        match content.len() as u64 > most {
-            false => Ok(content),
-            true => {
-                let message = format!("has a header of more than {most} bytes: it is damaged");
-                Err(DataError::invalid(self.path, message))
-            }
+        if content.len() as u64 > most {
+            let message = format!("has a header of more than {most} bytes: it is damaged");
+            return Err(DataError::invalid(self.path, message));
         }
+        Ok(content)
     }
 
     /// A name that lies below where the archive would be unpacked, without `./` at its start.

@@ -1,4 +1,4 @@
-//! Entries of a shard that belong together: an image and what stands beside it.
+//! Entries of a shard that belong together: an image, its label and its metadata.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::super::encoded::{LARGEST_IMAGE, Piece, too_large};
-use super::super::folder::ENDINGS;
 use super::super::manifest::{weight_of, word};
 use super::super::spool::Spool;
 use super::entries::{self, Entry, damaged};
 use super::{Packing, packing};
+use crate::ending::IMAGES;
 use crate::error::DataError;
 
-/// Bytes of a `.txt` that is the name of a class; longer ones are captions, and are passed over.
+/// The most bytes of a `.txt` that is the name of a class; longer ones are captions, and skipped.
 const LONGEST_CLASS: u64 = 256;
-/// Bytes of a `.cls`: a number.
+/// The most bytes of a `.cls`: a number.
 const LONGEST_NUMBER: u64 = 64;
-/// Bytes of a `.json`.
+/// The most bytes of a `.json`.
 const LONGEST_JSON: u64 = 1 << 20;
 
 /// One example.
@@ -75,7 +75,7 @@ pub(crate) fn first_images(
     let mut images = vec![];
     let mut visit = |mut entry: Entry| {
         let (_, ending) = key_and_ending(&entry.name);
-        if ENDINGS.contains(&ending.as_str()) {
+        if IMAGES.contains(&ending.as_str()) {
             check_image(path, &entry)?;
             let content = content(path, &mut entry, LARGEST_IMAGE)?;
             images.push((path.join(&entry.name), content));
@@ -113,7 +113,7 @@ impl<'a> Parts<'a> {
 
     fn add(&mut self, mut entry: Entry, spool: Option<&mut Spool>) -> Result<(), DataError> {
         let (key, ending) = key_and_ending(&entry.name);
-        let is_image = ENDINGS.contains(&ending.as_str());
+        let is_image = IMAGES.contains(&ending.as_str());
         let is_hidden = key.rsplit('/').next().is_none_or(str::is_empty);
         if is_hidden || !(is_image || matches!(ending.as_str(), "cls" | "txt" | "json")) {
             return Ok(());
@@ -173,14 +173,11 @@ impl Part {
             found.map(|word| Some(word).filter(|word| !word.is_empty()))
         };
         let Some(image) = image else {
-            return match number.is_some() || class.is_some() {
-                true => {
-                    let endings = ENDINGS.join(", .");
-                    invalid(format!("has a label but no image (.{endings})"))
-                }
-                // What says something about all examples.
-                false => Ok(None),
-            };
+            if number.is_some() || class.is_some() {
+                return invalid(format!("has a label but no image (.{})", IMAGES.join(", .")));
+            }
+            // Metadata of the whole shard.
+            return Ok(None);
         };
         let label = match (number, field("label"), class) {
             (Some(number), _, _) => Some(number),
@@ -248,10 +245,7 @@ fn content(path: &Path, entry: &mut Entry, most: u64) -> Result<Vec<u8>, DataErr
     let mut bytes = vec![];
     let read = std::io::Read::read_to_end(&mut entry.content, &mut bytes);
     read.map_err(|error| damaged(path, &error))?;
-    match bytes.len() as u64 == entry.len {
-        true => Ok(bytes),
-        false => Err(cut_short(path, &entry.name)),
-    }
+    if bytes.len() as u64 == entry.len { Ok(bytes) } else { Err(cut_short(path, &entry.name)) }
 }
 
 fn cut_short(path: &Path, name: &str) -> DataError {

@@ -21,7 +21,7 @@ pub(super) fn paths(field: &Field) -> Result<Vec<PathBuf>, RecipeError> {
 
 /// Refuses what is for images only where there are none.
 pub(super) fn check_inputs(document: &Document, inputs: &InputSource) -> Result<(), RecipeError> {
-    if matches!(inputs, InputSource::Images(_) | InputSource::Digits) {
+    if !matches!(inputs, InputSource::Features(_)) {
         return Ok(());
     }
     let data = Section::new(document, "data")?;

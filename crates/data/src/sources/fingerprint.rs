@@ -2,31 +2,33 @@
 
 use std::collections::BTreeMap;
 
+use aleator_run::Split;
+
 use super::source::Source;
 use crate::error::DataError;
 use crate::ids::Ids;
 use crate::labels::Labels;
 
-/// What the contents of all sources say about them.
+/// The hash of all sources, and which of them are alike.
 pub(super) struct Fingerprints {
     /// Of everything, in hexadecimal.
     pub fingerprint: String,
-    /// A warning for each source that is another one again.
+    /// A warning for each source that repeats the inputs of another.
     pub repeated: Vec<String>,
 }
 
 impl Fingerprints {
     /// Also checks that every number in the inputs is finite.
-    pub fn of(
+    pub fn of<'a>(
         class_names: &[String],
-        sources: &[(&'static str, Option<&Source>)],
+        sources: impl Iterator<Item = (Split, &'a Source)>,
     ) -> Result<Self, DataError> {
         let mut whole = Framed::new("aleator data 1");
         whole.field("classes", |field| field.words(class_names));
         let mut inputs = BTreeMap::new();
         let mut repeated = vec![];
-        for (name, source) in sources {
-            let Some(source) = source else { continue };
+        for (split, source) in sources {
+            let name = split.name();
             let mut hasher = blake3::Hasher::new();
             source.inputs.fingerprint_into(&mut hasher)?;
             let of_inputs = *hasher.finalize().as_bytes();

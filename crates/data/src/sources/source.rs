@@ -3,25 +3,26 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aleator_run::recipe::{self, Data, InputSource, LabelKind, Link};
+use aleator_run::Split as SplitName;
+use aleator_run::recipe::{self, Annotations, Data, Framing, InputSource, LabelKind, Link};
 
-use super::Split;
 use crate::array::{Array, Values};
+use crate::dataset::Split;
 use crate::error::DataError;
 use crate::ids::Ids;
-use crate::inputs::{CarriedLabels, InputShape, Inputs};
+use crate::inputs::{CarriedLabels, InputShape, Inputs, Opened};
 use crate::labels::{Classes, CleanLabels, Labels, RawLabels, Role, Table, pick};
 
 /// A source whose files are open, before the classes are known.
 pub(crate) struct OpenSource {
-    path: PathBuf,
-    inputs: Inputs,
-    ids: Ids,
-    labels: RawLabels,
-    clean: Option<CleanLabels>,
-    weights: Option<Vec<f32>>,
+    pub path: PathBuf,
+    pub inputs: Arc<Inputs>,
+    pub ids: Ids,
+    pub labels: RawLabels,
+    pub clean: Option<CleanLabels>,
+    pub weights: Option<Vec<f32>>,
     /// Class names that the inputs carry although a label file is read.
-    beside: Option<Vec<String>>,
+    pub beside: Option<Vec<String>>,
 }
 
 /// A source whose labels are classes.
@@ -45,9 +46,7 @@ impl OpenSource {
         role: Role,
     ) -> Result<Self, DataError> {
         let path = path_of(&source.inputs);
-        let opened = Inputs::open(&source.inputs, &data.framing)?;
-        let examples = opened.inputs.len();
-        let ids = ids_of(source, &path, opened.ids, examples)?;
+        let (opened, ids) = inputs_and_ids(source, &data.framing)?;
         let (labels, beside) = match (&source.labels, opened.labels) {
             (Some(spec), _) => {
                 (RawLabels::load(spec, data.label_kind, link, role)?, opened.class_names)
@@ -79,9 +78,21 @@ impl OpenSource {
     }
 
     /// The classes that this source, as the training source, has.
-    pub fn classes(&self, data: &Data, link: Link) -> Result<Classes, DataError> {
-        let beside = self.beside.as_deref();
-        let classes = Classes::find(data, &self.labels, self.clean.as_ref(), beside)?;
+    ///
+    /// `names` are those that the caller gave.
+    pub fn classes(
+        &self,
+        data: &Data,
+        names: Option<&[String]>,
+        link: Link,
+    ) -> Result<Classes, DataError> {
+        let classes = match names {
+            Some(names) => Classes::given(names)?,
+            None => {
+                let beside = self.beside.as_deref();
+                Classes::find(data, &self.labels, self.clean.as_ref(), beside)?
+            }
+        };
         let binary = self.labels.is_multi_hot() && link == Link::Sigmoid;
         if classes.len() >= if binary { 1 } else { 2 } {
             return Ok(classes);
@@ -91,11 +102,22 @@ impl OpenSource {
         Err(DataError::invalid(
             &self.path,
             format!(
-                "its labels are of {} class; a classifier needs two at least: add examples of \
+                "its labels are of {} class; a classifier needs at least two: add examples of \
                  other classes, or set data.classes",
                 classes.len()
             ),
         ))
+    }
+
+    /// The same, unless its examples do not have the shape of the training source's.
+    pub fn like(self, shape: InputShape) -> Result<Self, DataError> {
+        let found = self.inputs.shape();
+        if found == shape {
+            return Ok(self);
+        }
+        let message =
+            format!("its examples are {found}, but those of the training source are {shape}");
+        Err(DataError::invalid(&self.path, message))
     }
 
     pub fn read(self, classes: &Classes, link: Link) -> Result<Source, DataError> {
@@ -103,7 +125,7 @@ impl OpenSource {
         let clean = self.clean.map(|labels| labels.read(classes, &self.ids)).transpose()?;
         Ok(Source {
             path: self.path,
-            inputs: Arc::new(self.inputs),
+            inputs: self.inputs,
             ids: self.ids,
             labels,
             clean_labels: clean,
@@ -112,36 +134,13 @@ impl OpenSource {
     }
 }
 
-/// A source to measure on; its examples are as those of the training source.
-pub(crate) fn held_out(
-    source: &recipe::Source,
-    data: &Data,
-    link: Link,
-    classes: &Classes,
-    shape: InputShape,
-) -> Result<Source, DataError> {
-    let opened = OpenSource::open(source, data, link, Role::HeldOut)?;
-    let found = opened.inputs.shape();
-    if found != shape {
-        return Err(DataError::invalid(
-            &opened.path,
-            format!(
-                "its examples are {}, but those of the training source are {}",
-                phrase(found),
-                phrase(shape)
-            ),
-        ));
-    }
-    opened.read(classes, link)
-}
-
 impl Source {
     /// These examples of the source.
     pub fn split(
         &self,
-        name: &'static str,
+        name: SplitName,
         rows: Vec<usize>,
-        data: &Data,
+        annotations: Annotations,
         link: Link,
         classes: usize,
     ) -> Split {
@@ -154,7 +153,7 @@ impl Source {
             clean_labels: self.clean_labels.as_ref().map(|labels| pick(labels, &rows)),
             weights: self.weights.as_ref().map(|weights| mean_one(pick(weights, &rows))),
             rows,
-            annotations: data.annotations,
+            annotations,
             link,
             classes,
             augment: None,
@@ -163,7 +162,7 @@ impl Source {
 }
 
 /// Weights whose mean is 1, so that they change what is learned from, not how fast.
-pub(super) fn mean_one(weights: Vec<f32>) -> Vec<f32> {
+pub(crate) fn mean_one(weights: Vec<f32>) -> Vec<f32> {
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
     let mean = sum / weights.len() as f64;
     weights.into_iter().map(|weight| (f64::from(weight) / mean) as f32).collect()
@@ -199,19 +198,19 @@ fn check_carried(
     ))
 }
 
-/// What the examples are called: as the recipe says, else as the inputs' files at `path` do, else
-/// by their rows.
-pub(crate) fn ids_of(
+/// The inputs of a source with what their files say beside them, and the ids of its examples: as
+/// the recipe says, else as the files do, else the rows.
+pub(crate) fn inputs_and_ids(
     source: &recipe::Source,
-    path: &Path,
-    carried: Option<Vec<String>>,
-    examples: usize,
-) -> Result<Ids, DataError> {
-    match (&source.ids, carried) {
-        (Some(spec), _) => read_ids(spec, examples),
-        (None, Some(names)) => Ids::named(names, path),
-        (None, None) => Ok(Ids::Rows(examples)),
-    }
+    framing: &Framing,
+) -> Result<(Opened, Ids), DataError> {
+    let mut opened = Inputs::open(&source.inputs, framing)?;
+    let ids = match (&source.ids, opened.ids.take()) {
+        (Some(spec), _) => read_ids(spec, opened.inputs.len())?,
+        (None, Some(names)) => Ids::named(names, path_of(&source.inputs))?,
+        (None, None) => Ids::Rows(opened.inputs.len()),
+    };
+    Ok((opened, ids))
 }
 
 fn read_ids(spec: &str, examples: usize) -> Result<Ids, DataError> {
@@ -247,14 +246,6 @@ pub(crate) fn path_of(inputs: &InputSource) -> PathBuf {
         InputSource::Features(spec) => spec.into(),
         InputSource::Images(paths) => paths[0].clone(),
         InputSource::Digits => "digits".into(),
-    }
-}
-
-fn phrase(shape: InputShape) -> String {
-    match shape {
-        InputShape::Features(width) => format!("vectors of {width} numbers"),
-        InputShape::Image { channels, height, width } => {
-            format!("images of {channels} × {height} × {width}")
-        }
+        InputSource::Memory(_) => "memory".into(),
     }
 }
