@@ -4,7 +4,6 @@ mod analysis;
 mod auditing;
 mod backbone;
 mod bench;
-mod columns;
 mod comparison;
 mod demo;
 mod doctor;

@@ -21,9 +21,10 @@ mod tables;
 mod ties;
 
 pub use against::{Case, Comparison, Ranks};
-pub use best::Best;
+pub use best::{Best, Ranked};
 pub use matrix::{CovarianceMatrix, LARGEST_MATRIX};
 pub use open::Covariances;
+pub(crate) use open::{largest, pieces};
 pub use pairs::{ClassPair, Relation, TopPairs};
 pub use tables::{TiesTable, write_cases, write_pairs, write_ranks};
 pub use ties::{ExampleTies, Tie};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use aleator_run::RunError;
+use aleator_run::{RunDir, RunError};
 
 /// Why runs could not be put together.
 #[derive(Debug, thiserror::Error)]
@@ -70,24 +70,6 @@ pub enum ReportError {
         /// In what.
         reason: String,
     },
-    /// A run that was not evaluated.
-    #[error("{} has no predictions of the {split} split: `aleator eval {}` makes them", dir.display(), dir.display())]
-    NotEvaluated {
-        /// The run.
-        dir: PathBuf,
-        /// The split.
-        split: &'static str,
-    },
-    /// A run that was not finished.
-    #[error(
-        "{} is not finished (no evaluation.json): `aleator resume {}` goes on with it, and \
-         `aleator eval {}` evaluates a run that is trained",
-        dir.display(), dir.display(), dir.display()
-    )]
-    Unfinished {
-        /// The run, or the folder of runs.
-        dir: PathBuf,
-    },
     /// Neither runs nor an audit.
     #[error(
         "{} has nothing to report: it is neither a run (run.json), nor a folder of runs \
@@ -100,8 +82,7 @@ pub enum ReportError {
     },
     /// Directories that cannot be in one report.
     #[error(
-        "{} and {} cannot be in one report: their classes are not the same ({reason}); make one \
-         for each",
+        "{} and {} cannot be in one report: {reason}; make a report of each",
         first.display(), other.display()
     )]
     OtherClasses {
@@ -121,4 +102,11 @@ pub enum ReportError {
         /// The file.
         path: PathBuf,
     },
+}
+
+impl ReportError {
+    pub(crate) fn different(first: &RunDir, other: &RunDir, reason: String) -> Self {
+        let (first, other) = (first.path().to_path_buf(), other.path().to_path_buf());
+        Self::Different { first, other, reason }
+    }
 }

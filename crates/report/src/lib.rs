@@ -13,5 +13,6 @@ mod number;
 pub mod page;
 pub mod spreadsheet;
 pub mod table;
+mod task;
 
 pub use error::ReportError;

@@ -16,12 +16,12 @@ mod table;
 
 use std::path::{Path, PathBuf};
 
-use aleator_run::{RunError, Split, write_file};
+use aleator_run::{EvaluatedRun, RunError, Split, write_file};
 
 use crate::error::ReportError;
 use crate::figure::Figure;
 use held_out::{HeldOut, Limits};
-use material::{EvaluatedRun, Material};
+use material::Material;
 pub use pictures::{EncodedPicture, Picture, PictureKey, PictureSource};
 
 /// How much is shown.
@@ -79,7 +79,7 @@ pub fn page(
     let mut figures = Figures::default();
     let mut sections = vec![];
     sections.extend(scores::section(&material, &mut figures));
-    sections.extend(curves::section(&material, &mut figures));
+    sections.extend(curves::section(&material, &mut figures)?);
     let detailed = material.detailed();
     if let Some((_, run)) = detailed {
         let details = Details::load(run, settings)?;
@@ -116,10 +116,7 @@ impl<'a> Details<'a> {
         let limits = Limits { suspects, ambiguous: own };
         let validation = HeldOut::load(&run.dir, Split::Validation, &limits)?;
         let limits = Limits { suspects: 0, ambiguous };
-        let test = match tested {
-            true => HeldOut::load(&run.dir, Split::Test, &limits)?,
-            false => None,
-        };
+        let test = HeldOut::load(&run.dir, Split::Test, &limits)?;
         Ok(Self { run, validation, test })
     }
 

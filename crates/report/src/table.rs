@@ -1,5 +1,6 @@
 //! A table of scores, and its forms: one file for each.
 
+pub mod columns;
 mod csv;
 mod latex;
 mod markdown;
@@ -176,9 +177,4 @@ fn number(value: f64, share: bool) -> String {
         (false, true) => format!("{:.2}", 100.0 * value),
         (false, false) => format!("{value:.4}"),
     }
-}
-
-/// A text from elsewhere on one line: folders may have any name.
-fn on_one_line(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }

@@ -106,7 +106,7 @@ fn examples_without_a_label_do_not_count() {
 fn runs_of_other_classes_or_examples_are_refused() {
     let (noisy, mut plain) = two();
     plain.info.class_names[2] = "fox".to_string();
-    refused(compare(&noisy, &plain, Measure::Raw), &["class 2 is \"class 2\" here and \"fox\""]);
+    refused(compare(&noisy, &plain, Measure::Raw), &["class 2 is \"class 2\" and \"fox\""]);
     let (noisy, _) = two();
     let fewer = Case::new(Noise::None, 10, 4, 0);
     refused(compare(&noisy, &fewer, Measure::Raw), &["5 and 4 classes", "held against"]);

@@ -44,17 +44,6 @@ pub enum CompareError {
         /// The folder.
         dir: PathBuf,
     },
-    /// A run without `evaluation.json`.
-    #[error(
-        "{} is not finished: it has no evaluation.json; `aleator resume {}` goes on with it",
-        dir.display(), whole.display()
-    )]
-    Unfinished {
-        /// The run.
-        dir: PathBuf,
-        /// The run, or the group that it belongs to.
-        whole: PathBuf,
-    },
     /// One run twice in a row.
     #[error(
         "{row}: {} and {} are runs of the same seed, so their spread would be too small; give each \

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use aleator_run::RunError;
+
 use super::error::CompareError;
 use super::folders::{Row, Source};
 use super::layout::{Layout, LayoutRow};
@@ -98,7 +100,7 @@ impl<'a> Filled<'a> {
             return Ok(None);
         }
         match Row::read(&[Source { name: Some(row.name.clone()), dir: dir.clone() }]) {
-            Err(error @ CompareError::Unfinished { .. }) => {
+            Err(error @ CompareError::Run(RunError::Unfinished { .. })) => {
                 self.notes.line(format!("{}: {error}", row.name));
                 Ok(None)
             }

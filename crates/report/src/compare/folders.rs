@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use aleator_metrics::{EVALUATION_FORMAT, Evaluation};
-use aleator_run::{GroupFile, GroupKind, GroupMember, RunDir, RunError};
+use aleator_run::{EvaluatedRun, GroupKind, RunError, RunGroup, RunTree, seed_of_name};
 
 use super::error::CompareError;
 
@@ -18,7 +17,7 @@ pub struct Row {
     pub runs: Vec<SeedRun>,
 }
 
-/// What one seed has to show: a run, or a transfer to several tasks.
+/// The results of one seed: a run, or a transfer to several tasks.
 #[derive(Clone, Debug)]
 pub struct SeedRun {
     /// Its folder.
@@ -29,15 +28,13 @@ pub struct SeedRun {
     pub parts: Vec<Part>,
 }
 
-/// An evaluated run directory.
+/// A run, or one task of a transfer.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// The task of a transfer; empty for a run.
     pub task: String,
-    /// The directory.
-    pub run: RunDir,
-    /// Its `evaluation.json`.
-    pub evaluation: Evaluation,
+    /// The run.
+    pub run: EvaluatedRun,
 }
 
 /// A folder that was asked for.
@@ -48,9 +45,6 @@ pub struct Source {
     /// The folder.
     pub dir: PathBuf,
 }
-
-const EVALUATION: &str = "evaluation.json";
-const RUN: &str = "run.json";
 
 /// How deep runs are looked for in folders that are neither runs nor groups.
 const DEPTH: usize = 3;
@@ -124,11 +118,21 @@ fn rows_of(dir: &Path) -> Result<Vec<Named>, CompareError> {
 }
 
 fn inside(dir: &Path, depth: usize) -> Result<Vec<Named>, CompareError> {
-    if dir.join(RUN).exists() {
-        return Ok(vec![(String::new(), vec![single(dir)?])]);
-    }
-    if dir.join(GroupFile::NAME).exists() {
-        return group(dir);
+    match RunTree::open(dir)? {
+        Some(RunTree::Run(run)) => {
+            let run = EvaluatedRun::of(run, dir)?;
+            let is_ensemble = run.evaluation.weights == "ensemble";
+            let seed = (!is_ensemble).then_some(run.dir.info().seed);
+            let parts = vec![Part { task: String::new(), run }];
+            return Ok(vec![(
+                String::new(),
+                vec![SeedRun { dir: dir.to_path_buf(), seed, parts }],
+            )]);
+        }
+        Some(RunTree::Group(group)) => return rows_of_group(&group),
+        // The folds of an audit are measured on different examples.
+        Some(RunTree::Audit(_)) => return Ok(vec![]),
+        None => {}
     }
     let mut children = vec![];
     if depth > 0 {
@@ -139,7 +143,8 @@ fn inside(dir: &Path, depth: usize) -> Result<Vec<Named>, CompareError> {
             }
         }
     }
-    let all_seeds = children.iter().all(|(name, rows)| seed_of(name).is_some() && rows.len() == 1);
+    let all_seeds =
+        children.iter().all(|(name, rows)| seed_of_name(name).is_some() && rows.len() == 1);
     if all_seeds && !children.is_empty() {
         let runs = children.into_iter().flat_map(|(_, rows)| rows).flat_map(|(_, runs)| runs);
         return Ok(vec![(String::new(), runs.collect())]);
@@ -150,64 +155,33 @@ fn inside(dir: &Path, depth: usize) -> Result<Vec<Named>, CompareError> {
     Ok(children.into_iter().flat_map(named).collect())
 }
 
-/// The rows of a `group.json`: its members without their seeds.
-fn group(dir: &Path) -> Result<Vec<Named>, CompareError> {
-    let file = GroupFile::load(dir)?;
-    let part = |member: &GroupMember, task: &str| part(&dir.join(&member.name), task, dir);
-    if file.kind == GroupKind::Transfer {
-        let parts = file.members.iter().map(|member| part(member, &member.name));
-        let parts: Vec<Part> = parts.collect::<Result<_, _>>()?;
+/// The rows of a group: its settings.
+fn rows_of_group(group: &RunGroup) -> Result<Vec<Named>, CompareError> {
+    let dir = &group.dir;
+    if group.kind == GroupKind::Transfer {
+        let mut parts = vec![];
+        for member in &group.members {
+            parts.push(Part { task: member.name.clone(), run: group.open(member)? });
+        }
         if parts.is_empty() {
             return Ok(vec![]);
         }
-        let seed = seed_of(&folder_name(dir));
-        return Ok(vec![(String::new(), vec![SeedRun { dir: dir.to_path_buf(), seed, parts }])]);
+        let seed = seed_of_name(&folder_name(dir));
+        return Ok(vec![(String::new(), vec![SeedRun { dir: dir.clone(), seed, parts }])]);
     }
     let mut rows: Vec<Named> = vec![];
-    for member in &file.members {
-        let name = match member.name.rsplit_once('/') {
-            Some((point, seed)) if seed_of(seed).is_some() => point,
-            None if seed_of(&member.name).is_some() => "",
-            _ => &member.name,
-        };
+    for member in &group.members {
         let run = SeedRun {
             dir: dir.join(&member.name),
             seed: Some(member.seed),
-            parts: vec![part(member, "")?],
+            parts: vec![Part { task: String::new(), run: group.open(member)? }],
         };
-        match rows.iter_mut().find(|(known, _)| known == name) {
+        match rows.iter_mut().find(|(known, _)| known == member.setting()) {
             Some((_, runs)) => runs.push(run),
-            None => rows.push((name.to_string(), vec![run])),
+            None => rows.push((member.setting().to_string(), vec![run])),
         }
     }
     Ok(rows)
-}
-
-fn single(dir: &Path) -> Result<SeedRun, CompareError> {
-    let part = part(dir, "", dir)?;
-    let is_ensemble = part.evaluation.weights == "ensemble";
-    let seed = (!is_ensemble).then_some(part.run.info().seed);
-    Ok(SeedRun { dir: dir.to_path_buf(), seed, parts: vec![part] })
-}
-
-/// A run directory; `whole` is what `aleator resume` would go on with.
-fn part(dir: &Path, task: &str, whole: &Path) -> Result<Part, CompareError> {
-    if !dir.join(RUN).exists() || !dir.join(EVALUATION).exists() {
-        let (dir, whole) = (dir.to_path_buf(), whole.to_path_buf());
-        return Err(CompareError::Unfinished { dir, whole });
-    }
-    let run = RunDir::open(dir)?;
-    let evaluation: Evaluation = run.read_json(EVALUATION)?;
-    if evaluation.format != EVALUATION_FORMAT {
-        let message = format!("has format {}, expected {EVALUATION_FORMAT}", evaluation.format);
-        return Err(RunError::Damaged { path: dir.join(EVALUATION), message }.into());
-    }
-    Ok(Part { task: task.to_string(), run, evaluation })
-}
-
-/// N of `seed-N`.
-fn seed_of(name: &str) -> Option<u64> {
-    name.strip_prefix("seed-")?.parse().ok()
 }
 
 /// By name; what begins with a dot is not looked at.

@@ -12,6 +12,7 @@ use aleator_run::{ExampleRow, RunError, Split};
 use super::error::CompareError;
 use super::folders::{Part, Row};
 use super::view::{Labels, View};
+use crate::task::class_difference;
 
 /// What is remarkable about rows that may be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,11 +42,14 @@ pub(super) fn check(rows: &[&Row], view: &View) -> Result<Remarks, CompareError>
             return Err(differ(tasks_differ(&ours, &theirs)));
         }
         for (reference, part) in references.iter_mut().zip(&run.parts) {
-            same_classes(reference.part, part).map_err(&differ)?;
+            let names = |part: &Part| part.run.evaluation.class_names.clone();
+            if let Some(reason) = class_difference(&names(reference.part), &names(part)) {
+                return Err(differ(reason));
+            }
             if let Some(reason) = reference.difference(part, view)? {
                 return Err(differ(reason));
             }
-            let (a, b) = (reference.part.run.info(), part.run.info());
+            let (a, b) = (reference.part.run.dir.info(), part.run.dir.info());
             remarks.other_files |= a.fingerprint != b.fingerprint;
             remarks.both_links |= a.link != b.link;
         }
@@ -63,18 +67,6 @@ fn tasks_differ(ours: &[String], theirs: &[String]) -> String {
     }
 }
 
-fn same_classes(first: &Part, other: &Part) -> Result<(), String> {
-    let (a, b) = (&first.evaluation.class_names, &other.evaluation.class_names);
-    if a == b {
-        return Ok(());
-    }
-    if a.len() != b.len() {
-        return Err(format!("they have {} and {} classes", a.len(), b.len()));
-    }
-    let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(0);
-    Err(format!("their classes are not the same: class {at} is {:?} and {:?}", a[at], b[at]))
-}
-
 /// The run that all others are held against; its examples are read when they are needed.
 struct Reference<'a> {
     part: &'a Part,
@@ -86,7 +78,7 @@ type Measured = (String, Option<Vec<u32>>);
 
 impl Reference<'_> {
     fn difference(&mut self, other: &Part, view: &View) -> Result<Option<String>, RunError> {
-        let counts = [self.part, other].map(|part| part.run.info().examples.of(view.split));
+        let counts = [self.part, other].map(|part| part.run.dir.info().examples.of(view.split));
         let split = view.split.name();
         if counts[0] != counts[1] {
             let [a, b] = counts;
@@ -116,11 +108,11 @@ impl Reference<'_> {
 
     /// The same files divided in the same way: there is no need to look at every example.
     fn same_by_recipe(&self, other: &Part) -> bool {
-        let (a, b) = (self.part.run.info(), other.run.info());
+        let (a, b) = (self.part.run.dir.info(), other.run.dir.info());
         if a.fingerprint != b.fingerprint || a.set_aside != b.set_aside {
             return false;
         }
-        match (self.part.run.recipe(), other.run.recipe()) {
+        match (self.part.run.dir.recipe(), other.run.dir.recipe()) {
             (Ok(ours), Ok(theirs)) => ours.recipe.data == theirs.recipe.data,
             _ => false,
         }
@@ -133,5 +125,5 @@ fn measured(part: &Part, view: &View) -> Result<BTreeSet<Measured>, RunError> {
         Labels::Given => (row.id, row.label),
         Labels::Clean => (row.id, row.clean_label),
     };
-    Ok(part.run.read_examples()?.into_iter().filter(of_split).map(label).collect())
+    Ok(part.run.dir.read_examples()?.into_iter().filter(of_split).map(label).collect())
 }

@@ -55,7 +55,7 @@ impl Wanted {
         let split = self.choose_split(rows)?;
         let lacks = |has: fn(&SplitEvaluation) -> bool| {
             let part = |part: &&Part| of_split(part, split).is_none_or(|it| !has(it));
-            parts(rows).find(part).map(|part| part.run.path().to_path_buf())
+            parts(rows).find(part).map(|part| part.run.dir.path().to_path_buf())
         };
         if self.calibrated {
             if self.labels == Some(Labels::Clean) {
@@ -79,15 +79,15 @@ impl Wanted {
     }
 
     fn choose_split(&self, rows: &[&Row]) -> Result<Split, CompareError> {
-        let without = parts(rows).find(|part| part.evaluation.test.is_none());
-        let with = parts(rows).find(|part| part.evaluation.test.is_some());
+        let without = parts(rows).find(|part| part.run.evaluation.test.is_none());
+        let with = parts(rows).find(|part| part.run.evaluation.test.is_some());
         match (self.split, without) {
             (Some(Split::Train), _) => Err(CompareError::TrainIsNotMeasured),
             (Some(Split::Validation), _) => Ok(Split::Validation),
             (Some(Split::Test), None) | (None, None) => Ok(Split::Test),
             (None, Some(_)) if with.is_none() => Ok(Split::Validation),
             (Some(Split::Test) | None, Some(part)) => {
-                Err(CompareError::NoTestSplit { dir: part.run.path().to_path_buf() })
+                Err(CompareError::NoTestSplit { dir: part.run.dir.path().to_path_buf() })
             }
         }
     }
@@ -124,8 +124,8 @@ impl View {
 fn of_split(part: &Part, split: Split) -> Option<&SplitEvaluation> {
     match split {
         Split::Train => None,
-        Split::Validation => Some(&part.evaluation.validation),
-        Split::Test => part.evaluation.test.as_ref(),
+        Split::Validation => Some(&part.run.evaluation.validation),
+        Split::Test => part.run.evaluation.test.as_ref(),
     }
 }
 

@@ -9,6 +9,7 @@ use super::open::{Covariances, largest, open_split, truth};
 use super::ties::{ClassRow, Tie};
 use super::{Measure, Observer};
 use crate::error::ReportError;
+use crate::task::class_difference;
 
 /// Two runs on the same examples.
 ///
@@ -113,12 +114,12 @@ impl Covariances {
             ));
         }
         let (ours, theirs) = (&self.info().class_names, &other.info().class_names);
-        if let Some(reason) = other_classes(ours, theirs) {
+        if let Some(reason) = class_difference(ours, theirs) {
             return Err(differ(reason));
         }
-        let (mut file, examples) = open_split(other, self.split())?;
-        let places = same_examples(self.examples(), &examples).map_err(differ)?;
-        let theirs = largest(&mut file, Field::LogProbs, observer)?;
+        let mut reader = open_split(other, self.split())?;
+        let places = same_examples(self.examples(), &reader.examples).map_err(differ)?;
+        let theirs = largest(&mut reader, Field::LogProbs, observer)?;
         let others: Vec<usize> = places.into_iter().map(|place| theirs[place]).collect();
         let (mut comparison, rows) = self.judge(predicted, &others);
         let find = |row: usize, of: &ClassRow| Case {
@@ -168,14 +169,6 @@ impl Covariances {
         }
         (comparison, rows)
     }
-}
-
-fn other_classes(ours: &[String], theirs: &[String]) -> Option<String> {
-    if ours.len() != theirs.len() {
-        return Some(format!("they have {} and {} classes", ours.len(), theirs.len()));
-    }
-    let at = ours.iter().zip(theirs).position(|(a, b)| a != b)?;
-    Some(format!("class {at} is {:?} here and {:?} there", ours[at], theirs[at]))
 }
 
 /// For each of our examples its place among theirs.

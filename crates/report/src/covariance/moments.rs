@@ -47,7 +47,7 @@ const CLASSES: usize = 64;
 
 impl Covariances {
     pub(super) fn moments(&mut self, observer: Observer) -> Result<Moments, ReportError> {
-        let (classes, total) = (self.classes(), self.file.examples());
+        let (classes, total) = (self.classes(), self.reader.file.examples());
         let mut sums = vec![Sums::default(); classes];
         let mut mean = 0.0;
         for rows in self.pieces() {

@@ -126,7 +126,7 @@ impl Covariances {
         observer: Observer,
         sink: &mut dyn FnMut(ExampleTies) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
-        assert_eq!(predicted.len(), self.file.examples(), "a prediction for each example");
+        assert_eq!(predicted.len(), self.reader.file.examples(), "a prediction for each example");
         if !self.has_factors() {
             return Ok(());
         }
@@ -148,7 +148,7 @@ impl Covariances {
         pairs: &[(usize, usize)],
         observer: Observer,
     ) -> Result<Vec<Tie>, ReportError> {
-        assert_eq!(pairs.len(), self.file.examples(), "two classes for each example");
+        assert_eq!(pairs.len(), self.reader.file.examples(), "two classes for each example");
         let rows: Vec<(usize, usize)> =
             pairs.iter().enumerate().map(|(row, (class, _))| (row, *class)).collect();
         let mut ties = Vec::with_capacity(pairs.len());

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use aleator_run::{Link, Noise};
+use aleator_run::{EvaluatedRun, Link, Noise};
 use base64::Engine;
 use sha2::{Digest, Sha256};
 
 use super::Section;
-use super::material::{EvaluatedRun, Material, dir_name};
+use super::material::{Material, dir_name};
 use crate::escape;
 use crate::number;
 

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use aleator_run::RunError;
+use aleator_run::{EvaluatedRun, GroupKind, RunError};
 
 use super::Section;
-use super::material::{EvaluatedRun, GroupKind, Kind, Material, Origin};
+use super::material::{Kind, Material, Origin};
 use crate::error::ReportError;
 use crate::escape;
 
