@@ -7,7 +7,7 @@ use aleator_run::{ExampleRow, Field, Predictions, RunError, SplitReader};
 
 use crate::covariance::{Observer, Step, largest, pieces};
 
-/// For each pair of classes, how often the second is named where the first is right.
+/// For each pair of classes, how often the second is named when the first is right.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Confusions {
     classes: usize,
@@ -27,8 +27,8 @@ pub struct Pair {
 }
 
 impl Confusions {
-    /// How often each label was given where another is true. Examples whose true label is not
-    /// known do not count.
+    /// How often each label was given when another is true. Examples without a known true label
+    /// do not count.
     pub fn of_labels<'a>(rows: impl IntoIterator<Item = &'a ExampleRow>, classes: usize) -> Self {
         let mut sums = Sums::new(classes);
         for row in rows {
@@ -82,7 +82,7 @@ impl Confusions {
         sums.finish()
     }
 
-    /// How often `to` is named where `from` is right.
+    /// How often `to` is named when `from` is right.
     pub fn rate(&self, from: usize, to: usize) -> f64 {
         self.rates[from * self.classes + to]
     }

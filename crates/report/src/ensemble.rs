@@ -61,7 +61,7 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
     Ok(evaluation)
 }
 
-/// A folder that takes its place when the ensemble is complete, where nothing stands yet.
+/// A temporary directory that is renamed to `out` when the ensemble is complete.
 fn new_folder(out: &Path) -> Result<AtomicFolder, RunError> {
     let is_empty_folder = out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
     if out.symlink_metadata().is_ok() && !is_empty_folder {
@@ -145,7 +145,7 @@ fn probabilities(run: &RunDir, split: Split) -> Result<Predictions, RunError> {
     Ok(member)
 }
 
-/// Whether these are probabilities of the kind that the link gives, of at least one example.
+/// Checks that these are probabilities as the link gives them, of at least one example.
 fn check_probabilities(member: &Predictions, link: Link) -> Result<(), String> {
     /// Rounding lifts the logarithm of a probability above 0 by far less.
     const ROUNDING: f32 = 1e-3;

@@ -63,7 +63,8 @@ fn a_directory_is_an_audit_a_group_a_run_or_nothing() {
     assert!(RunTree::open(dir).unwrap().is_none());
     create(&dir.join("fold-0"));
     assert!(matches!(RunTree::open(&dir.join("fold-0")), Ok(Some(RunTree::Run(_)))));
-    let member = |name: &str| GroupMember { name: name.to_string(), seed: 0, recipe: String::new() };
+    let member =
+        |name: &str| GroupMember { name: name.to_string(), seed: 0, recipe: String::new() };
     GroupFile::new(GroupKind::Audit, vec![member("fold-0"), member("fold-1")]).save(dir).unwrap();
     let Some(RunTree::Group(group)) = RunTree::open(dir).unwrap() else { panic!("a group") };
     let resume = format!("resume with `aleator resume {}`", dir.display());

@@ -1,4 +1,4 @@
-//! From folders to the rows of a comparison.
+//! From directories to the rows of a comparison.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use super::error::CompareError;
 /// Runs that differ in their seeds only: one row of a table.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// At least one, by ascending seed.
     pub runs: Vec<SeedRun>,
@@ -20,9 +20,9 @@ pub struct Row {
 /// The results of one seed: a run, or a transfer to several tasks.
 #[derive(Clone, Debug)]
 pub struct SeedRun {
-    /// Its folder.
+    /// Its directory.
     pub dir: PathBuf,
-    /// Its seed; none for ensembles, which have several.
+    /// Its seed; `None` for ensembles, which have several.
     pub seed: Option<u64>,
     /// One for a run; of a transfer, one for each task.
     pub parts: Vec<Part>,
@@ -37,23 +37,23 @@ pub struct Part {
     pub run: EvaluatedRun,
 }
 
-/// A folder that was asked for.
+/// A directory to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// What its row is to be called. Folders of the same name make one row.
+    /// The name of its row. Directories of the same name make one row.
     pub name: Option<String>,
-    /// The folder.
+    /// The directory.
     pub dir: PathBuf,
 }
 
-/// How deep runs are looked for in folders that are neither runs nor groups.
+/// How deep to search directories that are neither runs nor groups.
 const DEPTH: usize = 3;
 
 impl Row {
-    /// The rows of some folders, in their order.
+    /// The rows of some directories, in their order.
     ///
     /// # Errors
-    /// When a folder holds no runs, a run is not finished, or a file is damaged.
+    /// When a directory holds no runs, a run is not finished, or a file is damaged.
     pub fn read(sources: &[Source]) -> Result<Vec<Self>, CompareError> {
         let mut rows: Vec<Self> = vec![];
         for source in sources {
@@ -83,7 +83,7 @@ impl Row {
         rows.into_iter().map(Self::sorted).collect()
     }
 
-    /// By seed; a run that stands there twice would make the spread too small.
+    /// Sorts by seed and refuses a run that is listed twice, which would make the spread too small.
     fn sorted(mut self) -> Result<Self, CompareError> {
         self.runs.sort_by_key(|run| run.seed);
         let places: Vec<PathBuf> = self.runs.iter().map(|run| real(&run.dir)).collect();
@@ -100,7 +100,7 @@ impl Row {
         Ok(self)
     }
 
-    /// Their seeds; none where a run has none.
+    /// The seeds; `None` if a run has none.
     pub fn seeds(&self) -> Option<Vec<u64>> {
         self.runs.iter().map(|run| run.seed).collect()
     }
@@ -108,7 +108,7 @@ impl Row {
 
 type Named = (String, Vec<SeedRun>);
 
-/// The rows in a folder; the only one has an empty name.
+/// The rows in a directory; a single row has an empty name.
 fn rows_of(dir: &Path) -> Result<Vec<Named>, CompareError> {
     if !dir.is_dir() {
         return Err(CompareError::NoFolder { dir: dir.to_path_buf() });
@@ -184,7 +184,7 @@ fn rows_of_group(group: &RunGroup) -> Result<Vec<Named>, CompareError> {
     Ok(rows)
 }
 
-/// By name; what begins with a dot is not looked at.
+/// Sorted by name, without hidden directories.
 fn subfolders(dir: &Path) -> Result<Vec<PathBuf>, RunError> {
     let io = |source| RunError::Io { action: "read", path: dir.to_path_buf(), source };
     let mut folders = BTreeMap::new();
@@ -198,7 +198,7 @@ fn subfolders(dir: &Path) -> Result<Vec<PathBuf>, RunError> {
     Ok(folders.into_values().collect())
 }
 
-/// The name of a folder; all of its path where another has the same name.
+/// The name of a directory; its whole path if another has the same name.
 fn own_name(source: &Source, sources: &[Source]) -> String {
     let name = folder_name(&source.dir);
     let same = |other: &&Source| other.name.is_none() && folder_name(&other.dir) == name;

@@ -1,9 +1,9 @@
 //! Whether rows may be compared: they must have been measured on the same examples.
 //!
-//! The fingerprint of the data decides nothing by itself. It is that of the files, so two splits
-//! of the same files share it though they hold out other examples; and runs that learned from
-//! other files, as from labels that were put right, may well be compared on the same test examples.
-//! So what is compared is the measured examples themselves, their ids and their labels.
+//! The fingerprint of the data does not decide this. It identifies the files, so two divisions of
+//! the same files share it although they hold out different examples; and runs that were trained on
+//! different files, such as corrected labels, may be compared on the same test examples. So the
+//! measured examples themselves are compared, by their ids and labels.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,16 @@ use super::folders::{Part, Row};
 use super::view::{Labels, View};
 use crate::task::class_difference;
 
-/// What is remarkable about rows that may be compared.
+/// Differences between rows that do not prevent a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Remarks {
-    /// They learned from other files.
+    /// They were trained on different files.
     pub other_files: bool,
     /// Some have the softmax link, some the sigmoid link.
     pub both_links: bool,
 }
 
-/// Refuses rows that were measured on other classes or examples than the first.
+/// Refuses rows with other classes or measured examples than the first.
 pub(super) fn check(rows: &[&Row], view: &View) -> Result<Remarks, CompareError> {
     let mut remarks = Remarks::default();
     let mut runs = rows.iter().flat_map(|row| &row.runs);
@@ -67,13 +67,13 @@ fn tasks_differ(ours: &[String], theirs: &[String]) -> String {
     }
 }
 
-/// The run that all others are held against; its examples are read when they are needed.
+/// The run that all others are compared with; its examples are read when needed.
 struct Reference<'a> {
     part: &'a Part,
     examples: Option<BTreeSet<Measured>>,
 }
 
-/// An example and the label that it was measured by.
+/// An example and the label that it is measured against.
 type Measured = (String, Option<Vec<u32>>);
 
 impl Reference<'_> {
@@ -106,7 +106,7 @@ impl Reference<'_> {
         }))
     }
 
-    /// The same files divided in the same way: there is no need to look at every example.
+    /// Whether the same files were divided in the same way, which saves comparing every example.
     fn same_by_recipe(&self, other: &Part) -> bool {
         let (a, b) = (self.part.run.dir.info(), other.run.dir.info());
         if a.fingerprint != b.fingerprint || a.set_aside != b.set_aside {

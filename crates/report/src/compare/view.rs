@@ -1,4 +1,4 @@
-//! Which of a run's numbers are looked at.
+//! Which numbers of a run are compared.
 
 use aleator_metrics::{SplitEvaluation, Summary};
 use aleator_run::Split;
@@ -8,17 +8,17 @@ use super::folders::{Part, Row, SeedRun};
 use super::measure::Measure;
 use super::score::Values;
 
-/// Which labels predictions are held against.
+/// Which labels predictions are measured against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Labels {
-    /// Those that the data came with.
+    /// The labels in the data, some of them wrong.
     Given,
-    /// The true ones.
+    /// The true labels.
     Clean,
 }
 
 impl Labels {
-    /// For people.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Given => "given labels",
@@ -32,25 +32,25 @@ impl Labels {
 pub struct View {
     /// Validation or test.
     pub split: Split,
-    /// What predictions are held against.
+    /// The labels that predictions are measured against.
     pub labels: Labels,
     /// At the temperature that was fitted to the validation split.
     pub calibrated: bool,
 }
 
-/// What is asked for; what is left open is chosen by what the runs have.
+/// The requested numbers; open choices depend on what the runs have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Where open: test where the runs have a test split, else validation.
+    /// Default: test if the runs have a test split, otherwise validation.
     pub split: Option<Split>,
-    /// Where open: clean where every run knows them, else given.
+    /// Default: clean if every run has them, otherwise given.
     pub labels: Option<Labels>,
-    /// Calibrated numbers, which are of the given labels.
+    /// Calibrated numbers, which are measured against the given labels.
     pub calibrated: bool,
 }
 
 impl Wanted {
-    /// What all rows have.
+    /// Numbers that all rows have.
     pub fn choose(&self, rows: &[&Row]) -> Result<View, CompareError> {
         let split = self.choose_split(rows)?;
         let lacks = |has: fn(&SplitEvaluation) -> bool| {
@@ -99,8 +99,8 @@ impl View {
         run.parts.iter().filter_map(|part| self.summary(part)).map(|it| it.examples).sum()
     }
 
-    /// A row's values of a measure; of a transfer, each is the mean over its tasks. Empty where a
-    /// run has none.
+    /// A row's values of a measure; of a transfer, each is the mean over its tasks. Empty if a run
+    /// lacks the measure.
     pub fn values(&self, row: &Row, measure: Measure) -> Values {
         let of_run = |run: &SeedRun| -> Option<f64> {
             let value = |part| measure.read(self.summary(part)?);

@@ -1,4 +1,4 @@
-//! What centring needs of the average covariance: its diagonal and the means of its rows.
+//! The diagonal and the row means of the average covariance, which centring needs.
 
 use super::open::Covariances;
 use super::{Observer, ROUNDING, Step};

@@ -65,8 +65,7 @@ impl Covariances {
         Ok(Self { reader, shared, memory: MEMORY, info, dir })
     }
 
-    /// Bounds the sums over pairs of classes that are held at a time; with less, the file is read
-    /// more often.
+    /// Limits the memory of the sums over pairs of classes; with less, the file is read more often.
     pub fn with_memory(mut self, bytes: usize) -> Self {
         self.memory = bytes;
         self
@@ -87,7 +86,7 @@ impl Covariances {
         &self.reader.examples
     }
 
-    /// Of the run.
+    /// The `run.json` of the run.
     pub fn info(&self) -> &RunInfo {
         &self.info
     }
@@ -97,12 +96,12 @@ impl Covariances {
         &self.dir
     }
 
-    /// Of the run.
+    /// The split.
     pub fn split(&self) -> Split {
         self.reader.split
     }
 
-    /// Whether classes share noise: not with `"diagonal"`.
+    /// Whether classes share noise; false with `"diagonal"`.
     pub fn has_factors(&self) -> bool {
         self.reader.file.rank() > 0
     }
@@ -218,12 +217,12 @@ fn check_kind(info: &RunInfo, file: &PredictionsFile) -> Result<(), RunError> {
     Err(RunError::Damaged { path: file.path().to_path_buf(), message })
 }
 
-/// The classes that an example is judged by: the true ones where they are known.
+/// The true label of an example, or the given one if the true one is unknown.
 pub(super) fn truth(row: &ExampleRow) -> Option<&[u32]> {
     row.clean_label.as_deref().or(row.label.as_deref())
 }
 
-/// Whether a pair's relation is read from the centred covariance.
+/// Whether the relation of a pair is the sign of the centred covariance.
 pub(super) fn is_centred(info: &RunInfo) -> bool {
     info.link == Link::Softmax
 }

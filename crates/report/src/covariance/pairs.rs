@@ -25,35 +25,34 @@ pub struct ClassPair {
     pub covariance: f64,
     /// (C Σ̄ C)_ij / τ².
     pub centred: f64,
-    /// (C Σ̄ C)_ij over the root of both variances; `None` where one of these is no more than
-    /// rounding.
+    /// (C Σ̄ C)_ij divided by both standard deviations; `None` if one of these is only rounding.
     pub correlation: Option<f64>,
     /// P(u_second > u_first), averaged over the examples whose utility has its largest mean in
     /// the first class; `None` where there are none.
     pub flip: Option<f64>,
     /// The same with the classes exchanged.
     pub flip_back: Option<f64>,
-    /// What the sign says.
+    /// The meaning of the sign.
     pub relation: Relation,
 }
 
-/// What the noise of two classes has to do with each other.
+/// How the noise of two classes is related.
 ///
 /// It is the sign of the centred covariance, and of Σ̄ itself with the sigmoid link, where Σ is
 /// determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
-    /// Negative: where one class gains, the other loses. One is named for the other.
+    /// Negative: where one class gains, the other loses, as when annotators choose between them.
     Substitutes,
-    /// Positive: both gain at the expense of others. They occur together, or look alike.
+    /// Positive: both gain at the expense of others, as when they occur together or look alike.
     CoOccurring,
-    /// Noise of their own each.
+    /// Their noise is independent.
     Unrelated,
 }
 
 impl Relation {
-    /// For people.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Substitutes => "substitutes",
@@ -91,7 +90,7 @@ type Found = Ranked<(usize, usize), f64>;
 impl Covariances {
     /// The pairs of classes of largest absolute average covariance.
     ///
-    /// Reads the file about three times, and more often where K² sums do not fit the memory.
+    /// Reads the file about three times, and more often if K² sums do not fit in memory.
     pub fn top_pairs(&mut self, top: usize, observer: Observer) -> Result<TopPairs, ReportError> {
         let classes = self.classes();
         let entries = self.entries(observer)?;
@@ -135,7 +134,7 @@ impl Covariances {
         Ok(TopPairs { by_covariance, by_centred, by_correlation })
     }
 
-    /// What turns the numbers of blocks into those of Σ̄.
+    /// Converts the numbers of blocks into those of Σ̄.
     pub(super) fn entries(&mut self, observer: Observer) -> Result<Entries, ReportError> {
         let moments = self.moments(observer)?;
         Ok(Entries::new(moments, self.blocks_are_centred(), self.temperature()))

@@ -1,4 +1,4 @@
-//! Which classes are taken for which, and which noise goes together.
+//! Which classes are confused, and whose noise is correlated.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::escape;
 use crate::figure::heat::{HeatMap, NAMED};
 use crate::number;
 
-/// Pairs of a table.
+/// Most pairs in a table of confusions.
 const PAIRS: usize = 12;
 
-/// Pairs of noise that goes together, and as many of noise that goes apart.
+/// Most pairs of positive correlation in a table, and of negative.
 const CORRELATED: usize = 8;
 
 /// The confusions of a run: as heat maps in one order, and as tables.
@@ -67,7 +67,7 @@ fn maps_and_tables(
     Ok(format!("{}<div class=\"tables\">\n{tables}</div>\n", heat_figure(&maps, &words)))
 }
 
-/// The covariances of a split, where the run has noise that classes share.
+/// The covariances of a split, if its classes share noise.
 fn shared_noise(run: &RunDir, split: Split) -> Result<Option<Covariances>, ReportError> {
     match Covariances::open(run, split) {
         Ok(covariances) => Ok(Some(covariances).filter(Covariances::has_factors)),
@@ -76,7 +76,7 @@ fn shared_noise(run: &RunDir, split: Split) -> Result<Option<Covariances>, Repor
     }
 }
 
-/// The mean correlation of the noise, `[K, K]`; zero where a class has none.
+/// The mean correlation of the noise, `[K, K]`; zero for a class without noise.
 fn noise_correlation(run: &RunDir, split: Split) -> Result<Option<Vec<f64>>, ReportError> {
     let Some(mut covariances) = shared_noise(run, split)? else { return Ok(None) };
     let matrix = covariances.average_covariance(&mut |_| {})?;
@@ -84,7 +84,7 @@ fn noise_correlation(run: &RunDir, split: Split) -> Result<Option<Vec<f64>>, Rep
     Ok(Some(matrix.correlation.iter().map(known).collect()))
 }
 
-/// Of very many classes no matrix is made: the pairs of strongest correlation alone.
+/// The pairs of strongest correlation, for runs with too many classes for a matrix.
 fn most_tied(run: &RunDir, split: Split) -> Result<String, ReportError> {
     let names = &run.info().class_names;
     let mut rows = vec![];
@@ -138,7 +138,7 @@ fn heat_figure(maps: &str, words: &str) -> String {
     )
 }
 
-/// The rarer a confusion, the farther two classes are apart.
+/// Distances between classes: rare confusions are far apart.
 fn distances(classes: usize, rate: impl Fn(usize, usize) -> f64) -> Vec<f64> {
     /// Below this all confusions count as equally rare.
     const RAREST: f64 = 1e-9;
@@ -147,7 +147,7 @@ fn distances(classes: usize, rate: impl Fn(usize, usize) -> f64) -> Vec<f64> {
     (0..classes * classes).map(|index| distance(index / classes, index % classes)).collect()
 }
 
-/// The largest value beside the diagonal, for full colour.
+/// The largest value off the diagonal, which gets the full colour.
 fn largest(classes: usize, value: &dyn Fn(usize, usize) -> f64) -> f64 {
     let all = (0..classes).flat_map(|i| (0..classes).map(move |j| (i, j)));
     let largest = all.filter(|(i, j)| i != j).map(|(i, j)| value(i, j).abs()).fold(0.0, f64::max);
@@ -254,7 +254,7 @@ fn expected_table(
     Ok(Table { caption, columns, rows, extent: Extent::Short }.html())
 }
 
-/// The pairs whose noise goes together, and those whose noise goes apart.
+/// The pairs of strongest positive and negative correlation.
 fn correlated_table(correlation: &[f64], names: &[String], link: Link) -> String {
     let classes = names.len();
     let value = |i: usize, j: usize| correlation[i * classes + j];

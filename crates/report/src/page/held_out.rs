@@ -1,4 +1,4 @@
-//! What a run says of the examples that it did not learn from.
+//! The predictions of a run for examples that it was not trained on.
 
 use aleator_metrics::classification::argmax;
 use aleator_run::{ExampleRow, Field, Link, RunDir, RunError, Split, SplitReader};
@@ -12,23 +12,22 @@ pub(crate) struct HeldOut {
     pub split: Split,
     pub classes: usize,
     /// How often each class is predicted (second) where another is given (first), `[K, K]`;
-    /// empty where classes are on or off, and where they are too many for a matrix.
+    /// empty for multilabel runs, and for too many classes.
     pub confusion: Vec<f64>,
-    /// The confusions that the model expects; `None` where there are too many classes for a
-    /// matrix.
+    /// The confusions that the model expects; `None` for too many classes.
     pub expected: Option<Confusions>,
-    /// Labels that the model contradicts, the surest first.
+    /// Labels that the model contradicts, the most certain first.
     pub suspects: Vec<Judged>,
-    /// Examples that it cannot decide, the least sure first.
+    /// Examples about which the model is uncertain, the least certain first.
     pub ambiguous: Vec<Judged>,
 }
 
-/// One example, or one class of it, and what the model says.
+/// One example, or one class of it, and its predictions.
 pub(crate) struct Judged {
     pub row: ExampleRow,
-    /// What the label says.
+    /// The given label.
     pub given: Option<Answer>,
-    /// Answers with their probabilities, to be shown in this order.
+    /// Answers with their probabilities, in the order in which they are shown.
     pub answers: Vec<(Answer, f64)>,
 }
 
@@ -38,14 +37,14 @@ struct Found {
     class: usize,
 }
 
-/// How many of each are kept.
+/// How many of each to keep.
 pub(crate) struct Limits {
     pub suspects: usize,
     pub ambiguous: usize,
 }
 
 impl HeldOut {
-    /// `None` where the run has no examples in the split.
+    /// `None` if the run has no examples in the split.
     pub fn load(run: &RunDir, split: Split, limits: &Limits) -> Result<Option<Self>, RunError> {
         if run.info().examples.of(split) == 0 {
             return Ok(None);
@@ -65,7 +64,7 @@ impl HeldOut {
     }
 }
 
-/// What is gathered while the rows go by.
+/// Sums and candidates from one pass over the examples.
 struct Pass {
     classes: usize,
     link: Link,

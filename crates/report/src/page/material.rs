@@ -12,7 +12,7 @@ use crate::task::class_difference;
 /// Everything that was read.
 pub(crate) struct Material {
     pub class_names: Vec<String>,
-    /// Runs that differ in nothing but their seeds, together.
+    /// Runs, grouped by what they have in common apart from their seeds.
     pub settings: Vec<Setting>,
     pub audits: Vec<AuditAt>,
     /// Directories, and how many of their runs are not finished.
@@ -22,10 +22,10 @@ pub(crate) struct Material {
 }
 
 pub(crate) struct Setting {
-    /// Empty for a run by itself.
+    /// Empty for a single run.
     pub name: String,
     pub runs: Vec<EvaluatedRun>,
-    /// Whether it is the mean of others.
+    /// Whether its run is an ensemble of others.
     pub is_ensemble: bool,
 }
 
@@ -71,7 +71,7 @@ impl Material {
         Ok(material)
     }
 
-    /// Adds what a directory holds, and says which classes each part has.
+    /// Adds what a directory holds; returns the classes of each run or audit in it.
     fn add(
         &mut self,
         dir: &Path,
@@ -137,8 +137,8 @@ impl Material {
         }
     }
 
-    /// The run that is looked at closely: of the setting with the lowest validation NLL, in the
-    /// demonstration of the full noise model.
+    /// The run that is shown in detail: of the setting with the lowest validation NLL, or in the
+    /// demo, of the full noise model.
     pub fn detailed(&self) -> Option<(usize, &EvaluatedRun)> {
         let demo = self.origins.iter().any(|origin| origin.kind == Kind::Group(GroupKind::Demo));
         let trained = || self.settings.iter().enumerate().filter(|(_, it)| !it.is_ensemble);
@@ -149,7 +149,7 @@ impl Material {
             mean(&values).unwrap_or(f64::INFINITY)
         };
         let best = || trained().min_by(|(_, a), (_, b)| nll(a).total_cmp(&nll(b)));
-        // A mean of runs by itself is looked at too.
+        // A report of an ensemble alone shows the ensemble.
         let any = || self.settings.iter().enumerate().next();
         let (at, setting) = shown.or_else(best).or_else(any)?;
         setting.runs.first().map(|run| (at, run))
@@ -170,7 +170,7 @@ fn joined(prefix: &str, name: &str) -> String {
     parts.join("/")
 }
 
-/// The last part of a path, or the path where it has no such part.
+/// The last part of a path, or the path if it has no such part.
 pub(crate) fn dir_name(dir: &Path) -> String {
     let full = std::path::absolute(dir).unwrap_or_else(|_| dir.to_path_buf());
     let name = full.file_name().unwrap_or(dir.as_os_str());

@@ -1,4 +1,4 @@
-//! Whether probabilities mean what they say.
+//! Calibration: reliability diagrams.
 
 use aleator_metrics::Summary;
 use aleator_run::EvaluatedRun;
