@@ -8,9 +8,10 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use aleator_report::covariance::{
-    Best, Covariances, ExampleTies, Measure, Step, TiesTable, write_cases, write_pairs, write_ranks,
+    Best, Covariances, ExampleTies, Measure, Ranked, Step, TiesTable, write_cases, write_pairs,
+    write_ranks,
 };
-use aleator_run::{RunDir, RunError, Split, write_file};
+use aleator_run::{GroupFile, RunDir, RunTree, Split, write_file};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
@@ -30,7 +31,7 @@ pub struct AnalyseArgs {
     /// the right class?
     #[arg(long, value_name = "RUN")]
     against: Option<PathBuf>,
-    /// By what the classes of an example are compared
+    /// How to rank the classes of an example
     #[arg(long, default_value = "raw")]
     by: By,
     /// Rows of each table, and classes for each example
@@ -122,18 +123,17 @@ pub fn analyse(args: &AnalyseArgs) -> Result<()> {
 }
 
 fn open_run(dir: &Path) -> Result<RunDir> {
-    match RunDir::open(dir) {
-        Err(RunError::NotARun { .. }) if dir.join("group.json").is_file() => {
-            let text = fs::read_to_string(dir.join("group.json")).unwrap_or_default();
-            let group: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-            let member = group["members"][0]["name"].as_str().unwrap_or("seed-0");
+    match RunTree::open(dir)? {
+        Some(RunTree::Group(group)) => {
+            let member = group.members.first().map_or("seed-0", |member| &member.name);
             bail!(
-                "{} is a folder of several runs: name one of them, such as {}",
+                "{} is a directory of several runs: name one of them, such as {}",
                 dir.display(),
                 dir.join(member).display()
             );
         }
-        opened => Ok(opened?),
+        Some(RunTree::Run(run)) => Ok(run),
+        _ => Ok(RunDir::open(dir)?),
     }
 }
 
@@ -161,9 +161,10 @@ fn find(
     let mut keep = |example: &ExampleTies| {
         if let Some(tie) = example.ties.first() {
             let size = tie.value(measure).abs();
+            let predicted = example.predicted;
             best.offer(
                 size,
-                Strongest { row: example.row, predicted: example.predicted, tie: *tie },
+                Ranked { key: example.row, value: Strongest { predicted, tie: *tie } },
             );
         }
     };
@@ -236,7 +237,7 @@ const ANALYSIS: &str = "analysis.json";
 /// `examples.csv` too.
 fn check_out(out: &Path) -> Result<()> {
     let exists = |name: &&&str| out.join(name).symlink_metadata().is_ok();
-    let names = ["run.json", "group.json", PAIRS, EXAMPLES, AGAINST, RANKS];
+    let names = [RunDir::INFO, GroupFile::NAME, PAIRS, EXAMPLES, AGAINST, RANKS];
     match names.iter().find(exists) {
         Some(name) if !exists(&&ANALYSIS) => bail!(
             "{} holds {name}, which is not of an analysis: choose another --out, such as {}",

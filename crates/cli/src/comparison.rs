@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use aleator_report::compare::{
     Labels, Layout, Measure, Row, Settings, Source, Test, Wanted, compare, fill, layouts,
 };
+use aleator_report::table::columns::lines;
 use aleator_report::table::{Format, Table, Terminal};
 use aleator_run::{Split, write_file};
 use anyhow::Result;
@@ -203,11 +204,12 @@ fn format(args: &CompareArgs, terminal: Terminal) -> Format {
 
 fn list() -> Result<()> {
     let mut out = io::stdout().lock();
-    let layouts = layouts()?;
-    let width = layouts.iter().map(|layout| layout.name.len()).max().unwrap_or(0);
-    for layout in layouts {
-        let place = layout.paper.unwrap_or("ours".to_string());
-        writeln!(out, "{:<width$}  {place:<8}  {}", layout.name, layout.title)?;
+    let row = |layout: Layout| {
+        vec![layout.name, layout.paper.unwrap_or("ours".to_string()), layout.title]
+    };
+    let rows: Vec<Vec<String>> = layouts()?.into_iter().map(row).collect();
+    for line in lines(&[], &rows, &[0, 1, 2]) {
+        writeln!(out, "{line}")?;
     }
     writeln!(out, "\n`aleator compare --table NAME --runs DIR` makes one.")?;
     Ok(())

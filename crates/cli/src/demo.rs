@@ -7,6 +7,7 @@ use std::time::Instant;
 use aleator_report::compare::{Labels, Measure, Row, Source, Spec, Test, View, compare_columns};
 use aleator_report::confusion::{Confusions, Pair};
 use aleator_report::table::Format;
+use aleator_report::table::columns::lines;
 use aleator_run::{Predictions, RunDir, Split};
 use aleator_train::group::{self, Group, Kind, Member};
 use anyhow::{Context, Result};
@@ -135,22 +136,20 @@ fn print_pairs(
         out,
         "model, which never saw a true label, makes of them on examples it has not seen:"
     )?;
-    writeln!(
-        out,
-        "{:>12}{:>12}{:>12}{:>12}{:>22}",
-        "true → given", "in labels", "expected", "rank", "rank by noise alone"
-    )?;
     let (expected_pairs, noise_pairs) = (expected.pairs(), by_noise.pairs());
-    for pair in injected.pairs().iter().take(SHOWN) {
-        writeln!(
-            out,
-            "{:>12}{:>10.1} %{:>10.1} %{:>12}{:>22}",
+    let row = |pair: &Pair| {
+        vec![
             format!("{} → {}", names[pair.from], names[pair.to]),
-            100.0 * pair.rate,
-            100.0 * expected.rate(pair.from, pair.to),
-            rank(pair, &expected_pairs),
-            rank(pair, &noise_pairs),
-        )?;
+            format!("{:.1} %", 100.0 * pair.rate),
+            format!("{:.1} %", 100.0 * expected.rate(pair.from, pair.to)),
+            rank(pair, &expected_pairs).to_string(),
+            rank(pair, &noise_pairs).to_string(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = injected.pairs().iter().take(SHOWN).map(row).collect();
+    let header = ["true → given", "in labels", "expected", "rank", "rank by noise alone"];
+    for line in lines(&header, &rows, &[]) {
+        writeln!(out, "{line}")?;
     }
     writeln!(
         out,

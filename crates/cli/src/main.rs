@@ -3,7 +3,6 @@
 mod analysis;
 mod auditing;
 mod backbone;
-mod columns;
 mod comparison;
 mod demo;
 mod doctor;

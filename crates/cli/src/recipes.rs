@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use aleator_report::table::columns::lines;
 use aleator_run::{Document, Preset, paper_recipes, presets};
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -35,14 +36,17 @@ pub fn run(args: &RecipesArgs) -> Result<()> {
         write!(out, "\n{}", document.to_toml())?;
         return Ok(());
     }
-    let width = all.iter().map(|preset| preset.name.len()).max().unwrap_or(0);
+    let rows: Vec<Vec<String>> = all
+        .iter()
+        .map(|preset| vec![preset.name.to_string(), preset.summary.to_string()])
+        .collect();
     let mut folder = None;
-    for preset in all {
+    for (preset, line) in all.iter().zip(lines(&[], &rows, &[0, 1])) {
         if preset.folder() != folder {
             folder = preset.folder();
             writeln!(out, "\n{}", heading(folder.unwrap_or_default()))?;
         }
-        writeln!(out, "{:<width$}  {}", preset.name, preset.summary)?;
+        writeln!(out, "{line}")?;
     }
     writeln!(
         out,

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use aleator_metrics::{Evaluation, SplitEvaluation, Summary};
 use aleator_report::compare::{Measure, Score};
+use aleator_report::table::columns::lines;
 use aleator_report::table::{Cell, Column, ColumnSource, Format, Section, Table, TableRow};
 use aleator_train::group::Member;
 
@@ -69,23 +70,26 @@ fn table(evaluations: &[Evaluation]) -> String {
 
 /// One row for each run, by the splits that it is judged by.
 pub fn print_each(members: &[Member], evaluations: &[Evaluation]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    let width = members.iter().map(|member| member.name.len()).max().unwrap_or(0) + 2;
-    let columns =
-        |split: &str| format!("{:>14}{:>10}{:>8}", format!("{split} NLL"), "top-1", "ECE");
     let tested = evaluations.iter().any(|evaluation| evaluation.test.is_some());
-    let test = if tested { columns("test") } else { String::new() };
-    writeln!(out, "{:<width$}{}{test}", "", columns("valid."))?;
-    let cells = |summary: &Summary| {
-        let Summary { nll, top1, ece, .. } = summary;
-        format!("{nll:>14.4}{:>8.2} %{ece:>8.4}", 100.0 * top1)
+    let mut header = vec!["", "valid. NLL", "top-1", "ECE"];
+    header.extend(["test NLL", "top-1", "ECE"].iter().filter(|_| tested));
+    let cells = |summary: Option<&Summary>| match summary {
+        Some(Summary { nll, top1, ece, .. }) => {
+            [format!("{nll:.4}"), format!("{:.2} %", 100.0 * top1), format!("{ece:.4}")]
+        }
+        None => [const { String::new() }; 3],
     };
-    for (member, evaluation) in members.iter().zip(evaluations) {
-        let validation = cells(&evaluation.validation.given);
-        let test = evaluation.test.as_ref().map_or(String::new(), |test| cells(&test.given));
-        writeln!(out, "{:<width$}{validation}{test}", member.name)?;
-    }
-    Ok(())
+    let row = |(member, evaluation): (&Member, &Evaluation)| {
+        let mut row = vec![member.name.clone()];
+        row.extend(cells(Some(&evaluation.validation.given)));
+        if tested {
+            row.extend(cells(evaluation.test.as_ref().map(|test| &test.given)));
+        }
+        row
+    };
+    let rows: Vec<Vec<String>> = members.iter().zip(evaluations).map(row).collect();
+    let mut out = io::stdout().lock();
+    lines(&header, &rows, &[0]).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 fn rows(evaluation: &Evaluation) -> Vec<(String, &Summary)> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use aleator_data::inputs::recognise::recognise;
 use aleator_metrics::Evaluation;
+use aleator_report::table::columns::lines;
 use aleator_run::{Resolved, RunDir, Task, load_tasks, write_file};
 use aleator_train::group::{Group, Kind, Member};
 use aleator_train::{load_run, weights_file};
@@ -156,13 +157,12 @@ pub fn conclude(out: &Path, members: &[Member], evaluations: &[Evaluation]) -> R
 }
 
 fn print(table: &Table) -> io::Result<()> {
-    let names = table.tasks.iter().map(|row| row.task.len());
-    let width = names.max().unwrap_or(0).max("mean".len()) + 2;
+    let percent = |share: f64| format!("{:.2} %", 100.0 * share);
+    let row =
+        |row: &Row| vec![row.task.clone(), percent(row.validation_top1), percent(row.test_top1)];
+    let mut rows: Vec<Vec<String>> = table.tasks.iter().map(row).collect();
+    rows.push(vec!["mean".to_string(), String::new(), percent(table.mean_test_top1)]);
     let mut out = io::stdout().lock();
-    writeln!(out, "{:<width$}{:>18}{:>12}", "", "validation top-1", "test top-1")?;
-    for row in &table.tasks {
-        let (validation, test) = (100.0 * row.validation_top1, 100.0 * row.test_top1);
-        writeln!(out, "{:<width$}{validation:>16.2} %{test:>10.2} %", row.task)?;
-    }
-    writeln!(out, "{:<width$}{:>18}{:>10.2} %", "mean", "", 100.0 * table.mean_test_top1)
+    let header = ["", "validation top-1", "test top-1"];
+    lines(&header, &rows, &[0]).iter().try_for_each(|line| writeln!(out, "{line}"))
 }

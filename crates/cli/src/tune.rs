@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use aleator_metrics::Evaluation;
+use aleator_report::table::columns::lines;
 use aleator_run::recipe::{HeadTemperature, Noise};
 use aleator_run::{Resolved, write_file};
 use aleator_train::group::{Group, Kind, Member};
@@ -125,17 +126,19 @@ fn trial((member, evaluation): (&Member, &Evaluation)) -> Trial {
 
 fn print(trials: &[Trial], best: usize) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(
-        out,
-        "  {:>5} {:>12} {:>10} {:>10} {:>8}",
-        "rank", "temperature", "NLL", "top-1", "ECE"
-    )?;
-    for (at, trial) in trials.iter().enumerate() {
-        let mark = if at == best { '*' } else { ' ' };
-        let rank = trial.rank.map_or("–".to_string(), |rank| rank.to_string());
-        let (nll, top1) = (trial.validation_nll, 100.0 * trial.validation_top1);
-        let (temperature, ece) = (trial.temperature, trial.validation_ece);
-        writeln!(out, "{mark} {rank:>5} {temperature:>12} {nll:>10.4} {top1:>8.2} % {ece:>8.4}")?;
+    let row = |(at, trial): (usize, &Trial)| {
+        vec![
+            if at == best { "*" } else { "" }.to_string(),
+            trial.rank.map_or("–".to_string(), |rank| rank.to_string()),
+            trial.temperature.to_string(),
+            format!("{:.4}", trial.validation_nll),
+            format!("{:.2} %", 100.0 * trial.validation_top1),
+            format!("{:.4}", trial.validation_ece),
+        ]
+    };
+    let rows: Vec<Vec<String>> = trials.iter().enumerate().map(row).collect();
+    for line in lines(&["", "rank", "temperature", "NLL", "top-1", "ECE"], &rows, &[0]) {
+        writeln!(out, "{line}")?;
     }
     writeln!(out, "* the lowest NLL on the validation split")
 }

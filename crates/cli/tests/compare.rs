@@ -94,8 +94,8 @@ fn a_planned_table_shows_what_runs_there_are() {
 #[test]
 fn what_cannot_be_compared_is_refused_with_what_to_do() {
     let place = place_with(&["none"]);
-    place.refuses("compare nowhere", &["nowhere: there is no such folder"]);
-    place.refuses("compare a=nowhere", &["nowhere: there is no such folder"]);
+    place.refuses("compare nowhere", &["nowhere: there is no such directory"]);
+    place.refuses("compare a=nowhere", &["nowhere: there is no such directory"]);
     fs::create_dir(place.path("empty")).unwrap();
     place.refuses("compare empty", &["empty holds no runs"]);
     place.refuses("compare runs --labels clean", &["no clean labels", "--labels given"]);

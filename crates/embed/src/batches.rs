@@ -9,14 +9,14 @@ use rayon::prelude::*;
 
 use crate::prepare::Preprocessing;
 
-/// Batches that wait for the network.
+/// Batches that are prepared ahead of the network.
 const AHEAD: usize = 2;
 
 /// Images that were decoded together.
 pub(crate) struct Prepared {
-    /// The rows that were tried.
+    /// The rows of the batch.
     pub rows: Range<usize>,
-    /// Those that are not in `values`: row, and what is wrong.
+    /// Rows that are not in `values`, with the error.
     pub damaged: Vec<(usize, String)>,
     /// The numbers of the others, one image after the other.
     pub values: Vec<f32>,
@@ -31,33 +31,33 @@ pub(crate) struct Plan<'a> {
     pub batch: usize,
 }
 
-/// The batches in order; give their memory back for those that follow.
+/// The batches in order; their memory is reused if it is given back.
 pub(crate) struct Batches {
     ready: Receiver<Result<Prepared, DataError>>,
     used: Sender<Vec<f32>>,
 }
 
 impl Batches {
-    /// Calls `take` with the batches, which are prepared meanwhile by the threads of `rayon`.
+    /// Calls `take` with the batches, which the threads of `rayon` prepare in the background.
     pub(crate) fn with<T>(plan: Plan, take: impl FnOnce(&Self) -> T) -> T {
         let (send, ready) = sync_channel(AHEAD);
         let (used, unused) = channel();
         thread::scope(|scope| {
             scope.spawn(move || plan.prepare_all(&send, &unused));
-            // Dropped when `take` is done, so that whoever prepares stops.
+            // Dropped when `take` returns, so that the preparation stops.
             let batches = Self { ready, used };
             take(&batches)
         })
     }
 
-    /// The next batch; nothing after the last.
+    /// The next batch; `None` after the last.
     pub(crate) fn next(&self) -> Option<Result<Prepared, DataError>> {
         self.ready.recv().ok()
     }
 
     /// Memory that is no longer needed.
     pub(crate) fn give_back(&self, values: Vec<f32>) {
-        // Nobody needs it when all is prepared.
+        // It is not needed when all batches are prepared.
         let _ = self.used.send(values);
     }
 }
@@ -91,7 +91,7 @@ impl Plan<'_> {
             Err(DataError::Invalid { path, message }) => {
                 Ok(Some((row, format!("{}: {message}", path.display()))))
             }
-            // A disk that fails says nothing about the image.
+            // A failing disk does not mean that the image is damaged.
             Err(other) => Err(other),
         };
         let rows_and_places = rows.clone().into_par_iter().zip(values.par_chunks_mut(image));

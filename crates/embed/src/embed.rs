@@ -1,4 +1,4 @@
-//! From images to a file of embeddings, as fast as the network, and from where it stopped.
+//! From images to a file of embeddings, as fast as the network, with resuming.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,89 +9,89 @@ use aleator_data::inputs::{CarriedLabels, Opened};
 use crate::batches::{self, Batches, Prepared};
 use crate::error::EmbedError;
 use crate::extractor::{Extractor, Identity, Images};
-use crate::file::{self, Beside, PartialFile, Plan, Precision};
+use crate::file::{self, Companions, PartialFile, Plan, Precision};
 use crate::prepare::Preprocessing;
-use crate::record::{Earlier, Record};
+use crate::record::{PreviousRun, Record};
 
-/// Images that a network sees at once where nobody says. Larger batches leave the caches: on two
-/// cores EfficientNet-Lite0 takes 4.8 ms of processor time an image at 16, and 6.0 at 64.
+/// Default batch size. Larger batches do not fit in the caches: on two cores EfficientNet-Lite0
+/// takes 4.8 ms of processor time per image with 16, and 6.0 ms with 64.
 pub const USUAL_BATCH: usize = 16;
 
-/// A killed process loses about this much work.
+/// The interval of saves; a killed process loses about this much work.
 const BETWEEN_RECORDS: Duration = Duration::from_secs(5);
 
-/// One image in so many may be damaged; with more, something else is wrong.
+/// At most one image in this many may be damaged; more means broken data.
 const ONE_DAMAGED_IN: usize = 100;
 
-/// Damaged images that a message names.
+/// Most damaged images that a message names.
 const NAMED: usize = 10;
 
-/// What is to be done.
+/// The images to embed and the file to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// The images, with labels and ids where they are known.
+    /// The images, with labels and ids if they are known.
     pub source: &'a Opened,
-    /// What is done to an image before the extractor sees it.
+    /// How images are prepared for the extractor.
     pub preprocessing: Preprocessing,
     /// How the features are stored.
     pub precision: Precision,
-    /// Images at once.
+    /// Images per batch.
     pub batch: usize,
-    /// The file to make.
+    /// The file to write.
     pub out: &'a Path,
 }
 
-/// What happens meanwhile.
+/// What happens during the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// An earlier run got so far, and this one goes on there.
+    /// An earlier run is resumed.
     Resumed {
-        /// Images that are done.
+        /// Number of finished images.
         done: usize,
     },
-    /// An earlier run left something that cannot be gone on with.
+    /// An earlier run left a file that cannot be resumed.
     StartedOver {
-        /// Why.
+        /// The reason.
         why: &'a str,
     },
-    /// So many images are done.
+    /// A batch is finished.
     Progress {
-        /// Of which
+        /// Number of finished images.
         done: usize,
-        /// are all.
+        /// Number of all images.
         total: usize,
     },
 }
 
-/// How it ended.
+/// How the work ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The file is there.
+    /// The file is complete.
     Finished {
         /// N.
         rows: usize,
         /// D.
         width: usize,
-        /// Images that could not be decoded: id, and what is wrong.
+        /// Images that could not be decoded: id and error.
         set_aside: Vec<(String, String)>,
     },
-    /// The file was there already, made from the same images in the same way.
+    /// The file exists already, from the same images and settings.
     AlreadyThere,
-    /// It was asked to stop, and the same call goes on from here.
+    /// It was interrupted; the same call resumes it.
     Stopped {
-        /// Images that are done.
+        /// Number of finished images.
         done: usize,
-        /// Of so many.
+        /// Number of all images.
         total: usize,
     },
 }
 
-/// Makes a file of embeddings: a tensor `features` `[N, D]`, and `labels`, ids and class names
-/// where they are known.
+/// Writes a file of embeddings: a tensor `features` `[N, D]`, and `labels`, ids and class names
+/// if they are known.
 ///
-/// Rows are written as they are made, to `out` with `.partial` behind its name. When `stop`
-/// becomes true, or the process ends in any other way, the same call goes on with what is there,
-/// to the same bytes.
+/// Rows are written as they are computed, to `out` with `.partial` appended to its name. After
+/// `stop` becomes true, or the process ends in any other way, the same call resumes the work and
+/// produces the same bytes.
 ///
 /// ```
 /// use std::sync::atomic::AtomicBool;
@@ -127,8 +127,8 @@ pub enum Outcome {
 /// ```
 ///
 /// # Errors
-/// When something cannot be read, computed or written, `out` holds something else already, or
-/// more than one image in a hundred cannot be decoded.
+/// When something cannot be read, computed or written, `out` holds something else, or more than
+/// one percent of the images cannot be decoded.
 pub fn embed(
     job: &Job,
     extractor: &mut dyn Extractor,
@@ -166,7 +166,7 @@ pub fn embed(
     work.finish()
 }
 
-/// Whether the file is there and made in the same way; another one is not written over.
+/// Whether the file exists with the same settings; any other file is not overwritten.
 fn is_there(out: &Path, identity: &Identity) -> Result<bool, EmbedError> {
     if !out.exists() {
         return Ok(false);
@@ -179,7 +179,7 @@ fn is_there(out: &Path, identity: &Identity) -> Result<bool, EmbedError> {
             if identity.iter().all(same) {
                 return Ok(true);
             }
-            "embeddings made from other images or in another way"
+            "embeddings of other images or with other settings"
         }
         None => "something else",
     };
@@ -187,24 +187,24 @@ fn is_there(out: &Path, identity: &Identity) -> Result<bool, EmbedError> {
 }
 
 impl Job<'_> {
-    /// Whole batches of an extractor that fixes their size.
+    /// The batch size, rounded up to a multiple of the extractor's fixed one.
     fn batch(&self, extractor: &dyn Extractor) -> usize {
         let batch = self.batch.max(1);
         extractor.input().batch.map_or(batch, |fixed| batch.next_multiple_of(fixed))
     }
 
-    /// All that decides the numbers of the file.
+    /// Everything that determines the content of the file.
     fn identity(&self, extractor: &dyn Extractor) -> Result<Identity, EmbedError> {
         let mut hasher = blake3::Hasher::new();
         self.source.inputs.fingerprint_into(&mut hasher)?;
         let labels = self.source.labels.as_ref().and_then(CarriedLabels::classes);
-        let beside = (labels, &self.source.class_names, &self.source.ids);
-        hasher.update(&serde_json::to_vec(&beside).expect("labels and names are plain data"));
+        let companions = (labels, &self.source.class_names, &self.source.ids);
+        hasher.update(&serde_json::to_vec(&companions).expect("labels and names are plain data"));
         let mut identity = extractor.identity();
         identity.insert("input_fingerprint", hasher.finalize().to_string());
         identity.insert("preprocessing", self.preprocessing.describe());
         identity.insert("type", self.precision.name().into());
-        // Sums of another batch may round differently.
+        // Sums over another batch size may round differently.
         identity.insert("batch", self.batch(extractor).to_string());
         Ok(identity)
     }
@@ -218,12 +218,12 @@ impl Job<'_> {
     }
 }
 
-/// A file that is being made.
+/// A file in progress.
 struct Work<'a> {
     job: &'a Job<'a>,
     identity: Identity,
     record: Record,
-    /// Made when the first features are there, which tell D.
+    /// Created with the first features, which determine D.
     file: Option<PartialFile>,
     saved: Option<Instant>,
 }
@@ -239,16 +239,16 @@ impl<'a> Work<'a> {
             Record { identity: owned.collect(), width: 0, room: 0, done: 0, set_aside: vec![] };
         let mut work = Self { job, identity, record, file: None, saved: None };
         match Record::read(job.out, &work.identity, job.source.inputs.len()) {
-            Earlier::None => {}
-            Earlier::Other(why) => watch(Event::StartedOver { why: &why }),
-            Earlier::Same(record) => {
+            PreviousRun::None => {}
+            PreviousRun::Other(why) => watch(Event::StartedOver { why: &why }),
+            PreviousRun::Same(record) => {
                 let plan = work.plan(record.width)?;
                 if record.fits(&plan) && PartialFile::holds(job.out, &plan, record.rows()) {
                     work.file = Some(PartialFile::open(job.out, plan, record.rows())?);
                     watch(Event::Resumed { done: record.done });
                     work.record = record;
                 } else {
-                    watch(Event::StartedOver { why: "its rows are not all there" });
+                    watch(Event::StartedOver { why: "some of its rows are missing" });
                 }
             }
         }
@@ -286,7 +286,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Every number must be one that can be trained on.
+    /// Refuses numbers that are not finite or do not fit the precision.
     fn check(&self, features: &[f32], rows: &[usize]) -> Result<(), EmbedError> {
         let largest = match self.job.precision {
             Precision::Single => f32::MAX,
@@ -299,7 +299,7 @@ impl<'a> Work<'a> {
         let width = features.len() / rows.len();
         let (id, value) = (self.job.id(rows[at / width]), features[at]);
         let advice = if value.is_finite() {
-            "float16 goes to 65504: leave out --half"
+            "the largest float16 is 65504: leave out --half"
         } else {
             "is --preprocess the one that the network was trained with?"
         };
@@ -309,20 +309,20 @@ impl<'a> Work<'a> {
         Err(EmbedError::model(model, message))
     }
 
-    /// The file, which is made for features of this width if there is none yet.
+    /// The file, created for features of this width if it does not exist yet.
     fn file(&mut self, width: usize) -> Result<&mut PartialFile, EmbedError> {
         if self.file.is_none() {
             let plan = self.plan(width)?;
             self.file = Some(PartialFile::create(self.job.out, plan)?);
-            // A record of other rows must not outlive them; it may be another process's until the
-            // file is ours.
+            // The old record describes other rows. It may belong to another process until the file
+            // is ours.
             Record::remove(self.job.out)?;
             (self.record.width, self.record.room) = (plan.width, plan.room);
         }
         let expected = self.record.width;
         if width != expected {
             let model = self.identity.get("model").cloned().unwrap_or_default();
-            let message = format!("makes {width} features now, and {expected} before");
+            let message = format!("returns {width} features now, and {expected} before");
             return Err(EmbedError::model(model, message));
         }
         Ok(self.file.as_mut().expect("it was made above"))
@@ -331,13 +331,13 @@ impl<'a> Work<'a> {
     fn plan(&self, width: usize) -> Result<Plan, EmbedError> {
         let (rows, most) = (self.job.source.inputs.len(), self.job.most_set_aside());
         let all: Vec<usize> = (0..rows).collect();
-        let beside = self.beside(&all, true);
-        Plan::new(width, self.job.precision, &beside, rows, most)
+        let companions = self.companions(&all, true);
+        Plan::new(width, self.job.precision, &companions, rows, most)
             .map_err(|what| EmbedError::write(self.job.out)(std::io::Error::other(what)))
     }
 
-    /// What stands beside the features of these rows.
-    fn beside(&self, rows: &[usize], with_ids: bool) -> Beside {
+    /// Labels, ids and metadata of these rows.
+    fn companions(&self, rows: &[usize], with_ids: bool) -> Companions {
         let source = self.job.source;
         let mut metadata: Vec<(String, String)> =
             self.identity.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
@@ -346,7 +346,7 @@ impl<'a> Work<'a> {
             metadata.push(("class_names".into(), names));
         }
         let pick = |labels: &[u32]| rows.iter().map(|&row| labels[row]).collect();
-        Beside {
+        Companions {
             labels: source.labels.as_ref().and_then(CarriedLabels::classes).map(pick),
             ids: with_ids.then(|| rows.iter().map(|&row| self.job.id(row)).collect()),
             set_aside: vec![],
@@ -354,7 +354,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Brings all rows to the disk, then the record that says so.
+    /// Syncs all rows to disk, then writes the record of them.
     fn save(&mut self) -> Result<(), EmbedError> {
         let Some(file) = &self.file else { return Ok(()) };
         file.sync()?;
@@ -373,19 +373,19 @@ impl<'a> Work<'a> {
         let damaged: Vec<usize> = self.record.set_aside.iter().map(|(row, _)| *row).collect();
         let kept: Vec<usize> =
             (0..self.record.done).filter(|row| damaged.binary_search(row).is_err()).collect();
-        // Rows that are their own names need no ids, unless some are missing.
+        // Images that are named by their row need no ids, unless some are missing.
         let with_ids = self.job.source.ids.is_some() || !set_aside.is_empty();
-        let mut beside = self.beside(&kept, with_ids);
-        beside.set_aside = set_aside.iter().map(|(id, _)| id.clone()).collect();
+        let mut companions = self.companions(&kept, with_ids);
+        companions.set_aside = set_aside.iter().map(|(id, _)| id.clone()).collect();
         let (out, width) = (self.job.out, self.record.width);
-        let file = self.file.expect("some image was kept: all but one in a hundred are");
+        let file = self.file.expect("at least 99 % of the images were kept");
         let rows = file.rows();
-        file.finish(out, &beside)?;
+        file.finish(out, &companions)?;
         Record::remove(out)?;
         Ok(Outcome::Finished { rows, width, set_aside })
     }
 
-    /// Nothing is kept: with other images, all is done anew.
+    /// Removes the unfinished file, which is of no use with other images.
     fn too_many_damaged(&self) -> EmbedError {
         let damaged = &self.record.set_aside;
         let named: Vec<String> =
@@ -396,12 +396,12 @@ impl<'a> Work<'a> {
         };
         let (count, done) = (damaged.len(), self.record.done);
         let total = self.job.source.inputs.len();
-        // What stays of it is written over by the next run.
+        // If this fails, the next run overwrites the rest.
         let _ = Record::remove(self.job.out);
         let _ = std::fs::remove_file(file::partial_path(self.job.out));
         EmbedError::TooManyDamaged(format!(
-            "{count} of the first {done} images (of {total}) cannot be decoded, and more than 1 % \
-             of all may not be left out; replace or remove them:{}{more}",
+            "{count} of the first {done} images (of {total}) cannot be decoded; at most 1 % \
+             of all may be left out: replace or remove them:{}{more}",
             named.concat()
         ))
     }

@@ -17,7 +17,7 @@ use aleator_run::RunError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmbedError {
-    /// The network cannot be read, or does not make an embedding of an image.
+    /// The network cannot be read, or does not turn an image into an embedding.
     #[error("{}: {message}", .path.display())]
     Model {
         /// The network's file.
@@ -28,10 +28,10 @@ pub enum EmbedError {
     /// A runtime cannot be used.
     #[error("{0}")]
     Runtime(String),
-    /// Something is wrong with the images or what lies beside them.
+    /// Something is wrong with the images or their labels.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// The output is there already, and holds something else.
+    /// The output exists and holds something else.
     #[error(
         "{} exists and holds {holds}: choose another --out, or remove it",
         .path.display()
@@ -39,7 +39,7 @@ pub enum EmbedError {
     Exists {
         /// The output.
         path: PathBuf,
-        /// In a few words.
+        /// What it holds.
         holds: String,
     },
     /// The operating system refused to write the output.
@@ -47,10 +47,10 @@ pub enum EmbedError {
     Write {
         /// The output.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The record of how far it got could not be written.
+    /// The record of progress could not be written.
     #[error(transparent)]
     Record(#[from] RunError),
     /// Too many images cannot be decoded.
@@ -71,10 +71,10 @@ impl EmbedError {
     }
 }
 
-/// What the operating system said; where it matters to the user, in plain words first.
+/// The error of the operating system, explained where that helps the user.
 fn in_words(error: &io::Error) -> String {
     let words = match error.kind() {
-        io::ErrorKind::NotFound => "there is no such folder; make it first",
+        io::ErrorKind::NotFound => "there is no such directory; create it first",
         io::ErrorKind::PermissionDenied => "no permission to write there",
         io::ErrorKind::StorageFull => "the disk is full; make room and run the same command again",
         io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only",

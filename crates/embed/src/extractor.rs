@@ -1,12 +1,12 @@
-//! Images → features, whatever computes them.
+//! Anything that turns images into features.
 
 use crate::error::EmbedError;
 use crate::signature::InputSpec;
 
-/// Something that makes one vector of every image.
+/// Something that turns every image into one vector.
 ///
-/// An ONNX network is one ([`OnnxNetwork`](crate::OnnxNetwork)); whoever has another brings it to
-/// [`embed`](crate::embed) by these three methods.
+/// An ONNX network is one ([`OnnxNetwork`](crate::OnnxNetwork)); implement these three methods to
+/// use another with [`embed`](crate::embed).
 ///
 /// ```
 /// use aleator_embed::{EmbedError, Extractor, Identity, Images, InputSpec};
@@ -31,11 +31,11 @@ use crate::signature::InputSpec;
 /// assert_eq!(MeanColour.extract(&image).unwrap(), [2.0, 0.0, 7.0]);
 /// ```
 pub trait Extractor {
-    /// All that decides the numbers, as words: the model's name and hash, what computes it. Goes
-    /// into the file, and an unfinished file is gone on with only if it is the same.
+    /// Everything that determines the features: the model's name and hash, the runtime. It is
+    /// stored in the file, and an unfinished file is resumed only if it is the same.
     fn identity(&self) -> Identity;
 
-    /// The images that it takes.
+    /// The images that it accepts.
     fn input(&self) -> InputSpec;
 
     /// The features of some images, `[count, D]`. D is the same in every call.
@@ -45,7 +45,7 @@ pub trait Extractor {
     fn extract(&mut self, images: &Images) -> Result<Vec<f32>, EmbedError>;
 }
 
-/// Some images of one size, one after the other, in the layout that an extractor takes.
+/// Images of one size, one after the other, in the layout of the extractor.
 #[derive(Clone, Copy, Debug)]
 pub struct Images<'a> {
     /// `[count, channels, height, width]` or `[count, height, width, channels]`.
@@ -58,5 +58,5 @@ pub struct Images<'a> {
     pub width: usize,
 }
 
-/// What features are made from and how, as (word, value).
+/// Everything that determines the features, as (name, value).
 pub type Identity = std::collections::BTreeMap<&'static str, String>;

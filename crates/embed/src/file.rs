@@ -4,8 +4,8 @@
 //! header, padded │ features [N, D] │ labels [N] │ id_offsets [N + 1] │ ids, UTF-8
 //! ```
 //!
-//! The room for the header is known before the first row, so that rows go to their final places
-//! as they are made; what follows them is written at the end.
+//! The size of the header is known before the first row, so rows are written to their final
+//! positions as they are computed; what follows them is written at the end.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -33,7 +33,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// As the format calls it.
+    /// The name in the file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Single => "F32",
@@ -49,20 +49,20 @@ impl Precision {
     }
 }
 
-/// What a finished file says beside its features.
+/// What a finished file holds besides its features.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Beside {
-    /// Of the rows that are kept.
+pub(crate) struct Companions {
+    /// The labels of the kept rows.
     pub labels: Option<Vec<u32>>,
-    /// Of the rows that are kept.
+    /// The ids of the kept rows.
     pub ids: Option<Vec<String>>,
-    /// Of the rows that are not.
+    /// The ids of the other rows.
     pub set_aside: Vec<String>,
     /// (name, value) for the metadata.
     pub metadata: Vec<(String, String)>,
 }
 
-/// Rows of numbers, and the places of all things in the file.
+/// The layout of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// D.
@@ -73,12 +73,12 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// For at most `rows` rows with `all` beside them, of which at most `most_set_aside` are left
-    /// out.
+    /// The layout for at most `rows` rows with `all` their companions, of which at most
+    /// `most_set_aside` are left out.
     pub(crate) fn new(
         width: usize,
         precision: Precision,
-        all: &Beside,
+        all: &Companions,
         rows: usize,
         most_set_aside: usize,
     ) -> Result<Self, String> {
@@ -91,7 +91,7 @@ impl Plan {
         let room = (8 + largest).next_multiple_of(8);
         if room > LARGEST_HEADER {
             return Err(format!(
-                "the header would take {room} bytes, at most {LARGEST_HEADER} fit"
+                "the header would take {room} bytes, the limit is {LARGEST_HEADER}"
             ));
         }
         Ok(Self { room, ..plan })
@@ -101,13 +101,13 @@ impl Plan {
         self.width * self.precision.bytes()
     }
 
-    /// The JSON of the header for so many rows.
-    fn header(&self, rows: usize, beside: &Beside) -> String {
+    /// The JSON of the header for `rows` rows.
+    fn header(&self, rows: usize, companions: &Companions) -> String {
         let mut header = Map::new();
         let mut metadata: Map<String, Value> =
-            beside.metadata.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+            companions.metadata.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
         metadata.insert("format".into(), json!(FORMAT));
-        let set_aside = serde_json::to_string(&beside.set_aside).unwrap_or_default();
+        let set_aside = serde_json::to_string(&companions.set_aside).unwrap_or_default();
         metadata.insert("set_aside".into(), json!(set_aside));
         header.insert("__metadata__".into(), Value::Object(metadata));
         let mut end = 0;
@@ -119,10 +119,10 @@ impl Plan {
         };
         let (kind, width) = (self.precision.name(), self.width);
         add("features", kind, &[rows, width], rows * self.row_bytes());
-        if beside.labels.is_some() {
+        if companions.labels.is_some() {
             add("labels", "I64", &[rows], 8 * rows);
         }
-        if let Some(ids) = &beside.ids {
+        if let Some(ids) = &companions.ids {
             let bytes = ids.iter().map(String::len).sum();
             add("id_offsets", "I64", &[rows + 1], 8 * (rows + 1));
             add("ids", "U8", &[bytes], bytes);
@@ -137,7 +137,7 @@ fn escaped_len(text: &str) -> usize {
     json!(once).to_string().len() - 2
 }
 
-/// Refuses a place that cannot be written to, before anything is computed.
+/// Refuses a path that is not writable, before anything is computed.
 pub(crate) fn check_writable(out: &Path) -> Result<(), EmbedError> {
     let path = partial_path(out);
     let opened = File::options().create(true).append(true).open(&path);
@@ -145,7 +145,7 @@ pub(crate) fn check_writable(out: &Path) -> Result<(), EmbedError> {
     if length == 0 { fs::remove_file(&path).map_err(EmbedError::write(out)) } else { Ok(()) }
 }
 
-/// The unfinished file. Nobody else writes to it meanwhile.
+/// The unfinished file, locked for this process.
 pub(crate) struct PartialFile {
     file: File,
     path: PathBuf,
@@ -161,12 +161,12 @@ pub(crate) fn partial_path(out: &Path) -> PathBuf {
 }
 
 impl PartialFile {
-    /// A new one, in place of any other.
+    /// Creates the file, or overwrites an old one.
     pub(crate) fn create(out: &Path, plan: Plan) -> Result<Self, EmbedError> {
         Self::open(out, plan, 0)
     }
 
-    /// Goes on after so many rows.
+    /// Opens the file to continue after `rows` rows.
     pub(crate) fn open(out: &Path, plan: Plan, rows: usize) -> Result<Self, EmbedError> {
         let path = partial_path(out);
         let file = File::options().create(true).truncate(false).read(true).write(true).open(&path);
@@ -180,19 +180,19 @@ impl PartialFile {
             })
         })?;
         let end = (plan.room + rows * plan.row_bytes()) as u64;
-        // What a killed process wrote after its last record is made again.
+        // Rows that a killed process wrote after its last record are computed again.
         file.set_len(end).map_err(EmbedError::write(&path))?;
         file.seek(SeekFrom::Start(end)).map_err(EmbedError::write(&path))?;
         Ok(Self { file, path, plan, rows })
     }
 
-    /// Whether the unfinished file has so many rows.
+    /// Whether the unfinished file has at least `rows` rows.
     pub(crate) fn holds(out: &Path, plan: &Plan, rows: usize) -> bool {
         let needed = (plan.room + rows * plan.row_bytes()) as u64;
         fs::metadata(partial_path(out)).is_ok_and(|found| found.len() >= needed)
     }
 
-    /// Rows that were written.
+    /// The number of written rows.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
@@ -213,25 +213,25 @@ impl PartialFile {
         Ok(())
     }
 
-    /// Brings all rows to the disk.
+    /// Syncs all rows to disk.
     pub(crate) fn sync(&self) -> Result<(), EmbedError> {
         self.file.sync_data().map_err(EmbedError::write(&self.path))
     }
 
-    /// Writes what stands beside the features, and gives the file its name.
-    pub(crate) fn finish(mut self, out: &Path, beside: &Beside) -> Result<(), EmbedError> {
-        let written = self.write_beside(beside).and_then(|()| self.file.sync_all());
+    /// Writes what follows the features and the header, and renames the file.
+    pub(crate) fn finish(mut self, out: &Path, companions: &Companions) -> Result<(), EmbedError> {
+        let written = self.write_companions(companions).and_then(|()| self.file.sync_all());
         written.map_err(EmbedError::write(&self.path))?;
         fs::rename(&self.path, out).map_err(EmbedError::write(out))?;
         sync_folder(out).map_err(EmbedError::write(out))
     }
 
-    fn write_beside(&mut self, beside: &Beside) -> io::Result<()> {
+    fn write_companions(&mut self, companions: &Companions) -> io::Result<()> {
         let mut to = BufWriter::new(&mut self.file);
-        for label in beside.labels.iter().flatten() {
+        for label in companions.labels.iter().flatten() {
             to.write_all(&i64::from(*label).to_le_bytes())?;
         }
-        if let Some(ids) = &beside.ids {
+        if let Some(ids) = &companions.ids {
             let mut offset = 0_i64;
             to.write_all(&offset.to_le_bytes())?;
             for id in ids {
@@ -242,7 +242,7 @@ impl PartialFile {
         }
         to.seek(SeekFrom::Start(0))?;
         let room = self.plan.room - 8;
-        let header = self.plan.header(self.rows, beside);
+        let header = self.plan.header(self.rows, companions);
         assert!(header.len() <= room, "the header fits the room that was made for it");
         to.write_all(&(room as u64).to_le_bytes())?;
         to.write_all(header.as_bytes())?;
@@ -251,13 +251,13 @@ impl PartialFile {
     }
 }
 
-/// Brings a new name in a folder to the disk, where the system has a way to ask for it.
+/// Syncs a directory to disk, on systems that support it.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     if cfg!(unix) { File::open(parent.unwrap_or(Path::new(".")))?.sync_all() } else { Ok(()) }
 }
 
-/// The metadata of a finished file; nothing where it is none of ours.
+/// The metadata of a finished file; `None` for any other file.
 pub(crate) fn metadata(path: &Path) -> Option<Map<String, Value>> {
     let mut file = File::open(path).ok()?;
     let mut length = [0; 8];

@@ -1,12 +1,21 @@
-//! Images → embeddings, by any ONNX network.
+//! Images → embeddings, with any ONNX network.
 //!
 //! ```text
 //! paths → Source → batches of numbers │ Extractor │ features → F.safetensors
-//!                   decoded ahead       the network    written as they come
+//!                   decoded ahead       the network    written as they are computed
 //! ```
 //!
-//! [`embed`] is the whole job for one [`Source`] and any [`Extractor`]. [`OnnxNetwork`] is the
-//! extractor for ONNX files, run by ONNX Runtime where its library is found, otherwise by rten.
+//! [`embed()`] does the whole work for one [`Source`] and any [`Extractor`]. [`OnnxNetwork`] is the
+//! extractor for ONNX files; it uses ONNX Runtime if its library is found, otherwise rten.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `embed` | the loop, with resuming: [`embed()`] |
+//! | `source` | the images at a path, split by split |
+//! | `prepare`, `batches` | images → numbers, on other threads while the network computes |
+//! | `extractor` | the trait of everything that turns images into features |
+//! | `onnx`, `signature` | ONNX networks in two runtimes, and what they accept |
+//! | `file`, `record` | the file of embeddings, and the progress of an unfinished one |
 
 mod batches;
 mod embed;

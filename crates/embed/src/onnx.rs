@@ -11,10 +11,10 @@ use crate::error::EmbedError;
 use crate::extractor::{Extractor, Identity, Images};
 use crate::signature::{InputSpec, Layout, Port, Reading, choose_output};
 
-/// What computes a network.
+/// The program that runs a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runtime {
-    /// ONNX Runtime where its library is found, otherwise rten.
+    /// ONNX Runtime if its library is found, otherwise rten.
     Auto,
     /// ONNX Runtime, from a library that is loaded when it is needed.
     OnnxRuntime,
@@ -22,16 +22,16 @@ pub enum Runtime {
     Rten,
 }
 
-/// How a network is opened.
+/// How to open a network.
 #[derive(Clone, Debug)]
 pub struct OnnxOptions<'a> {
-    /// What computes it.
+    /// The runtime.
     pub runtime: Runtime,
-    /// The library of ONNX Runtime; without it, it is sought.
+    /// The library of ONNX Runtime; by default it is searched for.
     pub library: Option<&'a Path>,
-    /// The output to take; without it, the only one.
+    /// The output to use; by default the only one.
     pub output: Option<&'a str>,
-    /// Threads for computing.
+    /// Number of threads.
     pub threads: usize,
 }
 
@@ -39,8 +39,7 @@ pub struct OnnxOptions<'a> {
 pub(crate) trait Network: Send {
     fn inputs(&self) -> &[Port];
     fn outputs(&self) -> &[Port];
-    /// Runs images of this shape and gives one output with its shape; a phrase that says why it
-    /// cannot, otherwise.
+    /// Runs images of this shape and returns one output with its shape; the error is a phrase.
     fn run(&mut self, images: &[f32], shape: [usize; 4], output: usize) -> Result<Output, String>;
 }
 
@@ -57,7 +56,7 @@ pub(crate) struct Output {
 ///
 /// let options =
 ///     OnnxOptions { runtime: Runtime::Rten, library: None, output: None, threads: 2 };
-/// let mut network = OnnxNetwork::open("net.onnx".as_ref(), &options, &mut |said| println!("{said}"))?;
+/// let mut network = OnnxNetwork::open("net.onnx".as_ref(), &options, &mut |message| println!("{message}"))?;
 /// println!("{:?}", network.input());
 /// # Ok::<(), aleator_embed::EmbedError>(())
 /// ```
@@ -68,17 +67,17 @@ pub struct OnnxNetwork {
     input: InputSpec,
     output: usize,
     reading: Option<Reading>,
-    /// Whole batches for networks that fix their size.
+    /// Memory for full batches of networks with a fixed batch size.
     padded: Vec<f32>,
 }
 
 impl OnnxNetwork {
-    /// Opens a network and checks that it takes images. `say` is told which runtime is used, and
-    /// what could be better.
+    /// Opens a network and checks that it takes images. `say` is called with messages about the
+    /// runtime.
     ///
     /// # Errors
-    /// When there is no such file, no runtime can read it, or it does not make one vector of an
-    /// image.
+    /// When the file does not exist, no runtime can read it, or it does not turn an image into one
+    /// vector.
     pub fn open(
         path: &Path,
         options: &OnnxOptions,
@@ -165,7 +164,7 @@ impl Extractor for OnnxNetwork {
             let mut padded = std::mem::take(&mut self.padded);
             padded.clear();
             padded.extend_from_slice(part);
-            // The last image once more, so that the numbers stay ordinary.
+            // Repeat the last image to fill the batch.
             (given..batch).for_each(|_| padded.extend_from_slice(&part[part.len() - image..]));
             let output = self.run(&Images { values: &padded, count: batch, ..*images });
             self.padded = padded;
@@ -176,7 +175,7 @@ impl Extractor for OnnxNetwork {
     }
 }
 
-/// BLAKE3 of the file, and of the file with its weights if they lie beside it.
+/// BLAKE3 of the file, and of its external weights if there are any.
 fn hash_of(path: &Path) -> Result<String, EmbedError> {
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => {
@@ -190,15 +189,15 @@ fn hash_of(path: &Path) -> Result<String, EmbedError> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(std::fs::File::open(path).map_err(failed)?).map_err(failed)?;
     let name = path.as_os_str().to_string_lossy().into_owned();
-    for beside in [format!("{name}.data"), format!("{name}_data")] {
-        if let Ok(weights) = std::fs::File::open(beside) {
+    for external in [format!("{name}.data"), format!("{name}_data")] {
+        if let Ok(weights) = std::fs::File::open(external) {
             hasher.update_reader(weights).map_err(failed)?;
         }
     }
     Ok(hasher.finalize().to_string())
 }
 
-/// The network in the runtime that is asked for, and what that is called.
+/// The network in the requested runtime, and the runtime's name.
 fn start(
     path: &Path,
     options: &OnnxOptions,

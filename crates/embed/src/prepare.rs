@@ -1,4 +1,4 @@
-//! Images as they are stored → the numbers that a network takes.
+//! Stored images → the input of a network.
 
 use aleator_data::picture::Frame;
 use aleator_data::{DataError, InputShape, Inputs, Picture};
@@ -6,13 +6,13 @@ use aleator_run::recipe::{Filter, Framing, PixelValues};
 
 use crate::signature::{InputSpec, Layout};
 
-/// Where nobody says a size, and the network fixes none.
+/// The default size of images, if the network does not fix one.
 pub const USUAL_SIDE: usize = 224;
 
-/// Pixels of a side at most; beyond it a mistake is likelier than an image.
+/// Most pixels on a side; anything larger is probably a mistake.
 const LARGEST_SIDE: usize = 1 << 14;
 
-/// What is done to an image before a network sees it.
+/// How an image is prepared for a network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preprocessing {
     frame: Frame,
@@ -21,20 +21,20 @@ pub struct Preprocessing {
     framed: bool,
 }
 
-/// Who decided the size of the images.
+/// Where the size of the images comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeFrom {
     /// The caller.
     Caller,
-    /// The network's input has no other.
+    /// The network, which accepts no other.
     Network,
-    /// Nobody: [`USUAL_SIDE`].
+    /// The default, [`USUAL_SIDE`].
     Usual,
 }
 
 impl Preprocessing {
-    /// Images in the form that a network takes. `framing.size` is the side in pixels; without it
-    /// the network's own, or else [`USUAL_SIDE`].
+    /// The preparation for a network. `framing.size` is the side in pixels; by default the network's
+    /// own, otherwise [`USUAL_SIDE`].
     ///
     /// ```
     /// use aleator_embed::{InputSpec, Preprocessing, SizeFrom};
@@ -47,7 +47,7 @@ impl Preprocessing {
     /// ```
     ///
     /// # Errors
-    /// A phrase, when the size is not the one that the network takes.
+    /// When the size is not the one that the network accepts.
     pub fn new(framing: &Framing, spec: InputSpec) -> Result<(Self, SizeFrom), String> {
         let fixed = spec.height.is_some() || spec.width.is_some();
         let (side, from) = match (framing.size, fixed) {
@@ -92,7 +92,7 @@ impl Preprocessing {
         self.spec.channels * self.frame.width * self.frame.height
     }
 
-    /// For people, and for files.
+    /// A description for messages and files.
     pub fn describe(&self) -> String {
         let Frame { width, height, centre_crop, filter, values } = self.frame;
         let values = match values {
@@ -149,7 +149,7 @@ fn in_colour(picture: Picture) -> Picture {
     Picture { channels: 3, bytes, ..picture }
 }
 
-/// The brightness of each pixel (ITU-R BT.601, in 16 bits), as Pillow and OpenCV have it.
+/// The brightness of each pixel (ITU-R BT.601, in 16 bits), as in Pillow and OpenCV.
 fn in_grey(picture: &Picture) -> Picture {
     let brightness = |pixel: &[u8]| {
         let [red, green, blue] = [pixel[0], pixel[1], pixel[2]].map(u32::from);

@@ -1,4 +1,4 @@
-//! How far an unfinished file got, so that the same command goes on with it.
+//! The progress of an unfinished file, so that the same command resumes it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,28 +10,28 @@ use crate::error::EmbedError;
 use crate::extractor::Identity;
 use crate::file::Plan;
 
-/// Stands beside the unfinished file, and is true of what the disk holds of it.
+/// A file next to the unfinished one that describes the rows on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// What the features are made from, and how.
+    /// Everything that determines the features.
     pub identity: BTreeMap<String, String>,
     /// D.
     pub width: usize,
     /// Bytes before the first row.
     pub room: usize,
-    /// Images that are done, those set aside among them.
+    /// Number of finished images, including those set aside.
     pub done: usize,
-    /// Those set aside: row, and what was wrong.
+    /// Images that could not be decoded: row and error.
     pub set_aside: Vec<(usize, String)>,
 }
 
-/// What is there of an earlier run.
-pub(crate) enum Earlier {
+/// What an earlier run left.
+pub(crate) enum PreviousRun {
     /// Nothing.
     None,
-    /// Something that cannot be gone on with, and why.
+    /// A file that cannot be resumed, and why.
     Other(String),
-    /// So much.
+    /// A file that can be resumed.
     Same(Record),
 }
 
@@ -43,7 +43,7 @@ fn path_of(out: &Path) -> PathBuf {
 }
 
 impl Record {
-    /// Writes it in place of the one before.
+    /// Replaces the previous record.
     pub(crate) fn save(&self, out: &Path) -> Result<(), EmbedError> {
         let text = serde_json::to_vec_pretty(self).expect("a record is plain data");
         Ok(aleator_run::write_file(&path_of(out), &text)?)
@@ -55,10 +55,10 @@ impl Record {
     }
 
     /// The record of an earlier run, and whether it fits this one.
-    pub(crate) fn read(out: &Path, identity: &Identity, rows: usize) -> Earlier {
-        let Ok(text) = fs::read(path_of(out)) else { return Earlier::None };
+    pub(crate) fn read(out: &Path, identity: &Identity, rows: usize) -> PreviousRun {
+        let Ok(text) = fs::read(path_of(out)) else { return PreviousRun::None };
         let Ok(record) = serde_json::from_slice::<Self>(&text) else {
-            return Earlier::Other("its record is damaged".into());
+            return PreviousRun::Other("its record is damaged".into());
         };
         let words = |name: &str| match name {
             "model" | "model_blake3" => "another model",
@@ -76,22 +76,22 @@ impl Record {
         other.sort_unstable();
         other.dedup();
         if !other.is_empty() {
-            return Earlier::Other(format!("it was begun with {}", other.join(", ")));
+            return PreviousRun::Other(format!("it was started with {}", other.join(", ")));
         }
         let ordered = record.set_aside.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let below = record.set_aside.last().is_none_or(|last| last.0 < record.done);
         if record.done > rows || record.width == 0 || !ordered || !below {
-            return Earlier::Other("its record is damaged".into());
+            return PreviousRun::Other("its record is damaged".into());
         }
-        Earlier::Same(record)
+        PreviousRun::Same(record)
     }
 
-    /// Whether it was made for this plan.
+    /// Whether it belongs to this plan.
     pub(crate) fn fits(&self, plan: &Plan) -> bool {
         (self.width, self.room) == (plan.width, plan.room)
     }
 
-    /// Takes it away; one that is not there is away already.
+    /// Removes the record if it exists.
     pub(crate) fn remove(out: &Path) -> Result<(), EmbedError> {
         match fs::remove_file(path_of(out)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

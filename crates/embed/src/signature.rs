@@ -1,16 +1,16 @@
-//! What a network takes and gives, and whether that is an image and an embedding.
+//! The inputs and outputs of a network: does it turn an image into an embedding?
 
 use std::fmt;
 
-/// A length that the network fixes, or leaves open.
+/// A fixed or an open length.
 pub type Length = Option<usize>;
 
-/// The type of numbers, as far as it matters here.
+/// The type of numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Element {
     /// 32-bit floats.
     Float,
-    /// The file does not say.
+    /// The file does not specify it.
     Unsaid,
     /// Anything else, by its name.
     Other(String),
@@ -19,9 +19,9 @@ pub enum Element {
 /// An input or output of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// As the file has it.
+    /// Its name in the file.
     pub name: String,
-    /// Absent where the file does not say.
+    /// `None` if the file does not specify it.
     pub shape: Option<Vec<Length>>,
     /// The type of its numbers.
     pub element: Element,
@@ -41,36 +41,36 @@ impl fmt::Display for Port {
     }
 }
 
-/// Where the channels of an image stand.
+/// The position of the channels of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// `[N, channels, height, width]`, as PyTorch has it.
+    /// `[N, channels, height, width]`, as in PyTorch.
     ChannelsFirst,
-    /// `[N, height, width, channels]`, as TensorFlow has it.
+    /// `[N, height, width, channels]`, as in TensorFlow.
     ChannelsLast,
 }
 
-/// The images that a network takes.
+/// The images that a network accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputSpec {
-    /// Where the channels stand.
+    /// The position of the channels.
     pub layout: Layout,
     /// 3 for colour, 1 for grey.
     pub channels: usize,
-    /// Rows of pixels, where the network fixes them.
+    /// Rows of pixels, if the network fixes them.
     pub height: Length,
-    /// Columns of pixels, where the network fixes them.
+    /// Columns of pixels, if the network fixes them.
     pub width: Length,
-    /// Images at once, where the network fixes it.
+    /// The batch size, if the network fixes it.
     pub batch: Length,
 }
 
 impl InputSpec {
-    /// What a network without any fixed length takes: colour, channels first.
+    /// The input of a network without fixed lengths: colour, channels first.
     pub const OPEN: Self =
         Self { layout: Layout::ChannelsFirst, channels: 3, height: None, width: None, batch: None };
 
-    /// Reads it from the inputs of a network; a phrase that says what is wrong, otherwise.
+    /// Reads it from the inputs of a network; the error is a phrase.
     pub fn of(inputs: &[Port]) -> Result<Self, String> {
         let [input] = inputs else {
             let count = inputs.len();
@@ -113,8 +113,7 @@ impl InputSpec {
     }
 }
 
-/// The output to take: the one that is named, or the only one. Its position, or a phrase that
-/// says what is wrong.
+/// The position of the named output, or of the only one; the error is a phrase.
 pub fn choose_output(outputs: &[Port], name: Option<&str>) -> Result<usize, String> {
     let chosen = match (name, outputs) {
         (Some(name), _) => outputs
@@ -139,7 +138,7 @@ pub fn choose_output(outputs: &[Port], name: Option<&str>) -> Result<usize, Stri
         ));
     }
     if let Some(shape) = &port.shape {
-        // A dimension that is not known yet may be right.
+        // An unknown dimension may be right.
         let shape: Vec<usize> = shape.iter().map(|length| length.unwrap_or(1)).collect();
         Reading::of(&shape, Layout::ChannelsFirst).map_err(|why| {
             format!("its output {port} {why}; the outputs are {}", listed(outputs))
@@ -156,19 +155,19 @@ pub enum Reading {
         /// D.
         width: usize,
     },
-    /// `[N, C, H, W]` (or `[N, H, W, C]`): the mean over the places.
+    /// `[N, C, H, W]` (or `[N, H, W, C]`): the mean over the positions.
     Pooled {
         /// C.
         width: usize,
         /// H · W.
         places: usize,
-        /// Where the C stand.
+        /// The position of the channels.
         layout: Layout,
     },
 }
 
 impl Reading {
-    /// By the shape of an output; a phrase that says why it is no embedding, otherwise.
+    /// Chosen by the shape of an output; the error is a phrase.
     pub fn of(shape: &[usize], layout: Layout) -> Result<Self, String> {
         match *shape {
             [_, width] => Ok(Self::Vectors { width }),

@@ -10,19 +10,19 @@ use aleator_run::recipe::{Framing, InputSource};
 
 use crate::error::EmbedError;
 
-/// Images that go to one file.
+/// The images of one output file.
 #[derive(Debug)]
 pub struct Source {
-    /// `"validation"` or `"test"`; nothing for those to train on, or all that there are.
+    /// `"validation"` or `"test"`; `None` for the training split, or if there are no splits.
     pub split: Option<&'static str>,
-    /// Where they are.
+    /// Their path.
     pub path: PathBuf,
-    /// The images, with labels and ids where they are known.
+    /// The images, with labels and ids if they are known.
     pub opened: Opened,
 }
 
 impl Source {
-    /// The file of this split: `F-test.safetensors` beside `F.safetensors`.
+    /// The file of this split: `F-test.safetensors` next to `F.safetensors`.
     ///
     /// ```
     /// # use aleator_embed::Source;
@@ -44,8 +44,8 @@ impl Source {
     }
 }
 
-/// Opens the images at `paths`: any that [`Inputs`] opens. A folder with several splits gives one
-/// source for each, that to train on first; their labels mean the same classes.
+/// Opens the images at `paths`, in any format of [`Inputs`]. A directory with several splits gives
+/// one source for each, training first; their labels have the same classes.
 ///
 /// # Errors
 /// When there are none, or they cannot be opened.
@@ -76,7 +76,7 @@ pub fn open_sources(paths: &[PathBuf], framing: &Framing) -> Result<Vec<Source>,
             let message = "holds embeddings, not images: train on it with --data";
             return Err(DataError::invalid(path, message).into());
         }
-        // All images of all splits in one file would be nobody's wish.
+        // Splits must not be mixed in one file.
         Some(Err(error)) if path.join("train").is_dir() => return Err(error.into()),
         Some(Err(_)) | None => {
             let opened = labelled_or_not(&InputSource::images(path), framing)?;
@@ -86,7 +86,7 @@ pub fn open_sources(paths: &[PathBuf], framing: &Framing) -> Result<Vec<Source>,
     with_same_classes(sources)
 }
 
-/// With labels where the files have them; a folder of one class has none.
+/// With labels if the files have them; a directory of one class has none.
 fn labelled_or_not(source: &InputSource, framing: &Framing) -> Result<Opened, EmbedError> {
     let opened = match Inputs::open(source, framing) {
         Ok(opened) if opened.class_names.as_ref().is_none_or(|names| names.len() > 1) => opened,
@@ -101,7 +101,7 @@ fn labelled_or_not(source: &InputSource, framing: &Framing) -> Result<Opened, Em
     }
 }
 
-/// A folder without images is no wish for folders of classes.
+/// A directory without images is not a request for directories of classes.
 fn in_words(error: DataError) -> DataError {
     match error {
         DataError::Invalid { path, message } if path.is_dir() => {
@@ -112,7 +112,7 @@ fn in_words(error: DataError) -> DataError {
     }
 }
 
-/// Numbers the classes of all sources as the first one does.
+/// Gives the classes of all sources the numbers of the first source.
 fn with_same_classes(mut sources: Vec<Source>) -> Result<Vec<Source>, EmbedError> {
     let [first, others @ ..] = &mut sources[..] else { return Ok(sources) };
     let Some(names) = &first.opened.class_names else { return Ok(sources) };

@@ -197,21 +197,24 @@ fn what_was_begun_otherwise_is_started_over() {
 
     stop_after(&source(&photos), &out, 8);
     let mut other = MeanColour { model: "other", calls: 0 };
-    assert_eq!(started_over(&source(&photos), &mut other, &out), "it was begun with another model");
+    assert_eq!(
+        started_over(&source(&photos), &mut other, &out),
+        "it was started with another model"
+    );
     assert_eq!(read(&out).metadata["model"], "other");
     fs::remove_file(&out).unwrap();
 
     stop_after(&source(&photos), &out, 8);
     place.write("photos/cat/003.ppm", ppm(6, [9; 3]));
     let why = started_over(&source(&photos), &mut MeanColour::new(), &out);
-    assert_eq!(why, "it was begun with other images");
+    assert_eq!(why, "it was started with other images");
     fs::remove_file(&out).unwrap();
 
     stop_after(&source(&photos), &out, 8);
     let rows = fs::read(&partial).unwrap();
     fs::write(&partial, &rows[..rows.len() - 1]).unwrap();
     let why = started_over(&source(&photos), &mut MeanColour::new(), &out);
-    assert_eq!(why, "its rows are not all there");
+    assert_eq!(why, "some of its rows are missing");
     fs::remove_file(&out).unwrap();
 
     stop_after(&source(&photos), &out, 8);
@@ -248,7 +251,7 @@ fn a_place_that_cannot_be_written_to_is_refused_before_the_work() {
     let out = place.path("no-such-folder/x.safetensors");
     let stop = AtomicBool::new(false);
     let error = run(&source, &mut extractor, &out, &stop, &mut |_| ()).unwrap_err().to_string();
-    assert!(error.contains("cannot write") && error.contains("no such folder"), "{error}");
+    assert!(error.contains("cannot write") && error.contains("no such directory"), "{error}");
     assert_eq!(extractor.calls, 0);
 }
 

@@ -1,13 +1,13 @@
-//! An order of classes in which those that are alike stand beside each other.
+//! An order of classes in which similar classes are neighbours.
 
 use std::ops::Range;
 
 /// An order and its groups.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
-    /// The classes, the first one first.
+    /// The classes in their order.
     pub classes: Vec<usize>,
-    /// Neighbours in that order which belong together; they cover it.
+    /// Ranges of that order that belong together; they cover it.
     pub bands: Vec<Range<usize>>,
 }
 
@@ -17,8 +17,8 @@ struct Join {
     size: usize,
 }
 
-/// Hierarchical clustering with average linkage; at every join the two groups are turned so that
-/// the classes that meet are as near as can be.
+/// Hierarchical clustering with average linkage; at every join the two groups are oriented so that
+/// the classes that meet are as close as possible.
 ///
 /// `distances` are `[K, K]` and symmetric. Ties go to the class with the lower index.
 ///
@@ -47,11 +47,11 @@ pub fn order(distances: &[f64], classes: usize) -> Order {
     Order { classes: classes_in_order, bands }
 }
 
-/// The joins of the nearest-neighbour chain: K² steps, and the same tree as joining the nearest
-/// pair again and again.
+/// The joins of the nearest-neighbour chain, which takes K² steps and gives the same tree as
+/// repeatedly joining the nearest pair.
 fn joined(mut distances: Vec<f64>, classes: usize) -> Vec<Join> {
     let mut active: Vec<bool> = vec![true; classes];
-    // Which group stands in a row now, and of how many classes it is.
+    // The group that a row currently holds, and its number of classes.
     let mut group: Vec<(usize, usize)> = (0..classes).map(|class| (class, 1)).collect();
     let mut joins: Vec<Join> = vec![];
     let mut chain: Vec<usize> = vec![];
@@ -62,7 +62,7 @@ fn joined(mut distances: Vec<f64>, classes: usize) -> Vec<Join> {
         let Some(&last) = chain.last() else { break };
         let before = chain.len().checked_sub(2).map(|at| chain[at]);
         let row = &distances[last * classes..(last + 1) * classes];
-        // The one before wins a tie, else the chain could go in circles.
+        // The previous element wins a tie; otherwise the chain could go in circles.
         let mut nearest = before;
         for other in (0..classes).filter(|other| active[*other] && *other != last) {
             if nearest.is_none_or(|nearest| row[other] < row[nearest]) {
@@ -97,7 +97,7 @@ fn average(distances: &mut [f64], classes: usize, kept: (usize, usize), gone: (u
     }
 }
 
-/// Both lists as one, each possibly reversed.
+/// Joins two lists, each possibly reversed.
 fn turned(
     mut first: Vec<usize>,
     mut second: Vec<usize>,
@@ -120,13 +120,13 @@ fn turned(
     first
 }
 
-/// So many groups are wanted.
+/// The wanted number of groups.
 const BANDS: usize = 12;
 
 /// Groups below this share of the classes are too small to be named.
 const SMALLEST: f64 = 0.02;
 
-/// The tree cut at its largest groups until there are enough that are not small.
+/// Cuts the tree at its largest groups until enough groups are not small.
 fn bands(joins: &[Join], order: &[usize], classes: usize) -> Vec<Range<usize>> {
     let size = |node: usize| if node < classes { 1 } else { joins[node - classes].size };
     let mut nodes: Vec<usize> = match joins.len() {
@@ -162,7 +162,7 @@ fn bands(joins: &[Join], order: &[usize], classes: usize) -> Vec<Range<usize>> {
     merged(bands, smallest)
 }
 
-/// Small groups joined to the one before.
+/// Joins small groups to the previous one.
 fn merged(bands: Vec<Range<usize>>, smallest: usize) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = vec![];
     for band in bands {

@@ -1,8 +1,8 @@
-//! Runs side by side: mean ± standard deviation over seeds, the best of each column, and which
-//! others it beats by more than chance.
+//! Comparison of runs: mean ± standard deviation over seeds, the best of each column, and which
+//! others it beats significantly.
 //!
-//! † marks a row that the best row of the column is significantly better than, as in the paper's
-//! tables: p < 0.05 in a two-tailed t-test.
+//! † marks a row that is significantly worse than the best of its column, as in the paper's tables:
+//! p < 0.05 in a two-tailed t-test.
 
 mod error;
 mod filled;
@@ -28,21 +28,21 @@ use crate::table::{Cell, Column, ColumnSource, Section, Table, TableRow};
 use notes::Notes;
 use same::Remarks;
 
-/// How rows are compared.
+/// How to compare rows.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Which numbers.
     pub wanted: Wanted,
-    /// The columns; where open, every measure that any row has.
+    /// The columns; `None` for every measure that any row has.
     pub measures: Option<Vec<Measure>>,
-    /// What † stands for.
+    /// The test behind †.
     pub test: Test,
 }
 
 /// One column of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// What stands above it.
+    /// The heading.
     pub heading: String,
     /// What is compared.
     pub measure: Measure,
@@ -50,10 +50,10 @@ pub struct Spec {
     pub view: View,
 }
 
-/// A table of the rows, with what must be known to read it in its notes.
+/// A table of the rows, with notes that explain it.
 ///
 /// # Errors
-/// When rows were measured on other classes or examples, or lack what is asked for.
+/// When rows were measured on different classes or examples, or lack the requested numbers.
 pub fn compare(rows: &[Row], settings: &Settings) -> Result<Table, CompareError> {
     let all: Vec<&Row> = rows.iter().collect();
     let view = settings.wanted.choose(&all)?;
@@ -69,7 +69,7 @@ pub fn compare(rows: &[Row], settings: &Settings) -> Result<Table, CompareError>
     table(&all, &specs, settings.test, notes)
 }
 
-/// A table with columns of one's own.
+/// A table with the given columns.
 ///
 /// # Errors
 /// As [`compare`].

@@ -1,10 +1,13 @@
-//! Which classes are taken for which: as the labels have it, and as a model learned it.
+//! Which classes are confused with which: in the labels, and as a model has learned it.
+
+use std::collections::BTreeMap;
 
 use aleator_metrics::classification::argmax;
-use aleator_metrics::probability_above_zero;
-use aleator_run::{ExampleRow, Predictions};
+use aleator_run::{ExampleRow, Field, Predictions, RunError, SplitReader};
 
-/// For each pair of classes, how often the second is named where the first is right.
+use crate::covariance::{Observer, Step, largest, pieces};
+
+/// For each pair of classes, how often the second is named when the first is right.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Confusions {
     classes: usize,
@@ -24,8 +27,8 @@ pub struct Pair {
 }
 
 impl Confusions {
-    /// How often each label was given where another is true. Examples whose true label is not
-    /// known do not count.
+    /// How often each label was given when another is true. Examples without a known true label
+    /// do not count.
     pub fn of_labels<'a>(rows: impl IntoIterator<Item = &'a ExampleRow>, classes: usize) -> Self {
         let mut sums = Sums::new(classes);
         for row in rows {
@@ -48,10 +51,7 @@ impl Confusions {
         let mut sums = Sums::new(classes);
         let log_probs = predictions.log_probs.chunks_exact(classes);
         for (mean, log_probs) in predictions.mean.chunks_exact(classes).zip(log_probs) {
-            let top = argmax(mean);
-            sums.examples[top] += 1;
-            let row = &mut sums.rates[top * classes..(top + 1) * classes];
-            row.iter_mut().zip(log_probs).for_each(|(sum, log_p)| *sum += (*log_p as f64).exp());
+            sums.add_expected(mean, log_probs);
         }
         sums.finish()
     }
@@ -76,17 +76,13 @@ impl Confusions {
         let mut sums = Sums::new(classes);
         for (example, mean) in predictions.mean.chunks_exact(classes).enumerate() {
             let top = argmax(mean);
-            sums.examples[top] += 1;
-            for class in (0..classes).filter(|class| *class != top) {
-                let difference = predictions.difference(example, class, top);
-                let above = probability_above_zero(difference.mean, difference.variance);
-                sums.rates[top * classes + class] += above;
-            }
+            let flip = |class: usize| predictions.flip_probability(example, class, top);
+            sums.add(top, (0..classes).map(flip));
         }
         sums.finish()
     }
 
-    /// How often `to` is named where `from` is right.
+    /// How often `to` is named when `from` is right.
     pub fn rate(&self, from: usize, to: usize) -> f64 {
         self.rates[from * self.classes + to]
     }
@@ -110,18 +106,31 @@ impl Confusions {
     }
 }
 
-struct Sums {
+/// [`Confusions`] while examples are added.
+pub(crate) struct Sums {
     classes: usize,
     examples: Vec<usize>,
     rates: Vec<f64>,
 }
 
 impl Sums {
-    fn new(classes: usize) -> Self {
+    pub fn new(classes: usize) -> Self {
         Self { classes, examples: vec![0; classes], rates: vec![0.0; classes * classes] }
     }
 
-    fn finish(mut self) -> Confusions {
+    /// Adds an example of class `from`, with a rate for each class.
+    fn add(&mut self, from: usize, rates: impl Iterator<Item = f64>) {
+        self.examples[from] += 1;
+        let sums = &mut self.rates[from * self.classes..(from + 1) * self.classes];
+        sums.iter_mut().zip(rates).for_each(|(sum, rate)| *sum += rate);
+    }
+
+    /// Adds an example by its μ(x) and its log-probabilities, as [`Confusions::expected`] does.
+    pub fn add_expected(&mut self, mean: &[f32], log_probs: &[f32]) {
+        self.add(argmax(mean), log_probs.iter().map(|log_p| (*log_p as f64).exp()));
+    }
+
+    pub fn finish(mut self) -> Confusions {
         for (from, row) in self.rates.chunks_exact_mut(self.classes).enumerate() {
             let examples = self.examples[from].max(1) as f64;
             row.iter_mut().for_each(|rate| *rate /= examples);
@@ -129,6 +138,42 @@ impl Sums {
         }
         Confusions { classes: self.classes, rates: self.rates }
     }
+}
+
+/// P(u_to > u_from) for each pair (from, to), averaged over the examples whose utility has its
+/// largest mean in `from`; `None` where there are none.
+pub(crate) fn flip_rates(
+    reader: &mut SplitReader,
+    pairs: impl IntoIterator<Item = (usize, usize)>,
+    observer: Observer,
+) -> Result<BTreeMap<(usize, usize), Option<f64>>, RunError> {
+    let mut targets: BTreeMap<usize, Vec<(usize, f64)>> = BTreeMap::new();
+    for (from, to) in pairs {
+        targets.entry(from).or_default().push((to, 0.0));
+    }
+    let tops = largest(reader, Field::Mean, observer)?;
+    let total = tops.len();
+    for rows in pieces(reader) {
+        let (done, tops) = (rows.end, &tops[rows.clone()]);
+        if tops.iter().any(|top| targets.contains_key(top)) {
+            let predictions = reader.file.rows(rows)?;
+            for (example, top) in tops.iter().enumerate() {
+                for (to, sum) in targets.get_mut(top).into_iter().flatten() {
+                    *sum += predictions.flip_probability(example, *to, *top);
+                }
+            }
+        }
+        observer(Step { what: "examples: flips", done, total });
+    }
+    let mut examples = BTreeMap::new();
+    for top in tops {
+        *examples.entry(top).or_insert(0_usize) += 1;
+    }
+    let rate = |from: usize, sum: f64| Some(sum / *examples.get(&from)? as f64);
+    let of_class = |(from, to): (usize, Vec<(usize, f64)>)| {
+        to.into_iter().map(move |(to, sum)| ((from, to), rate(from, sum))).collect::<Vec<_>>()
+    };
+    Ok(targets.into_iter().flat_map(of_class).collect())
 }
 
 #[cfg(test)]

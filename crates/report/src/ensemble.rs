@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use aleator_metrics::{EVALUATION_FORMAT, Evaluation, LogProbs, SplitEvaluation, Truth};
 use aleator_run::{
-    AtomicFolder, CreateRun, ExampleRow, Link, Predictions, RunDir, RunError, Split,
+    AtomicFolder, CreateRun, EVALUATION, EvaluatedRun, ExampleRow, Field, Link, Predictions,
+    RunDir, RunError, Split, SplitReader,
 };
 
 use crate::error::ReportError;
-
-const EVALUATION: &str = "evaluation.json";
+use crate::task::same_task;
 
 /// Averages the probabilities of evaluated runs, writes them and their evaluation as a run
 /// directory of its own, and returns the evaluation.
@@ -18,26 +18,28 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
         return Err(ReportError::TooFew(dirs.len()));
     }
     let runs: Vec<RunDir> = dirs.iter().map(|dir| RunDir::open(dir)).collect::<Result<_, _>>()?;
-    let (first, others) = runs.split_first().ok_or(ReportError::TooFew(0))?;
+    let first = runs.first().ok_or(ReportError::TooFew(0))?;
     let examples = first.read_examples()?;
-    check_labels(first, &examples)?;
-    for other in others {
-        same_task(first, &examples, other)?;
+    for other in &runs[1..] {
+        same_task(first, other)?;
+        same_examples(first, &examples, other)?;
     }
-    let validation = average(&runs, Split::Validation, &examples)?;
+    let validation = average(&runs, Split::Validation)?;
     let test = match first.info().examples.test {
         0 => None,
-        _ => Some(average(&runs, Split::Test, &examples)?),
+        _ => Some(average(&runs, Split::Test)?),
     };
-    let link = first.info().link;
     let evaluation = Evaluation {
         format: EVALUATION_FORMAT,
         weights: "ensemble".to_string(),
         step: None,
         class_names: first.info().class_names.clone(),
         calibration: None,
-        validation: measure(&validation, Split::Validation, &examples, link),
-        test: test.as_ref().map(|it| measure(it, Split::Test, &examples, link)),
+        validation: measure(&validation, Split::Validation, first, &examples)?,
+        test: match &test {
+            Some(test) => Some(measure(test, Split::Test, first, &examples)?),
+            None => None,
+        },
     };
     let recipe_path = first.recipe_path();
     let recipe = std::fs::read_to_string(&recipe_path).map_err(|source| RunError::Io {
@@ -59,7 +61,7 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
     Ok(evaluation)
 }
 
-/// A folder that takes its place when the ensemble is complete, where nothing stands yet.
+/// A temporary directory that is renamed to `out` when the ensemble is complete.
 fn new_folder(out: &Path) -> Result<AtomicFolder, RunError> {
     let is_empty_folder = out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
     if out.symlink_metadata().is_ok() && !is_empty_folder {
@@ -72,98 +74,44 @@ fn new_folder(out: &Path) -> Result<AtomicFolder, RunError> {
     AtomicFolder::create(out)
 }
 
-/// [`ensemble`], unless it stands there already.
+/// [`ensemble`], unless it has been written before.
 pub fn ensemble_once(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError> {
     if out.join(EVALUATION).exists() {
-        return Ok(RunDir::open(out)?.read_json(EVALUATION)?);
+        return Ok(EvaluatedRun::open(out)?.evaluation);
     }
     ensemble(dirs, out)
 }
 
-/// Runs can be averaged when they speak of the same examples and classes.
-fn same_task(first: &RunDir, examples: &[ExampleRow], other: &RunDir) -> Result<(), ReportError> {
-    let differ = |reason: String| {
-        let (first, other) = (first.path().to_path_buf(), other.path().to_path_buf());
-        Err(ReportError::Different { first, other, reason })
-    };
-    let (a, b) = (first.info(), other.info());
-    if a.class_names != b.class_names {
-        let (a, b) = (a.class_names.len(), b.class_names.len());
-        return differ(format!("their classes are not the same ({a} and {b})"));
-    }
-    if a.link != b.link {
-        return differ("one has the softmax link, the other the sigmoid link".to_string());
-    }
-    let held_out = |rows: &[ExampleRow]| -> Vec<ExampleRow> {
-        rows.iter().filter(|row| row.split != Split::Train).cloned().collect()
-    };
-    let (ours, theirs) = (held_out(examples), held_out(&other.read_examples()?));
-    if ours.len() != theirs.len() {
-        let (ours, theirs) = (ours.len(), theirs.len());
-        return differ(format!("they held out {ours} and {theirs} examples"));
-    }
-    match ours.iter().zip(&theirs).find(|(a, b)| a != b) {
-        Some((a, b)) => differ(format!("example {:?} stands where {:?} stands", a.id, b.id)),
-        None => Ok(()),
-    }
-}
-
-/// The labels that are measured on must be of the run's classes, and of its kind.
-fn check_labels(run: &RunDir, examples: &[ExampleRow]) -> Result<(), RunError> {
-    let (classes, link) = (run.info().class_names.len(), run.info().link);
-    let possible = |label: &[u32]| {
-        label.iter().all(|class| (*class as usize) < classes)
-            && (link == Link::Sigmoid || label.len() == 1)
-    };
-    let wrong = |row: &&ExampleRow| {
-        let clean = row.clean_label.as_deref().is_none_or(possible);
-        row.split != Split::Train && !(row.label.as_deref().is_some_and(possible) && clean)
-    };
-    match examples.iter().find(wrong) {
-        None => Ok(()),
-        Some(row) => {
-            let expected = match link {
-                Link::Softmax => "one class",
-                Link::Sigmoid => "classes",
-            };
-            let message =
-                format!("example {:?} needs labels of {expected} below {classes}", row.id);
-            Err(RunError::Damaged { path: run.examples_path(), message })
-        }
-    }
-}
-
-/// The mean probabilities of one split. The means of the utilities are averaged too; a
-/// covariance an average has not.
-fn average(
-    runs: &[RunDir],
-    split: Split,
+/// Runs can be averaged when they held out the same examples.
+fn same_examples(
+    first: &RunDir,
     examples: &[ExampleRow],
-) -> Result<Predictions, ReportError> {
-    let expected = examples.iter().filter(|row| row.split == split).count();
+    other: &RunDir,
+) -> Result<(), ReportError> {
+    let held_out = |row: &&ExampleRow| row.split != Split::Train;
+    let other_examples = other.read_examples()?;
+    let ours: Vec<&ExampleRow> = examples.iter().filter(held_out).collect();
+    let theirs: Vec<&ExampleRow> = other_examples.iter().filter(held_out).collect();
+    let reason = if ours.len() != theirs.len() {
+        format!("they held out {} and {} examples", ours.len(), theirs.len())
+    } else if let Some((a, b)) = ours.iter().zip(&theirs).find(|(a, b)| a != b) {
+        format!("one has example {:?} where the other has {:?}", a.id, b.id)
+    } else {
+        return Ok(());
+    };
+    Err(ReportError::different(first, other, reason))
+}
+
+/// The mean probabilities of one split. The means of the utilities are averaged too; an average
+/// has no covariance.
+fn average(runs: &[RunDir], split: Split) -> Result<Predictions, ReportError> {
     let mut sum: Option<Predictions> = None;
     for run in runs {
-        let path = run.predictions_path(split);
-        if !path.exists() {
-            let dir = run.path().to_path_buf();
-            return Err(ReportError::NotEvaluated { dir, split: split.name() });
-        }
-        let member = Predictions::load(&path)?;
-        if member.examples() != expected || member.classes != run.info().class_names.len() {
-            let (found, classes) = (member.examples(), member.classes);
-            let message = format!(
-                "holds {found} examples of {classes} classes, expected {expected} of {}",
-                run.info().class_names.len()
-            );
-            return Err(RunError::Damaged { path, message }.into());
-        }
-        if let Err(message) = check_probabilities(&member, run.info().link) {
-            return Err(RunError::Damaged { path, message }.into());
-        }
-        sum = Some(match sum {
-            None => plain(member),
+        let member = probabilities(run, split)?;
+        match &mut sum {
+            None => sum = Some(member),
             Some(sum) => add(sum, &member),
-        });
+        }
     }
     let mut mean = sum.ok_or(ReportError::TooFew(0))?;
     let count = runs.len() as f32;
@@ -174,7 +122,30 @@ fn average(
     Ok(mean)
 }
 
-/// Whether these are probabilities of the kind that the link gives, of at least one example.
+/// What a run predicts, without its covariance; means are in units of the temperature.
+fn probabilities(run: &RunDir, split: Split) -> Result<Predictions, RunError> {
+    let mut file = SplitReader::open(run, split)?.file;
+    let all = 0..file.examples();
+    let temperature = file.temperature();
+    let mean = file.read(Field::Mean, all.clone())?.unwrap_or_default();
+    let member = Predictions {
+        classes: file.classes(),
+        rank: 0,
+        temperature: 1.0,
+        log_probs: file.read(Field::LogProbs, all.clone())?.unwrap_or_default(),
+        log_probs_off: file.read(Field::LogProbsOff, all)?,
+        mean: mean.iter().map(|value| value / temperature).collect(),
+        diag_scale: None,
+        loadings: None,
+        loading_scale: None,
+        shared_loadings: None,
+    };
+    check_probabilities(&member, run.info().link)
+        .map_err(|message| RunError::Damaged { path: file.path().to_path_buf(), message })?;
+    Ok(member)
+}
+
+/// Checks that these are probabilities as the link gives them, of at least one example.
 fn check_probabilities(member: &Predictions, link: Link) -> Result<(), String> {
     /// Rounding lifts the logarithm of a probability above 0 by far less.
     const ROUNDING: f32 = 1e-3;
@@ -202,27 +173,12 @@ fn check_probabilities(member: &Predictions, link: Link) -> Result<(), String> {
     }
 }
 
-fn plain(member: Predictions) -> Predictions {
-    Predictions {
-        rank: 0,
-        temperature: 1.0,
-        mean: member.mean.iter().map(|value| value / member.temperature).collect(),
-        diag_scale: None,
-        loadings: None,
-        loading_scale: None,
-        shared_loadings: None,
-        ..member
-    }
-}
-
-fn add(mut sum: Predictions, member: &Predictions) -> Predictions {
+fn add(sum: &mut Predictions, member: &Predictions) {
     log_add(&mut sum.log_probs, &member.log_probs);
     if let (Some(sum), Some(member)) = (&mut sum.log_probs_off, &member.log_probs_off) {
         log_add(sum, member);
     }
-    let means = sum.mean.iter_mut().zip(&member.mean);
-    means.for_each(|(sum, value)| *sum += value / member.temperature);
-    sum
+    sum.mean.iter_mut().zip(&member.mean).for_each(|(sum, value)| *sum += value);
 }
 
 /// log(eᵃ + eᵇ), in place.
@@ -240,31 +196,48 @@ fn log_add(sum: &mut [f32], other: &[f32]) {
 fn measure(
     predictions: &Predictions,
     split: Split,
+    run: &RunDir,
     examples: &[ExampleRow],
-    link: Link,
-) -> SplitEvaluation {
+) -> Result<SplitEvaluation, RunError> {
     let rows: Vec<&ExampleRow> = examples.iter().filter(|row| row.split == split).collect();
     let log_probs = LogProbs {
         classes: predictions.classes,
         on: predictions.log_probs.clone(),
         off: predictions.log_probs_off.clone(),
     };
-    let truth = |label: fn(&ExampleRow) -> Option<&Vec<u32>>| {
-        let labels: Option<Vec<&Vec<u32>>> = rows.iter().map(|row| label(row)).collect();
-        labels.map(|labels| match link {
-            Link::Softmax => {
-                Truth::Classes(labels.iter().filter_map(|label| label.first().copied()).collect())
-            }
-            Link::Sigmoid => {
-                let row = |label: &&Vec<u32>| {
-                    let label = (*label).clone();
-                    (0..predictions.classes as u32).map(move |class| label.contains(&class))
-                };
-                Truth::MultiHot(labels.iter().flat_map(row).collect())
-            }
-        })
+    let given = truth(&rows, run, |row| row.label.as_deref())?;
+    let is_known = rows.iter().all(|row| row.clean_label.is_some());
+    let clean =
+        is_known.then(|| truth(&rows, run, |row| row.clean_label.as_deref())).transpose()?;
+    Ok(SplitEvaluation::new(&log_probs, &given, clean.as_ref(), None))
+}
+
+/// The labels that predictions are measured against.
+fn truth(
+    rows: &[&ExampleRow],
+    run: &RunDir,
+    label: fn(&ExampleRow) -> Option<&[u32]>,
+) -> Result<Truth, RunError> {
+    let classes = run.info().class_names.len() as u32;
+    let needs = |row: &ExampleRow, expected: &str| {
+        let message = format!("example {:?} needs labels of {expected} below {classes}", row.id);
+        RunError::Damaged { path: run.examples_path(), message }
     };
-    let given = truth(|row| row.label.as_ref()).expect("labels were checked");
-    let clean = truth(|row| row.clean_label.as_ref());
-    SplitEvaluation::new(&log_probs, &given, clean.as_ref(), None)
+    Ok(match run.info().link {
+        Link::Softmax => {
+            let one = |row: &&ExampleRow| match label(row) {
+                Some([class]) => Ok(*class),
+                _ => Err(needs(row, "one class")),
+            };
+            Truth::Classes(rows.iter().map(one).collect::<Result<_, _>>()?)
+        }
+        Link::Sigmoid => {
+            let mut on = vec![];
+            for row in rows {
+                let label = label(row).ok_or_else(|| needs(row, "classes"))?;
+                on.extend((0..classes).map(|class| label.contains(&class)));
+            }
+            Truth::MultiHot(on)
+        }
+    })
 }

@@ -1,39 +1,39 @@
-//! What can be wrong with the runs that are read.
+//! What can be wrong with runs, audits and the page to write.
 
 use std::path::PathBuf;
 
-use aleator_run::RunError;
+use aleator_run::{RunDir, RunError};
 
-/// Why runs could not be put together.
+/// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// A file of a run.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// Nothing to put together.
+    /// Too few runs.
     #[error("an ensemble needs at least two runs, found {0}")]
     TooFew(usize),
-    /// The runs are not of the same thing.
+    /// The runs have different classes or examples.
     #[error("{} and {} cannot be averaged: {reason}", first.display(), other.display())]
     Different {
         /// The first run.
         first: PathBuf,
         /// The run that differs from it.
         other: PathBuf,
-        /// In what.
+        /// The difference.
         reason: String,
     },
-    /// No finished audit.
+    /// The directory holds no finished audit.
     #[error(
         "{} holds no finished audit (no audit.json); `aleator audit … --out {}` makes one, and \
          `aleator resume {}` finishes one that was stopped",
         dir.display(), dir.display(), dir.display()
     )]
     NoAudit {
-        /// The folder.
+        /// The directory.
         dir: PathBuf,
     },
-    /// A run without what an analysis is of.
+    /// The run has no covariance.
     #[error("{} has no covariance to analyse: {reason}", dir.display())]
     NoCovariance {
         /// The run.
@@ -41,67 +41,48 @@ pub enum ReportError {
         /// Why, and what to do.
         reason: String,
     },
-    /// Two runs that do not speak of the same examples.
-    #[error("{} cannot be held against {}: {reason}", first.display(), other.display())]
+    /// Two runs have different examples or classes.
+    #[error("{} cannot be compared with {}: {reason}", first.display(), other.display())]
     NotComparable {
-        /// The run that is analysed.
+        /// The analysed run.
         first: PathBuf,
         /// The other one.
         other: PathBuf,
         /// What differs.
         reason: String,
     },
-    /// A matrix that no page can show.
+    /// The matrix would be too large.
     #[error(
-        "a covariance matrix of {classes} classes is too large to hold, at most {limit} are; \
-         its strongest pairs can be had"
+        "a covariance matrix of {classes} classes is too large, the limit is {limit}; ask for its \
+         strongest pairs instead"
     )]
     TooManyClasses {
         /// K.
         classes: usize,
-        /// At most so many.
+        /// The largest K.
         limit: usize,
     },
-    /// The data are not those that a run was trained on.
-    #[error("{}: the data have changed since: {reason}; audit them anew", dir.display())]
+    /// The data are not those on which a run was trained.
+    #[error("{}: the data have changed since: {reason}; audit them again", dir.display())]
     Changed {
         /// The run.
         dir: PathBuf,
-        /// In what.
+        /// The difference.
         reason: String,
     },
-    /// A run that was not evaluated.
-    #[error("{} has no predictions of the {split} split: `aleator eval {}` makes them", dir.display(), dir.display())]
-    NotEvaluated {
-        /// The run.
-        dir: PathBuf,
-        /// The split.
-        split: &'static str,
-    },
-    /// A run that was not finished.
+    /// The directory holds neither runs nor an audit.
     #[error(
-        "{} is not finished (no evaluation.json): `aleator resume {}` goes on with it, and \
-         `aleator eval {}` evaluates a run that is trained",
-        dir.display(), dir.display(), dir.display()
-    )]
-    Unfinished {
-        /// The run, or the folder of runs.
-        dir: PathBuf,
-    },
-    /// Neither runs nor an audit.
-    #[error(
-        "{} has nothing to report: it is neither a run (run.json), nor a folder of runs \
+        "{} has nothing to report: it is neither a run (run.json), nor a group of runs \
          (group.json), nor a finished audit (audit.json)",
         dir.display()
     )]
     NothingToReport {
-        /// The folder.
+        /// The directory.
         dir: PathBuf,
     },
-    /// Directories that cannot be in one report.
+    /// Two directories have different classes.
     #[error(
-        "{} and {} cannot be in one report: their classes are not the same ({reason}); make one \
-         for each",
+        "{} and {} cannot be in one report: {reason}; make a report of each",
         first.display(), other.display()
     )]
     OtherClasses {
@@ -109,16 +90,23 @@ pub enum ReportError {
         first: PathBuf,
         /// The one that differs from it.
         other: PathBuf,
-        /// In what.
+        /// The difference.
         reason: String,
     },
-    /// Something stands where the report should go.
+    /// Another file would be overwritten.
     #[error(
-        "{} exists and is not a report of aleator: choose another --out, or remove it",
+        "{} exists and is not an aleator report: choose another --out, or remove it",
         path.display()
     )]
     NotOurs {
         /// The file.
         path: PathBuf,
     },
+}
+
+impl ReportError {
+    pub(crate) fn different(first: &RunDir, other: &RunDir, reason: String) -> Self {
+        let (first, other) = (first.path().to_path_buf(), other.path().to_path_buf());
+        Self::Different { first, other, reason }
+    }
 }

@@ -1,17 +1,17 @@
-//! Texts that others chose, made harmless where they are shown.
+//! Escaping of text from users' files.
 
 use std::fmt::Write;
 
-/// So many characters of a name are shown; the others are in its tooltip.
+/// Most characters of a name that are shown; longer ones have a tooltip.
 const SHOWN: usize = 48;
 
-/// So many characters are in a tooltip.
+/// Most characters of a tooltip.
 const TOOLTIP: usize = 300;
 
-/// A text inside HTML or SVG, between tags or in a quoted attribute.
+/// Text inside HTML or SVG, between tags or in a quoted attribute.
 ///
-/// Characters that XML forbids, and those that turn the direction of what follows, are shown as
-/// the replacement character.
+/// Characters that XML forbids, and those that change the direction of text, become the
+/// replacement character.
 pub(crate) fn text(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     for character in raw.chars() {
@@ -69,7 +69,7 @@ pub(crate) fn shortened(raw: &str, characters: usize) -> String {
 pub(crate) fn data_uri(media_type: &str, bytes: &[u8]) -> String {
     use base64::Engine;
     let mut out = String::with_capacity(bytes.len() * 4 / 3 + 40);
-    // A string takes all that is written.
+    // Writing to a string does not fail.
     let _ = write!(out, "data:{media_type};base64,");
     base64::engine::general_purpose::STANDARD.encode_string(bytes, &mut out);
     out

@@ -11,20 +11,20 @@ mod svg;
 /// A drawing with its title and what it shows in words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// The name of its file, without an ending.
+    /// The name of its file, without extension.
     pub name: String,
     /// What is drawn.
     pub title: String,
-    /// What it shows, for those who cannot see it.
+    /// A description for screen readers.
     pub description: String,
-    /// In the units of the marks; pixels where nothing scales it.
+    /// Width in the units of the marks; pixels unless it is scaled.
     pub width: f64,
-    /// The same.
+    /// Height in the same units.
     pub height: f64,
     pub(crate) marks: Vec<Mark>,
 }
 
-/// What a mark is drawn with; the page says which colour that is by day and by night.
+/// The role of a colour; the page's style chooses the colour in light and in dark mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ink {
     Text,
@@ -37,16 +37,16 @@ pub(crate) enum Ink {
     Heat,
     /// Cells below zero.
     HeatNegative,
-    /// A text on a cell of full colour.
+    /// Text on a cell of full colour.
     OnHeat,
-    /// A text on a cell of middling colour: dark by day and by night.
+    /// Text on a cell of medium colour: dark in both modes.
     OnMiddle,
 }
 
-/// Around a figure by itself.
+/// The margin of a figure in a file of its own.
 const MARGIN: f64 = 12.0;
 
-/// Colours of series.
+/// How many colours series have.
 pub(crate) const SERIES: usize = 7;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,14 +122,14 @@ impl Figure {
         self.marks.push(Mark::Text { at, text, ink, size, anchor, upward: false });
     }
 
-    /// A text that is read from below.
+    /// Text that runs upward.
     pub(crate) fn upward_text(&mut self, at: (f64, f64), text: &str, ink: Ink, size: f64) {
         let (text, anchor) = (text.to_string(), Anchor::Start);
         self.marks.push(Mark::Text { at, text, ink, size, anchor, upward: true });
     }
 }
 
-/// About how wide a text is; wide scripts have square characters.
+/// The approximate width of a text; wide scripts have square characters.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let width = |character: char| if (character as u32) < 0x1100 { 0.56 } else { 1.0 };
     size * text.chars().map(width).sum::<f64>()

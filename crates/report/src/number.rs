@@ -1,11 +1,11 @@
-//! Numbers as they are printed: a true minus, thin spaces, no more digits than mean something.
+//! Numbers for people: a true minus sign, thin spaces, few digits.
 
 use aleator_metrics::significance::{mean, sample_std};
 
 /// Does not break a line, and is narrower than a space.
 const THIN: char = '\u{202f}';
 
-/// With so many digits after the point.
+/// A number with `digits` digits after the point.
 pub(crate) fn fixed(value: f64, digits: usize) -> String {
     if value.is_nan() {
         return "–".to_string();
@@ -29,7 +29,7 @@ pub(crate) fn percent(share: f64, digits: usize) -> String {
     format!("{}{THIN}%", fixed(100.0 * share, digits))
 }
 
-/// Mean ± standard deviation, or the one value that there is.
+/// Mean ± standard deviation; the value alone if there is only one.
 pub(crate) fn spread(values: &[f64], digits: usize) -> String {
     let mean = mean(values).map_or("–".to_string(), |mean| fixed(mean, digits));
     match sample_std(values) {
@@ -38,7 +38,7 @@ pub(crate) fn spread(values: &[f64], digits: usize) -> String {
     }
 }
 
-/// The same of shares.
+/// The same for shares, as percentages.
 pub(crate) fn percent_spread(shares: &[f64], digits: usize) -> String {
     let percentages: Vec<f64> = shares.iter().map(|share| 100.0 * share).collect();
     format!("{}{THIN}%", spread(&percentages, digits))

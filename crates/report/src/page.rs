@@ -1,4 +1,4 @@
-//! A page to look at: what runs and audits found, in one file that needs nothing else.
+//! The HTML report of runs and audits: one file that needs no other.
 
 mod cards;
 mod classes;
@@ -16,29 +16,29 @@ mod table;
 
 use std::path::{Path, PathBuf};
 
-use aleator_run::{RunError, Split, write_file};
+use aleator_run::{EvaluatedRun, RunError, Split, write_file};
 
 use crate::error::ReportError;
 use crate::figure::Figure;
 use held_out::{HeldOut, Limits};
-use material::{EvaluatedRun, Material};
+use material::Material;
 pub use pictures::{EncodedPicture, Picture, PictureKey, PictureSource};
 
-/// How much is shown.
+/// How much to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageSettings {
-    /// Suspect labels at most.
+    /// Most suspect labels.
     pub suspects: usize,
-    /// Ambiguous examples at most.
+    /// Most ambiguous examples.
     pub ambiguous: usize,
 }
 
-/// A report that is made and not yet written.
+/// A report that is not yet written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
     /// The document.
     pub html: String,
-    /// Its figures, to be saved apart.
+    /// Its figures, which are also saved as files.
     pub figures: Vec<Figure>,
 }
 
@@ -49,14 +49,14 @@ struct Section {
     body: String,
 }
 
-/// Figures as they are put into the page.
+/// The figures of the page so far.
 #[derive(Default)]
 struct Figures {
     all: Vec<Figure>,
 }
 
 impl Figures {
-    /// The element that shows a figure.
+    /// Adds a figure and returns its element.
     fn add(&mut self, figure: Figure) -> String {
         let element = figure.inline(&format!("fig{}", self.all.len()));
         self.all.push(figure);
@@ -64,12 +64,12 @@ impl Figures {
     }
 }
 
-/// Makes the report of runs, folders of runs and audits of the same classes.
+/// Makes the report of runs, groups of runs and audits with the same classes.
 ///
 /// The same directories give the same bytes.
 ///
 /// # Errors
-/// When a directory is none of these, has no results yet, is damaged, or has other classes.
+/// When a directory is none of these, is not finished, is damaged, or has other classes.
 pub fn page(
     dirs: &[PathBuf],
     settings: &PageSettings,
@@ -79,7 +79,7 @@ pub fn page(
     let mut figures = Figures::default();
     let mut sections = vec![];
     sections.extend(scores::section(&material, &mut figures));
-    sections.extend(curves::section(&material, &mut figures));
+    sections.extend(curves::section(&material, &mut figures)?);
     let detailed = material.detailed();
     if let Some((_, run)) = detailed {
         let details = Details::load(run, settings)?;
@@ -99,12 +99,12 @@ pub fn page(
     Ok(Page { html, figures: figures.all })
 }
 
-/// The run that is looked at closely.
+/// The run that is shown in detail.
 struct Details<'a> {
     run: &'a EvaluatedRun,
-    /// With labels as those that were learned from.
+    /// The validation split, whose labels are like those of training.
     validation: Option<HeldOut>,
-    /// What was only looked at; the validation split where there is no other.
+    /// The test split.
     test: Option<HeldOut>,
 }
 
@@ -116,10 +116,7 @@ impl<'a> Details<'a> {
         let limits = Limits { suspects, ambiguous: own };
         let validation = HeldOut::load(&run.dir, Split::Validation, &limits)?;
         let limits = Limits { suspects: 0, ambiguous };
-        let test = match tested {
-            true => HeldOut::load(&run.dir, Split::Test, &limits)?,
-            false => None,
-        };
+        let test = HeldOut::load(&run.dir, Split::Test, &limits)?;
         Ok(Self { run, validation, test })
     }
 
@@ -127,7 +124,7 @@ impl<'a> Details<'a> {
         &self.run.dir.info().class_names
     }
 
-    /// The split that was only looked at, or else the one that chose weights.
+    /// The test split, or the validation split if there is no other.
     fn unseen(&self) -> Option<&HeldOut> {
         self.test.as_ref().or(self.validation.as_ref())
     }
@@ -159,10 +156,10 @@ impl Page {
     }
 }
 
-/// Whether nothing or a report stands at a path.
+/// Checks that a path is free or holds a report.
 ///
 /// # Errors
-/// When something else does.
+/// When it holds anything else.
 pub fn check_replaceable(out: &Path) -> Result<(), ReportError> {
     use std::io::Read;
     let not_ours = || ReportError::NotOurs { path: out.to_path_buf() };

@@ -1,12 +1,12 @@
-//! Cells that a spreadsheet shows as they are, and never runs as a formula.
+//! Cells that no spreadsheet evaluates as a formula.
 
 use std::borrow::Cow;
 
-/// What a spreadsheet takes for the beginning of a formula, and the mark that prevents it.
+/// The characters with which spreadsheets begin a formula, and the mark that prevents it.
 const MARKED: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\''];
 
-/// The cell for a text that someone else chose: with a leading `'` where a spreadsheet would
-/// otherwise compute it.
+/// The cell for text from elsewhere: with a leading `'` if a spreadsheet would otherwise evaluate
+/// it.
 ///
 /// ```
 /// use aleator_report::spreadsheet::{guarded, unguarded};

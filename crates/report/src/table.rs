@@ -1,5 +1,6 @@
-//! A table of scores, and its forms: one file for each.
+//! A table of scores and the formats in which it is written, one file each.
 
+pub mod columns;
 mod csv;
 mod latex;
 mod markdown;
@@ -9,10 +10,10 @@ pub use terminal::Terminal;
 
 use crate::compare::{Published, Score};
 
-/// Numbers by row and column, with what must be known to read them.
+/// Numbers by row and column, with notes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// What stands above it.
+    /// The title above the table.
     pub title: Option<String>,
     /// The heading of the rows' names.
     pub heading: String,
@@ -20,36 +21,36 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// The rows, in groups that are each compared by themselves.
     pub sections: Vec<Section>,
-    /// What stands below it.
+    /// The notes below the table.
     pub notes: Vec<String>,
 }
 
 /// A column of numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name in files, as `test_top1`.
+    /// Its name in files, such as `test_top1`.
     pub key: String,
-    /// Its name for people.
+    /// Its heading.
     pub heading: String,
     /// Whether its numbers are shown in percent.
     pub share: bool,
-    /// Whose numbers these are.
+    /// Where the numbers come from.
     pub source: ColumnSource,
 }
 
-/// Whose numbers stand in a column.
+/// Where the numbers of a column come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnSource {
     /// Measured: cells are scores.
     Runs,
-    /// Of a paper: cells are as they were printed.
+    /// From a paper: cells are as printed there.
     Paper,
 }
 
 /// Rows that are compared with each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// What they have in common, where there are several groups.
+    /// The name of the group, if there are several.
     pub name: Option<String>,
     /// The rows.
     pub rows: Vec<TableRow>,
@@ -58,26 +59,26 @@ pub struct Section {
 /// One row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableRow {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Over how many runs; none without any.
+    /// The number of runs; `None` without runs.
     pub runs: Option<usize>,
     /// A cell for each column.
     pub cells: Vec<Cell>,
 }
 
-/// What stands at a row and column.
+/// One cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Nothing is known.
+    /// No value.
     Missing,
-    /// Of our runs.
+    /// From runs.
     Score(Score),
-    /// Of a paper.
+    /// From a paper.
     Published(Published),
 }
 
-/// A form that a table takes.
+/// A format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Aligned text.
@@ -91,7 +92,7 @@ pub enum Format {
 }
 
 impl Table {
-    /// The table as a text that ends in a new line.
+    /// The table as text that ends with a newline.
     pub fn to_text(&self, format: Format) -> String {
         match format {
             Format::Terminal(terminal) => terminal.text(self),
@@ -105,7 +106,7 @@ impl Table {
         self.sections.iter().flat_map(|section| &section.rows)
     }
 
-    /// Whether the number of runs must be said for each row.
+    /// Whether rows have different numbers of runs.
     fn runs_differ(&self) -> bool {
         let mut counts = self.rows().filter_map(|row| row.runs);
         let first = counts.next();
@@ -117,7 +118,7 @@ impl Table {
         self.rows().flat_map(|row| &row.cells).any(is_best)
     }
 
-    /// What the mark of the best means, after its first words.
+    /// The note that explains the mark of the best; begins with `mark`.
     fn best_note(&self, mark: &str) -> Option<String> {
         let group = if self.sections.len() > 1 { " and group" } else { "" };
         self.has_best().then(|| format!("{mark} best of its column{group}."))
@@ -131,12 +132,12 @@ impl TableRow {
 }
 
 impl Cell {
-    /// Of a score, if there is one.
+    /// The cell of a score, if there is one.
     pub fn of_score(score: Option<Score>) -> Self {
         score.map_or(Self::Missing, Self::Score)
     }
 
-    /// The texts that every form puts together in its own way.
+    /// The parts of the cell as text.
     fn figures(&self, share: bool) -> Option<Figures> {
         match self {
             Self::Missing => None,
@@ -156,7 +157,7 @@ impl Cell {
     }
 }
 
-/// A cell as texts.
+/// The parts of a cell as text.
 struct Figures {
     mean: String,
     std: Option<String>,
@@ -164,10 +165,10 @@ struct Figures {
     best: bool,
 }
 
-/// What stands where nothing is known.
+/// The text of a cell without a value.
 const NOTHING: &str = "–";
 
-/// The heading of the numbers of runs.
+/// The heading of the column with the numbers of runs.
 const RUNS: &str = "runs";
 
 fn number(value: f64, share: bool) -> String {
@@ -176,9 +177,4 @@ fn number(value: f64, share: bool) -> String {
         (false, true) => format!("{:.2}", 100.0 * value),
         (false, false) => format!("{value:.4}"),
     }
-}
-
-/// A text from elsewhere on one line: folders may have any name.
-fn on_one_line(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }

@@ -177,7 +177,7 @@ fn annotations_of_classes_that_the_runs_do_not_know_are_refused() {
     folds.source.annotators = vec!["ann".to_string()];
     folds.source.examples[7].votes = vec![(0, 4)];
     let message = refusal(&folds);
-    assert!(message.contains("\"7\"") && message.contains("audit them anew"), "{message}");
+    assert!(message.contains("\"7\"") && message.contains("audit them again"), "{message}");
 }
 
 #[test]

@@ -263,7 +263,7 @@ fn folders_of_one_name_make_one_row_and_unnamed_ones_keep_their_paths_apart() {
     assert!(names(&table)[0].ends_with("0/run") && names(&table)[1].ends_with("1/run"));
     place.refused(&["x=x-seed0", "x=x-seed0"], &DEFAULT, &["x: ", "x-seed0", "same seed"]);
     place.refused(&["x=0/run", "x=x-seed0"], &DEFAULT, &["same seed", "0/run"]);
-    place.refused(&["x=x-seed0", "x"], &DEFAULT, &["no such folder"]);
+    place.refused(&["x=x-seed0", "x"], &DEFAULT, &["no such directory"]);
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn the_split_and_the_labels_are_those_that_all_runs_have() {
     let table = compare(&place.rows(&["given", "untested"]).unwrap(), &validation).unwrap();
     close(score(&table, "given", "top-1").mean, 0.61);
     let train = wanted(Wanted { split: Some(Split::Train), ..Wanted::default() });
-    place.refused(&["given"], &train, &["train split is not measured"]);
+    place.refused(&["given"], &train, &["train split is not evaluated"]);
     let clean = wanted(Wanted { labels: Some(Labels::Clean), ..Wanted::default() });
     place.refused(&["clean", "given"], &clean, &["given", "no clean labels", "--labels given"]);
 }

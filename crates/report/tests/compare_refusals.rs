@@ -68,8 +68,8 @@ fn unfinished_and_damaged_runs_are_named_with_what_to_do() {
     fs::remove_dir_all(place.path("full/seed-1")).unwrap();
     place.refused(&["full"], &DEFAULT, &["seed-1 is not finished", &whole]);
     fs::create_dir_all(place.path("empty/inner")).unwrap();
-    place.refused(&["empty"], &DEFAULT, &["empty holds no runs", "folder of seeds"]);
-    place.refused(&["nowhere"], &DEFAULT, &["nowhere: there is no such folder"]);
+    place.refused(&["empty"], &DEFAULT, &["empty holds no runs", "directory of seeds"]);
+    place.refused(&["nowhere"], &DEFAULT, &["nowhere: there is no such directory"]);
 }
 
 #[test]

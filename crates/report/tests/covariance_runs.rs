@@ -1,4 +1,4 @@
-//! Runs held against each other, the files that come of it, and runs that cannot be analysed.
+//! Comparisons of runs, the files they write, and runs that cannot be analysed.
 
 use std::fs;
 
@@ -106,10 +106,10 @@ fn examples_without_a_label_do_not_count() {
 fn runs_of_other_classes_or_examples_are_refused() {
     let (noisy, mut plain) = two();
     plain.info.class_names[2] = "fox".to_string();
-    refused(compare(&noisy, &plain, Measure::Raw), &["class 2 is \"class 2\" here and \"fox\""]);
+    refused(compare(&noisy, &plain, Measure::Raw), &["class 2 is \"class 2\" and \"fox\""]);
     let (noisy, _) = two();
     let fewer = Case::new(Noise::None, 10, 4, 0);
-    refused(compare(&noisy, &fewer, Measure::Raw), &["5 and 4 classes", "held against"]);
+    refused(compare(&noisy, &fewer, Measure::Raw), &["5 and 4 classes", "cannot be compared with"]);
     let (noisy, mut plain) = two();
     plain.examples[3].id = "elsewhere".to_string();
     refused(compare(&noisy, &plain, Measure::Raw), &["\"example 3\" is in the first only"]);
@@ -121,7 +121,7 @@ fn runs_of_other_classes_or_examples_are_refused() {
     refused(compare(&noisy, &plain, Measure::Raw), &["\"example 3\" has another label"]);
     let (noisy, mut plain) = two();
     plain.examples[3].id = "example 4".to_string();
-    refused(compare(&noisy, &plain, Measure::Raw), &["\"example 4\" stands twice"]);
+    refused(compare(&noisy, &plain, Measure::Raw), &["\"example 4\" occurs twice"]);
     let diagonal = Case::new(Noise::Diagonal, 10, 5, 0);
     let (_, plain) = two();
     refused(compare(&diagonal, &plain, Measure::Centred), &["\"diagonal\"", "head.noise"]);

@@ -1,4 +1,4 @@
-//! The figures of a fixture, held against files that people have looked at.
+//! The figures of a fixture, compared with committed files that people have checked.
 //!
 //! After a change that is meant, `ALEATOR_ACCEPT=1 cargo test -p aleator-report --test figures`
 //! writes the files anew; look at them before they are committed.

@@ -233,3 +233,15 @@ fn reports_are_replaced_and_other_files_are_not() {
     assert!(matches!(refused, Err(ReportError::NotOurs { .. })), "{refused:?}");
     assert_eq!(fs::read_to_string(&out).unwrap(), "mine");
 }
+
+#[test]
+fn an_unfinished_audit_says_how_to_resume_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("audit");
+    let fold = |seed| Fixture { seed, ..Fixture::of(&ANIMALS) };
+    write_group(&dir, "audit", &[("fold-0", fold(0)), ("fold-1", fold(1))]);
+    let made = page(std::slice::from_ref(&dir), &SETTINGS, &mut |_| Picture::None);
+    let message = made.unwrap_err().to_string();
+    let resume = format!("resume with `aleator resume {}`", dir.display());
+    assert!(message.contains("is not finished") && message.contains(&resume), "{message}");
+}

@@ -1,4 +1,4 @@
-//! `corrected.csv` and `ambiguous.csv`: what the decisions come to.
+//! `corrected.csv` and `ambiguous.csv`: the result of the decisions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,13 +9,13 @@ use aleator_run::{ExampleRow, Link, RunError, write_file_by};
 
 use crate::decision::{Decision, in_words};
 
-/// By the number of the issue.
+/// Decisions by the number of their issue.
 pub(crate) type Decisions = BTreeMap<u32, Decision>;
 
 pub(crate) const CORRECTED: &str = "corrected.csv";
 pub(crate) const AMBIGUOUS: &str = "ambiguous.csv";
 
-/// Labels of all examples, which `data.train.labels` takes.
+/// The labels of all examples, in the format that `data.train.labels` reads.
 pub(crate) struct Corrected<'a> {
     pub link: Link,
     pub names: &'a [String],
@@ -26,7 +26,7 @@ pub(crate) struct Corrected<'a> {
 }
 
 impl Corrected<'_> {
-    /// Writes both files, each complete or not at all.
+    /// Writes both files, each atomically.
     pub fn write(&self, dir: &Path, decisions: &Decisions) -> Result<(), RunError> {
         let changes = self.changes(decisions);
         let header = match self.link {
@@ -47,7 +47,7 @@ impl Corrected<'_> {
         self.write_ambiguous(dir, decisions)
     }
 
-    /// What is changed, by example.
+    /// The changed labels, by example.
     fn changes(&self, decisions: &Decisions) -> Vec<(u32, Answer)> {
         let mut changes: Vec<(u32, Answer)> = decisions
             .iter()

@@ -1,9 +1,9 @@
-//! What a person decided about one suspect, and how it is written down.
+//! The decision about one label, and how it is stored.
 
 use aleator_report::audit::{Answer, Issue};
 use serde::{Deserialize, Serialize};
 
-/// What a person decided about one suspect.
+/// The decision about one label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
@@ -13,12 +13,12 @@ pub enum Decision {
     Keep,
     /// Another class is right.
     Class(u32),
-    /// Nobody can tell.
+    /// The example is ambiguous.
     Ambiguous,
 }
 
 impl Decision {
-    /// What the label says from now on. Where nobody can tell it stays as it was.
+    /// The new label. That of an ambiguous example stays the same.
     pub fn label(self, issue: &Issue) -> Answer {
         match self {
             Self::Accept => issue.suggested,
@@ -27,7 +27,7 @@ impl Decision {
         }
     }
 
-    /// Whether it can be said of an issue: another class only where one class is right.
+    /// Whether the decision is possible for an issue: another class needs single labels.
     pub fn suits(self, issue: &Issue, classes: usize) -> bool {
         match (self, issue.given) {
             (Self::Class(class), Answer::Class(_)) => (class as usize) < classes,
@@ -37,16 +37,16 @@ impl Decision {
     }
 }
 
-/// A line of `decisions.jsonl`, with the names of classes, for people and other programs.
+/// A line of `decisions.jsonl`, with the names of classes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Line {
     pub id: String,
-    /// The class that is on or off; absent where one class is right.
+    /// The class that is on or off; absent for single labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
     pub decision: Word,
-    /// What the label says from now on; absent in an undo.
+    /// The new label; absent in an undo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
@@ -59,11 +59,11 @@ pub(crate) enum Word {
     Keep,
     Class,
     Ambiguous,
-    /// Takes the last decision back that was not taken back yet.
+    /// Undoes the last decision that is not undone yet.
     Undo,
 }
 
-/// An answer as tables and lines have it.
+/// An answer as tables and `decisions.jsonl` name it.
 pub(crate) fn in_words(answer: Answer, names: &[String]) -> &str {
     match answer {
         Answer::Class(class) => &names[class as usize],

@@ -1,4 +1,4 @@
-//! What can keep a review from starting or going on.
+//! What can go wrong in a review.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,19 +6,19 @@ use std::path::PathBuf;
 use aleator_report::ReportError;
 use aleator_run::RunError;
 
-/// Why a review cannot start or go on.
+/// Why a review cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
-    /// The audit cannot be read, or a file not be written.
+    /// The audit cannot be read.
     #[error(transparent)]
     Audit(#[from] ReportError),
     /// A file of the review cannot be read or written.
     #[error(transparent)]
     File(#[from] RunError),
-    /// The folder cannot be written to.
+    /// The directory is not writable.
     #[error(
-        "the decisions of a review are kept in the folder of the audit, but {source}; copy {} to a \
-         folder of yours and review it there", dir.display()
+        "the decisions of a review are stored in the audit's directory, but {source}; copy {} to a \
+         directory that you can write to and review it there", dir.display()
     )]
     NotWritable {
         /// The audit.
@@ -27,20 +27,20 @@ pub enum ReviewError {
         source: RunError,
     },
     /// The server cannot be started.
-    #[error("cannot listen on 127.0.0.1:{port}: {source}; give another --port, or none")]
+    #[error("cannot listen on 127.0.0.1:{port}: {source}; choose another --port, or leave it out")]
     Port {
         /// The port.
         port: u16,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The operating system has no random numbers.
-    #[error("the operating system gives no random numbers for the address: {0}")]
+    /// The operating system returned no random numbers.
+    #[error("the operating system returned no random numbers for the address: {0}")]
     NoRandomness(getrandom::Error),
 }
 
 impl ReviewError {
-    /// A file is not what it should be.
+    /// A damaged file.
     pub(crate) fn damaged(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
         Self::File(RunError::Damaged { path: path.into(), message: message.into() })
     }

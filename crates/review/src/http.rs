@@ -1,26 +1,26 @@
-//! As much of HTTP/1.1 as one page on this computer needs, with strict limits.
+//! The part of HTTP/1.1 that one local page needs, with strict limits.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bytes of the request line and all headers at most. Browsers send less than 2 KiB.
+/// Most bytes of the request line and all headers. Browsers send less than 2 KiB.
 const HEAD: usize = 16 << 10;
 
-/// Bytes of the request line at most.
+/// Most bytes of the request line.
 const LINE: usize = 2 << 10;
 
-/// Bytes of a body at most: a decision is short.
+/// Most bytes of a body: a decision is short.
 pub(crate) const BODY: usize = 4 << 10;
 
-/// A request must be complete by then.
+/// The time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often a connection that says nothing looks whether the server is to end.
+/// How often an idle connection checks whether the server ends.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A request whose form is in order.
+/// A well-formed request.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub method: String,
@@ -30,17 +30,17 @@ pub(crate) struct Request {
     pub body: Vec<u8>,
 }
 
-/// What is sent back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub status: Status,
     pub media_type: &'static str,
     pub body: Vec<u8>,
-    /// What the page may load and run.
+    /// The content security policy.
     pub policy: String,
 }
 
-/// The ones that are used.
+/// The statuses in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     Ok,
@@ -77,7 +77,7 @@ impl Status {
 }
 
 impl Request {
-    /// Reads one request; `None` where nothing came, or nobody waits for an answer any more.
+    /// Reads one request; `None` if nothing came or the client is gone.
     pub fn read(
         stream: &mut TcpStream,
         stop: &AtomicBool,
@@ -115,7 +115,7 @@ impl Request {
         Ok(Ok(Some(request)))
     }
 
-    /// A header that is there once.
+    /// A header that occurs exactly once.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut found = self.headers.iter().filter(|(header, _)| header == name);
         match (found.next(), found.next()) {
@@ -124,12 +124,12 @@ impl Request {
         }
     }
 
-    /// How often a header is there.
+    /// How often a header occurs.
     pub fn count(&self, name: &str) -> usize {
         self.headers.iter().filter(|(header, _)| header == name).count()
     }
 
-    /// A value of the query, which needs no decoding in what the page sends.
+    /// A value of the query; the page sends none that needs decoding.
     pub fn value(&self, key: &str) -> Option<&str> {
         let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
         pairs.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
@@ -175,7 +175,7 @@ fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
-/// The request without its body, and how long that is.
+/// The request without its body, and the length of the body.
 fn parse(head: &[u8]) -> Result<(Request, usize), Status> {
     let text = std::str::from_utf8(head).map_err(|_| Status::BadRequest)?;
     let mut lines = text.split("\r\n");
@@ -223,7 +223,7 @@ fn parse(head: &[u8]) -> Result<(Request, usize), Status> {
 }
 
 impl Response {
-    /// Nothing but the status.
+    /// A response without a body.
     pub fn empty(status: Status) -> Self {
         Self { status, media_type: "text/plain", body: vec![], policy: NOTHING.to_string() }
     }
@@ -254,10 +254,10 @@ impl Response {
     }
 }
 
-/// What a response that is no page may load: nothing.
+/// The policy of responses that are not pages: nothing may be loaded.
 const NOTHING: &str = "default-src 'none'; frame-ancestors 'none'";
 
-/// Closing while something is unread would take the answer away from who has not read it yet.
+/// Reads the rest of the request: closing a connection with unread data can discard the response.
 fn drain(stream: &mut TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(LOOK))?;
     let mut part = [0; 4 << 10];

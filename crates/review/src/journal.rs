@@ -1,5 +1,4 @@
-//! `decisions.jsonl`: every decision in the order in which it was made, each on the disk before
-//! anybody is told.
+//! `decisions.jsonl`: every decision in order, each on disk before the page shows the next issue.
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
@@ -21,27 +20,27 @@ struct Head {
     fingerprint: String,
 }
 
-/// The file, open to be appended to.
+/// The file, open for appending.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
     file: File,
-    /// Bytes that are whole lines.
+    /// The length of all complete lines in bytes.
     length: u64,
 }
 
-/// What was in the file.
-pub(crate) struct Found {
+/// The content of the file when it was opened.
+pub(crate) struct OpenedJournal {
     pub journal: Journal,
     /// Each with its number in the file, from 1.
     pub lines: Vec<(usize, Line)>,
-    /// What a killed program left of a line, which was never confirmed and is dropped.
+    /// The beginning of a line that a killed process left; it was never confirmed and is dropped.
     pub torn: Option<String>,
 }
 
 impl Journal {
-    /// Opens the file of a folder, or begins one.
-    pub fn open(dir: &Path, fingerprint: &str) -> Result<Found, ReviewError> {
+    /// Opens the file of a directory, or creates it.
+    pub fn open(dir: &Path, fingerprint: &str) -> Result<OpenedJournal, ReviewError> {
         let path = dir.join(NAME);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
@@ -56,17 +55,17 @@ impl Journal {
         let file = file.map_err(ReviewError::io("write", &path))?;
         let mut journal = Self { path, file, length: whole as u64 };
         if torn.is_some() {
-            journal.cut_back()?;
+            journal.truncate()?;
         }
         if whole == 0 {
             let head = Head { format: FORMAT, fingerprint: fingerprint.to_string() };
             journal.write(&head)?;
             sync_folder(dir)?;
         }
-        Ok(Found { journal, lines, torn })
+        Ok(OpenedJournal { journal, lines, torn })
     }
 
-    /// Brings a line to the disk; afterwards it is there, or the file is as it was.
+    /// Appends a line and syncs it to disk; on failure the file is unchanged.
     pub fn append(&mut self, line: &Line) -> Result<(), ReviewError> {
         self.write(line)
     }
@@ -86,14 +85,14 @@ impl Journal {
                 Ok(())
             }
             Err(error) => {
-                // What is left of the line is dropped when the file is read again, if not now.
-                let _ = self.cut_back();
+                // If this fails too, the rest of the line is dropped when the file is opened again.
+                let _ = self.truncate();
                 Err(ReviewError::io("write", &self.path)(error))
             }
         }
     }
 
-    fn cut_back(&mut self) -> Result<(), ReviewError> {
+    fn truncate(&mut self) -> Result<(), ReviewError> {
         let cut = self.file.set_len(self.length).and_then(|()| self.file.sync_data());
         cut.map_err(ReviewError::io("write", &self.path))
     }
@@ -101,7 +100,7 @@ impl Journal {
 
 fn parse(path: &Path, bytes: &[u8], fingerprint: &str) -> Result<Vec<(usize, Line)>, ReviewError> {
     let wrong = |number: usize, message: String| {
-        let advice = "correct the line, or move the file away to begin anew";
+        let advice = "correct the line, or move the file away to start again";
         ReviewError::damaged(path, format!("line {number}: {message}; {advice}"))
     };
     let text = std::str::from_utf8(bytes).map_err(|error| {
@@ -113,7 +112,7 @@ fn parse(path: &Path, bytes: &[u8], fingerprint: &str) -> Result<Vec<(usize, Lin
         let head: Head =
             serde_json::from_str(first).map_err(|error| wrong(number, error.to_string()))?;
         if head.format != FORMAT {
-            let message = format!("has format {}; this program knows {FORMAT}", head.format);
+            let message = format!("has format {}; this program reads {FORMAT}", head.format);
             return Err(wrong(number, message));
         }
         if head.fingerprint != fingerprint {
@@ -128,7 +127,7 @@ fn parse(path: &Path, bytes: &[u8], fingerprint: &str) -> Result<Vec<(usize, Lin
     lines.map(line).collect()
 }
 
-/// The name of a new file is on the disk only when its folder is.
+/// The name of a new file is on disk only after its directory is synced.
 fn sync_folder(dir: &Path) -> Result<(), ReviewError> {
     if cfg!(unix) {
         let synced = File::open(dir).and_then(|folder| folder.sync_all());

@@ -1,14 +1,23 @@
-//! A small web page on this computer, on which a person decides about the labels that an audit
-//! suspects.
+//! The review of an audit: a local web page on which a person decides about suspect labels.
 //!
 //! ```text
 //! audit directory → Session (queue, decisions) ⇄ Server ⇄ browser
 //!                      └→ decisions.jsonl → corrected.csv, ambiguous.csv
 //! ```
 //!
-//! Every decision is on the disk before the page shows the next suspect; everything else is
-//! derived from the decisions. The server listens to this computer alone, and answers only those
-//! who know the token in the address that it prints.
+//! Every decision is on disk before the page shows the next suspect; everything else follows from
+//! the decisions. The server listens on the loopback interface only, and answers only requests with
+//! the token from the address that it prints.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `session` | an audit with the decisions so far: [`Session`] |
+//! | `journal` | `decisions.jsonl`, appended and synced decision by decision |
+//! | `decision` | one decision, and its line in the journal |
+//! | `queue` | which issues are shown, and in which order |
+//! | `corrected` | `corrected.csv` and `ambiguous.csv` |
+//! | `server`, `http`, `token` | the local server, its part of HTTP, the secret in its address |
+//! | `views`, `pictures` | the data and the images that the page shows |
 
 mod corrected;
 mod decision;

@@ -1,4 +1,4 @@
-//! Pictures of the examples that an audit is about.
+//! The pictures of an audit's examples.
 
 use std::path::Path;
 
@@ -10,16 +10,15 @@ use aleator_run::recipe::Data;
 #[derive(Debug)]
 pub struct Pictures {
     thumbnails: Option<Thumbnails>,
-    /// Why there are none, where there are none at all.
+    /// Why there are no pictures at all.
     absence: Option<String>,
 }
 
 impl Pictures {
-    /// Those of the data that the `recipe.toml` in the folder names, or of `images`, which the
-    /// features were made from; else the files that the issues name.
+    /// The pictures of the data in the directory's `recipe.toml`, or of `images`, from which the
+    /// features were computed; otherwise the files that the issues name.
     ///
-    /// That the audit's own data is no longer there is no error: the review goes on without
-    /// pictures, and says why.
+    /// If the audit's data no longer exists, the review continues without pictures and says why.
     ///
     /// # Errors
     /// A sentence, when `images` are given and do not fit.
@@ -44,7 +43,8 @@ impl Pictures {
             Ok(Some(thumbnails)) => Self { thumbnails: Some(thumbnails), absence: None },
             _ if named => Self { thumbnails: None, absence: None },
             Ok(None) => {
-                let features = "the audit is of features; --images shows what they were made from";
+                let features =
+                    "the audit is of features; --images PATH shows the images behind them";
                 Self { thumbnails: None, absence: Some(features.to_string()) }
             }
             Err(error) => Self { thumbnails: None, absence: Some(error) },
@@ -69,7 +69,7 @@ impl Pictures {
     }
 }
 
-/// The data of the audit, where it says which.
+/// The data in the recipe of the audit, if it has one.
 fn recipe(dir: &Path) -> Result<Option<Data>, String> {
     let path = dir.join("recipe.toml");
     if !path.is_file() {
@@ -80,7 +80,7 @@ fn recipe(dir: &Path) -> Result<Option<Data>, String> {
     Ok(Some(resolved.map_err(|error| error.to_string())?.recipe.data))
 }
 
-/// The ids of an audit that does not say where they are from.
+/// The ids of an audit without a recipe.
 fn ids_of(audit: &Audit) -> Ids {
     let ids = audit.examples.iter().map(|example| example.id.clone());
     let are_rows = ids.clone().zip(0..).all(|(id, row): (String, usize)| id == row.to_string());

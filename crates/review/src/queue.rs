@@ -1,16 +1,16 @@
-//! Which issues are looked at, in which order.
+//! Which issues are reviewed, and in which order.
 
 use std::collections::BTreeMap;
 
 use aleator_report::audit::{Answer, Issue};
 use serde::{Deserialize, Serialize};
 
-/// Which issues a person wants to see.
+/// The issues to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filter {
-    /// How many of them.
+    /// Suspects or all.
     pub scope: Scope,
-    /// Only those of this pair: a position in the list of pairs.
+    /// Only this pair, by its position in the list of pairs.
     pub pair: Option<usize>,
 }
 
@@ -29,12 +29,12 @@ impl Filter {
     pub const SUSPECTS: Self = Self { scope: Scope::Suspects, pair: None };
 }
 
-/// What is given and what is suggested in its place.
+/// A given and a suggested label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pair {
     pub given: Answer,
     pub suggested: Answer,
-    /// How many suspects are of it.
+    /// How many suspects have this pair.
     pub count: usize,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Queue {
     /// Whether each issue is a suspect.
     is_suspect: Vec<bool>,
     pub suspects: usize,
-    /// Those of suspects, the most frequent first.
+    /// The pairs of suspects, the most frequent first.
     pub pairs: Vec<Pair>,
     /// The position in `pairs` of each issue.
     pair_of: Vec<Option<u32>>,
@@ -72,7 +72,7 @@ impl Queue {
         }
     }
 
-    /// Whether an issue is among those that are wanted.
+    /// Whether a filter includes an issue.
     pub fn holds(&self, filter: Filter, issue: usize) -> bool {
         let wanted = match filter.pair {
             None => true,
@@ -81,7 +81,7 @@ impl Queue {
         wanted && (filter.scope == Scope::All || self.is_suspect[issue])
     }
 
-    /// The issues that are wanted, in their order.
+    /// The issues that a filter includes, in order.
     pub fn numbers(&self, filter: Filter) -> Vec<usize> {
         (0..self.is_suspect.len()).filter(|issue| self.holds(filter, *issue)).collect()
     }

@@ -1,4 +1,4 @@
-//! The page and what it asks, for one person on this computer.
+//! The local server of the page.
 
 mod routes;
 
@@ -14,13 +14,13 @@ use crate::pictures::Pictures;
 use crate::session::Session;
 use crate::token::Token;
 
-/// Connections at once. A browser opens six.
+/// Most simultaneous connections. A browser opens six.
 const CONNECTIONS: usize = 32;
 
-/// How soon a wish to stop is noticed.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often `stop` is checked.
+const POLL: Duration = Duration::from_millis(100);
 
-/// Listens to this computer alone.
+/// Listens on the loopback interface only.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -28,7 +28,7 @@ pub struct Server {
     token: Token,
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Shared<'a> {
     server: &'a Server,
     session: Mutex<Session>,
@@ -36,7 +36,7 @@ struct Shared<'a> {
     outdated: Outdated,
 }
 
-/// Whether `corrected.csv` is behind the decisions.
+/// Whether `corrected.csv` must be written again.
 #[derive(Default)]
 struct Outdated {
     state: Mutex<State>,
@@ -47,12 +47,12 @@ struct Outdated {
 struct State {
     outdated: bool,
     ends: bool,
-    /// Why it could not be written.
+    /// Why the last write failed.
     trouble: Option<String>,
 }
 
 impl Server {
-    /// Takes a port of this computer: this one, or one that is free.
+    /// Listens on the given port, or on a free one.
     ///
     /// # Errors
     /// When the port is taken.
@@ -64,16 +64,15 @@ impl Server {
         Ok(Self { listener, port, token: Token::new()? })
     }
 
-    /// The address to open, which only its reader knows.
+    /// The address to open; its token is a secret.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/?token={}", self.port, self.token.as_str())
     }
 
-    /// Answers until `stop` is set. Then all that was decided is in `corrected.csv`.
+    /// Serves until `stop` is set. Then all decisions are in `corrected.csv`.
     ///
     /// # Errors
-    /// When the files of the outcome cannot be written at the end; the decisions are on the disk
-    /// nevertheless.
+    /// When `corrected.csv` cannot be written at the end; the decisions themselves are on disk.
     pub fn run(
         &self,
         session: Session,
@@ -91,7 +90,7 @@ impl Server {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
-                // What the system refuses to accept now, it offers again.
+                // A failed accept is tried again.
                 let Ok(mut stream) = stream else { continue };
                 if connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS {
                     let _ = Response::empty(Status::Busy).write(&mut stream);
@@ -99,7 +98,7 @@ impl Server {
                     continue;
                 }
                 scope.spawn(|| {
-                    // Who went away needs no answer.
+                    // The client may be gone.
                     let _ = shared.answer(stream, stop);
                     connections.fetch_sub(1, Ordering::Relaxed);
                 });
@@ -111,10 +110,10 @@ impl Server {
         Ok(session)
     }
 
-    /// Waiting for a connection ends with one.
+    /// Connects to the server to end its wait for a connection.
     fn wake_when(&self, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
-            thread::sleep(LOOK);
+            thread::sleep(POLL);
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         let _ = TcpStream::connect_timeout(&address, Duration::from_secs(1));
@@ -132,13 +131,12 @@ impl Shared<'_> {
         response.write(&mut stream)
     }
 
-    /// What was decided stays true, whatever happened to another connection.
+    /// Decisions stay valid even if another connection panicked.
     fn session(&self) -> MutexGuard<'_, Session> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the outcome again whenever something was decided; several decisions at once where
-    /// they come faster than it is written.
+    /// Writes `corrected.csv` after decisions; several at once if they come faster than a write.
     fn keep_corrected(&self) {
         while self.outdated.wait() {
             let (subject, decisions) = {
@@ -170,7 +168,7 @@ impl Outdated {
         self.lock().trouble.clone()
     }
 
-    /// Waits until something is to be written; false when nothing will be any more.
+    /// Waits until there is something to write; false when the server ends.
     fn wait(&self) -> bool {
         let waits = |state: &mut State| !state.outdated && !state.ends;
         let state = self.changed.wait_while(self.lock(), waits);

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::corrected::{Corrected, Decisions};
 use crate::decision::{Decision, Line, Word, in_words};
 use crate::error::ReviewError;
-use crate::journal::{self, Found, Journal};
+use crate::journal::{self, Journal, OpenedJournal};
 use crate::queue::{Queue, Scope};
 
 /// A review that nobody else can change while it is open.
@@ -28,14 +28,14 @@ use crate::queue::{Queue, Scope};
 pub struct Session {
     pub(crate) subject: Arc<Subject>,
     pub(crate) decisions: Decisions,
-    /// Which issue was decided, and what stood there before.
+    /// Each decided issue, and its decision before that.
     history: Vec<(u32, Option<Decision>)>,
     journal: Journal,
     notes: Vec<String>,
     _lock: RunLock,
 }
 
-/// What a review is about; it does not change.
+/// The audit under review; it does not change.
 #[derive(Debug)]
 pub(crate) struct Subject {
     pub dir: PathBuf,
@@ -45,7 +45,7 @@ pub(crate) struct Subject {
     example_of: Vec<u32>,
 }
 
-/// How far a review is.
+/// The progress of a review.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Progress {
     /// Labels that the audit suspects.
@@ -58,29 +58,29 @@ pub struct Progress {
     pub corrected: usize,
     /// How many are kept.
     pub kept: usize,
-    /// How many nobody can tell.
+    /// How many are ambiguous.
     pub ambiguous: usize,
 }
 
 impl Session {
-    /// Opens the audit in a folder, with what was decided before, and keeps others out.
+    /// Opens the audit in a directory with its earlier decisions, and locks it.
     ///
     /// # Errors
-    /// When there is no finished audit, a file of it is damaged, the folder cannot be written to,
-    /// or someone else reviews it.
+    /// When there is no finished audit, one of its files is damaged, the directory is not writable,
+    /// or another process reviews it.
     pub fn open(dir: &Path) -> Result<Self, ReviewError> {
         let subject = Subject::load(dir)?;
         let lock = lock_folder(dir).map_err(|error| not_writable(dir, error))?;
         aleator_run::remove_leftovers(dir)?;
         let fingerprint = &subject.audit.summary.fingerprint;
-        let Found { journal, lines, torn } = match Journal::open(dir, fingerprint) {
+        let OpenedJournal { journal, lines, torn } = match Journal::open(dir, fingerprint) {
             Err(ReviewError::File(error)) => return Err(not_writable(dir, error)),
             found => found?,
         };
         let notes = torn.map(|torn| {
             format!(
-                "the last line of {} was cut off ({torn:?}): that decision had not been confirmed, \
-                 and is to be made again",
+                "the last line of {} was cut off ({torn:?}): that decision was not confirmed; \
+                 make it again",
                 journal::NAME
             )
         });
@@ -96,25 +96,25 @@ impl Session {
         Ok(session)
     }
 
-    /// What a person should be told at the beginning.
+    /// Messages for the start of the review.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// What was found by the audit.
+    /// The audit.
     pub fn audit(&self) -> &Audit {
         &self.subject.audit
     }
 
-    /// What was decided about an issue, by its row in `issues.csv` from 0.
+    /// The decision about an issue, by its row in `issues.csv` from 0.
     pub fn decision(&self, issue: usize) -> Option<Decision> {
         self.decisions.get(&u32::try_from(issue).ok()?).copied()
     }
 
-    /// Decides about an issue. When this returns, it is on the disk.
+    /// Decides about an issue. When this returns, the decision is on disk.
     ///
     /// # Errors
-    /// When it cannot be written; then nothing was decided.
+    /// When it cannot be written; then nothing is decided.
     ///
     /// # Panics
     /// When there is no such issue, or the decision does not suit it.
@@ -134,23 +134,23 @@ impl Session {
         Ok(())
     }
 
-    /// Takes the last decision back and says which issue it was about; `None` if there is none.
+    /// Undoes the last decision and returns its issue; `None` if there is none.
     ///
     /// # Errors
-    /// When it cannot be written; then nothing was taken back.
+    /// When it cannot be written; then nothing is undone.
     pub fn undo(&mut self) -> Result<Option<usize>, ReviewError> {
         let Some((issue, _)) = self.history.last().copied() else { return Ok(None) };
         self.journal.append(&self.subject.line(issue as usize, Word::Undo, None))?;
-        self.take_back();
+        self.revert();
         Ok(Some(issue as usize))
     }
 
-    /// Whether there is something to take back.
+    /// Whether there is a decision to undo.
     pub fn can_undo(&self) -> bool {
         !self.history.is_empty()
     }
 
-    /// How far the review is.
+    /// The progress of the review.
     pub fn progress(&self) -> Progress {
         let subject = &self.subject;
         let mut progress = Progress { suspects: subject.queue.suspects, ..Progress::default() };
@@ -167,27 +167,27 @@ impl Session {
         progress
     }
 
-    /// Writes `corrected.csv` and `ambiguous.csv`, which follow from the decisions.
+    /// Writes `corrected.csv` and `ambiguous.csv` from the decisions.
     pub fn write_corrected(&self) -> Result<(), ReviewError> {
         self.subject.write_corrected(&self.decisions)
     }
 
-    /// Makes the decisions of a file again.
+    /// Replays the decisions of a file.
     fn replay(&mut self, lines: &[(usize, Line)]) -> Result<(), ReviewError> {
         let subject = Arc::clone(&self.subject);
         let path = subject.dir.join(journal::NAME);
         let known = Known::new(&subject.audit);
         for (number, line) in lines {
             let wrong = |message: String| {
-                let advice = "correct the line, or move the file away to begin anew";
+                let advice = "correct the line, or move the file away to start again";
                 ReviewError::damaged(&path, format!("line {number}: {message}; {advice}"))
             };
             let issue = known.issue(line).map_err(wrong)?;
             if line.decision == Word::Undo {
                 if self.history.last().map(|(last, _)| *last) != Some(issue) {
-                    return Err(wrong("takes back what was not decided last".to_string()));
+                    return Err(wrong("undoes a decision that was not the last one".to_string()));
                 }
-                self.take_back();
+                self.revert();
                 continue;
             }
             let decision = known.decision(line, &subject.audit.issues[issue as usize]);
@@ -201,7 +201,7 @@ impl Session {
         self.history.push((issue, before));
     }
 
-    fn take_back(&mut self) {
+    fn revert(&mut self) {
         match self.history.pop() {
             Some((issue, Some(before))) => drop(self.decisions.insert(issue, before)),
             Some((issue, None)) => drop(self.decisions.remove(&issue)),
@@ -219,7 +219,7 @@ impl Subject {
         for (row, at) in audit.examples.iter().zip(0..) {
             let wrong = |message: String| ReviewError::damaged(&path, message);
             if examples.insert(&row.id, at).is_some() {
-                return Err(wrong(format!("the id {:?} is there twice", row.id)));
+                return Err(wrong(format!("the id {:?} occurs twice", row.id)));
             }
             let label = row.label.as_deref().unwrap_or_default();
             if audit.summary.link == Link::Softmax && label.len() != 1 {
@@ -295,8 +295,8 @@ impl<'a> Known<'a> {
         })
     }
 
-    /// Another audit of the same labels may suggest something else than what was accepted: the
-    /// label counts, not how it was come by.
+    /// Another audit of the same labels may suggest another class than the accepted one, so compare
+    /// the label, not how it was chosen.
     fn decision(&self, line: &Line, issue: &Issue) -> Result<Decision, String> {
         let label = line.label.as_deref();
         let says = |answer: Answer| label == Some(in_words(answer, self.names));

@@ -1,10 +1,10 @@
-//! A word that only those know who see the address.
+//! The secret in the address of the page.
 //!
-//! The one place where randomness has no seed: no result depends on it.
+//! The only randomness without a seed: no result depends on it.
 
 use crate::error::ReviewError;
 
-/// 128 bits that nobody can guess, as hexadecimal digits.
+/// 128 random bits as hexadecimal digits.
 #[derive(Clone, Debug)]
 pub(crate) struct Token(String);
 
@@ -19,7 +19,7 @@ impl Token {
         &self.0
     }
 
-    /// Takes as long for any text of the right length, so that nothing is learned from the time.
+    /// Compares in constant time, so that timing reveals nothing.
     pub fn is(&self, text: &str) -> bool {
         let bytes = self.0.bytes().zip(text.bytes());
         let different = bytes.fold(0, |different, (a, b)| different | (a ^ b));

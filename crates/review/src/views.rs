@@ -1,4 +1,4 @@
-//! What the page is told.
+//! The data that the page shows.
 
 use aleator_report::audit::{Answer, Estimate};
 use serde::Serialize;
@@ -12,10 +12,10 @@ use crate::session::{Progress, Session};
 const BEFORE: usize = 6;
 const AFTER: usize = 10;
 
-/// Pairs to choose from at most; a menu of more helps nobody.
+/// Most pairs in the menu.
 const PAIRS: usize = 400;
 
-/// What does not change while the page is open.
+/// Data that does not change while the page is open.
 #[derive(Serialize)]
 pub(crate) struct Overview<'a> {
     name: String,
@@ -37,7 +37,7 @@ struct PairView {
     count: usize,
 }
 
-/// An answer: its class, and where each is on or off, which of the two.
+/// An answer: its class, and for multilabel audits whether it is on.
 #[derive(Serialize)]
 struct AnswerView {
     class: u32,
@@ -48,9 +48,9 @@ struct AnswerView {
 #[derive(Serialize)]
 pub(crate) struct Window {
     filter: Filter,
-    /// The issue that is shown; nothing when all are decided.
+    /// The current issue; `None` when all are decided.
     at: Option<usize>,
-    /// Where it stands among those that are wanted, from 0.
+    /// Its position in the filtered list, from 0.
     position: usize,
     total: usize,
     decided: usize,
@@ -73,11 +73,11 @@ struct IssueView {
 
 /// Which issue to show.
 pub(crate) enum At {
-    /// The first that is not decided.
+    /// The first undecided issue.
     Undecided,
     /// This one.
     Issue(usize),
-    /// The first after this one that is not decided, or else the first of all.
+    /// The first undecided issue after this one, or else the first undecided of all.
     After(usize),
 }
 
@@ -117,7 +117,7 @@ impl<'a> Overview<'a> {
 }
 
 impl Window {
-    /// An issue that the filter leaves out is shown among all that are like it.
+    /// An issue that the filter excludes is shown with a wider filter.
     pub fn new(session: &Session, filter: Filter, at: At) -> Self {
         let subject = &session.subject;
         let filter = match at {

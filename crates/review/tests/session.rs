@@ -142,7 +142,7 @@ fn damaged_and_unfinished_audits_are_refused() {
     let examples = read(folder.path(), "examples.csv");
     fs::write(folder.path().join("examples.csv"), examples.replace("a,train,1", "b,train,1"))
         .unwrap();
-    assert!(refusal(folder.path()).contains("\"b\" is there twice"));
+    assert!(refusal(folder.path()).contains("\"b\" occurs twice"));
     fs::write(folder.path().join("examples.csv"), examples.replace("a,train,1", "a,train,9"))
         .unwrap();
     assert!(refusal(folder.path()).contains("class 9 of 3"));
@@ -163,7 +163,10 @@ fn a_second_reviewer_is_refused_and_a_folder_that_cannot_be_written_to() {
     // Root may write to read-only folders, but not to a folder as to a file.
     fs::create_dir(folder.path().join(".lock")).unwrap();
     let message = refusal(folder.path());
-    assert!(message.contains("copy") && message.contains("a folder of yours"), "{message}");
+    assert!(
+        message.contains("copy") && message.contains("a directory that you can write to"),
+        "{message}"
+    );
 }
 
 #[test]

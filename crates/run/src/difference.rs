@@ -1,4 +1,6 @@
-//! Two utilities of one example, compared.
+//! Two utilities of one example: their difference, and which one is probably larger.
+
+use aleator_metrics::probability_above_zero;
 
 use crate::predictions::Predictions;
 
@@ -7,12 +9,12 @@ use crate::predictions::Predictions;
 pub struct Difference {
     /// μ_i − μ_j.
     pub mean: f64,
-    /// Σ_ii + Σ_jj − 2 Σ_ij; what of Σ was not kept counts as zero.
+    /// Σ_ii + Σ_jj − 2 Σ_ij; parts of Σ that were not kept count as zero.
     pub variance: f64,
 }
 
 impl Predictions {
-    /// The law of u_i − u_j for an example: what decides which of two classes is named.
+    /// The distribution of u_i − u_j for an example, which decides between the two classes.
     ///
     /// ```
     /// # use aleator_run::Predictions;
@@ -39,6 +41,15 @@ impl Predictions {
             })
             .sum();
         Difference { mean: at(&self.mean, i) - at(&self.mean, j), variance: own + shared }
+    }
+
+    /// P(u_class > u_top): how likely noise alone lifts one class above another.
+    ///
+    /// # Panics
+    /// When there is no such example or class.
+    pub fn flip_probability(&self, example: usize, class: usize, top: usize) -> f64 {
+        let Difference { mean, variance } = self.difference(example, class, top);
+        probability_above_zero(mean, variance)
     }
 
     /// V(x) of one class and factor.

@@ -47,7 +47,31 @@ pub enum RunError {
         /// The folder.
         path: PathBuf,
     },
-    /// The directory was written by a program with another idea of it.
+    /// A run or an audit lacks the file that is written last.
+    #[error(
+        "{} is not finished (no {missing}); resume with `aleator resume {}`",
+        dir.display(), whole.display()
+    )]
+    Unfinished {
+        /// The run, group or audit.
+        dir: PathBuf,
+        /// What to resume: the run, or the group that it belongs to.
+        whole: PathBuf,
+        /// The file that is missing.
+        missing: &'static str,
+    },
+    /// A run has no predictions of a split.
+    #[error(
+        "{} has no predictions of the {split} split; `aleator eval {}` makes them",
+        dir.display(), dir.display()
+    )]
+    NotEvaluated {
+        /// The run.
+        dir: PathBuf,
+        /// The split.
+        split: &'static str,
+    },
+    /// The directory was written in another format.
     #[error(
         "{} has format {found}, written by aleator {writer}; this is aleator {}, which reads \
          format {}",
@@ -84,6 +108,10 @@ impl RunError {
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { action, path, source }
+    }
+
+    pub(crate) fn unfinished(dir: &Path, whole: &Path, missing: &'static str) -> Self {
+        Self::Unfinished { dir: dir.to_path_buf(), whole: whole.to_path_buf(), missing }
     }
 
     pub(crate) fn damaged(path: &Path, message: impl Into<String>) -> Self {

@@ -167,6 +167,9 @@ pub struct RunDir {
 }
 
 impl RunDir {
+    /// The name of the file with the [`RunInfo`], which makes a directory a run.
+    pub const INFO: &str = "run.json";
+
     /// Makes the directory, and its parents. An empty folder may stand there, nothing else.
     pub fn create(path: &Path, run: &CreateRun) -> Result<Self, RunError> {
         if atomic::exists(path)? && !is_empty_folder(path) {
@@ -181,14 +184,14 @@ impl RunDir {
         }
         let made = Self { path: folder.path().to_path_buf(), info: run.info.clone() };
         atomic::write_file(&made.recipe_path(), run.recipe.as_bytes())?;
-        made.write_json(RUN, &run.info)?;
+        made.write_json(Self::INFO, &run.info)?;
         folder.commit_new()?;
         Ok(Self { path: path.to_path_buf(), info: run.info.clone() })
     }
 
     /// Opens a directory that this version of the program can read.
     pub fn open(path: &Path) -> Result<Self, RunError> {
-        let file = path.join(RUN);
+        let file = path.join(Self::INFO);
         if !file.is_file() {
             return Err(RunError::NotARun { path: path.to_path_buf() });
         }
@@ -308,7 +311,6 @@ pub fn lock_folder(folder: &Path) -> Result<RunLock, RunError> {
     Ok(RunLock { _file: file })
 }
 
-const RUN: &str = "run.json";
 const CHECKPOINTS: &str = "checkpoints";
 const PREDICTIONS: &str = "predictions";
 const TENSORBOARD: &str = "tensorboard";

@@ -2,6 +2,7 @@
 
 mod bad_recipes;
 mod documents;
+mod finished;
 mod paper;
 mod paper_table;
 mod predictions_file;

@@ -9,7 +9,7 @@ use aleator_metrics::{
 };
 use aleator_model::{BatchNoise, Classifier};
 use aleator_run::recipe::{EvaluatedWeights, Link, Recipe};
-use aleator_run::{Predictions, RunDir, RunError};
+use aleator_run::{EVALUATION, Predictions, RunDir, RunError};
 use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::checkpoint::Checkpoints;
@@ -20,9 +20,6 @@ use crate::runs::same_data;
 use crate::session::unfitted_state;
 use crate::state::State;
 use crate::{Event, Job, Observer};
-
-/// The last file that a run writes: where it is, the run is finished.
-pub(crate) const EVALUATION: &str = "evaluation.json";
 
 /// What [`evaluate`] may be told beside the recipe.
 #[derive(Clone, Copy, Debug, Default)]

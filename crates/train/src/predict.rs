@@ -2,7 +2,7 @@
 
 use aleator_data::{InputShape, Inputs};
 use aleator_metrics::classification::argmax;
-use aleator_metrics::{Calibration, Evaluation, LogProbs, probability_above_zero};
+use aleator_metrics::{Calibration, LogProbs};
 use aleator_model::Prediction;
 use aleator_run::recipe::{EvaluatedWeights, Link, Recipe};
 use aleator_run::{Predictions, RunDir};
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::Observer;
 use crate::error::TrainError;
-use crate::evaluate::{EVALUATION, Scorer, trained_state};
+use crate::evaluate::{Scorer, trained_state};
 use crate::gathered::{Gathered, LoadingsLimit, append, bad_rows};
 use crate::session::input_shape;
 
@@ -72,9 +72,7 @@ impl Predictor {
         recipe: &Recipe,
         observer: &mut Observer<'_>,
     ) -> Result<Self, TrainError> {
-        let evaluated = run.path().join(EVALUATION).exists();
-        let evaluation: Option<Evaluation> =
-            if evaluated { Some(run.read_json(EVALUATION)?) } else { None };
+        let evaluation = run.evaluation()?;
         let weights = match evaluation.as_ref().map(|it| it.weights.as_str()) {
             Some("last") => EvaluatedWeights::Last,
             Some("best") => EvaluatedWeights::Best,
@@ -170,8 +168,7 @@ impl Predictor {
 
     fn confusions(&self, latent: &Predictions, row: usize, top: usize) -> Vec<Confusion> {
         let flips = (0..self.class_names.len()).filter(|class| *class != top).map(|class| {
-            let difference = latent.difference(row, class, top);
-            let flip_probability = probability_above_zero(difference.mean, difference.variance);
+            let flip_probability = latent.flip_probability(row, class, top);
             Confusion { class: self.class_names[class].clone(), flip_probability }
         });
         let mut flips: Vec<Confusion> =

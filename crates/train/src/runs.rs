@@ -10,7 +10,7 @@ use aleator_run::{
 };
 
 use crate::error::TrainError;
-use crate::evaluate::{EVALUATION, EvaluateSettings, evaluate, is_on};
+use crate::evaluate::{EvaluateSettings, evaluate, is_on};
 use crate::experiment::{self, Shape};
 use crate::normalize::Normalization;
 use crate::state::State;
@@ -151,8 +151,8 @@ pub fn finish_run(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<RunOutco
     if !job.run.examples_path().exists() {
         job.run.write_examples(rows(job.data))?;
     }
-    if job.run.path().join(EVALUATION).exists() {
-        return Ok(RunOutcome::Evaluated(Box::new(job.run.read_json(EVALUATION)?)));
+    if let Some(evaluation) = job.run.evaluation()? {
+        return Ok(RunOutcome::Evaluated(Box::new(evaluation)));
     }
     match train(job, observer)? {
         Ended::Interrupted { step } => Ok(RunOutcome::Interrupted { step }),

@@ -1,9 +1,10 @@
 //! What an analysis found, and `analysis.json`.
 
-use std::cmp::Ordering;
 use std::path::PathBuf;
 
-use aleator_report::covariance::{Case, ClassPair, Comparison, Measure, Relation, Tie, TopPairs};
+use aleator_report::covariance::{
+    Case, ClassPair, Comparison, Measure, Ranked, Relation, Tie, TopPairs,
+};
 use aleator_run::{ExampleRow, Noise, RunInfo, Split};
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ const FORMAT: u32 = 1;
 /// All that tables and files are made of.
 pub struct Findings {
     pub dir: PathBuf,
-    /// The run that it was held against, and its noise.
+    /// The run that it is compared with, and its noise.
     pub other: Option<(PathBuf, Noise)>,
     pub info: RunInfo,
     pub split: Split,
@@ -21,38 +22,18 @@ pub struct Findings {
     pub measure: Measure,
     pub top: usize,
     pub pairs: TopPairs,
-    pub strongest: Vec<Strongest>,
+    /// The examples whose predictions are tied most to another class, by their rows.
+    pub strongest: Vec<Ranked<usize, Strongest>>,
     pub comparison: Option<Comparison>,
     pub examples: Vec<ExampleRow>,
 }
 
-/// An example and the class that is tied most to its prediction.
+/// The class that is tied most to the prediction of an example.
 #[derive(Clone, Debug)]
 pub struct Strongest {
-    pub row: usize,
     pub predicted: usize,
     pub tie: Tie,
 }
-
-impl Ord for Strongest {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.row.cmp(&other.row)
-    }
-}
-
-impl PartialOrd for Strongest {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Strongest {
-    fn eq(&self, other: &Self) -> bool {
-        self.row == other.row
-    }
-}
-
-impl Eq for Strongest {}
 
 impl Findings {
     /// The cases that the paper shows: no class is tied more to the right one.
@@ -101,14 +82,15 @@ impl Findings {
         })
     }
 
-    fn example(&self, example: &Strongest) -> Value {
+    fn example(&self, example: &Ranked<usize, Strongest>) -> Value {
+        let Strongest { predicted, tie } = &example.value;
         json!({
-            "id": self.examples[example.row].id,
-            "predicted": self.name(example.predicted),
-            "class": self.name(example.tie.class),
-            "covariance": example.tie.covariance,
-            "centred_covariance": example.tie.centred,
-            "correlation": example.tie.correlation,
+            "id": self.examples[example.key].id,
+            "predicted": self.name(*predicted),
+            "class": self.name(tie.class),
+            "covariance": tie.covariance,
+            "centred_covariance": tie.centred,
+            "correlation": tie.correlation,
         })
     }
 

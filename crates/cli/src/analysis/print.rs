@@ -1,10 +1,10 @@
 //! Findings as tables for people.
 
 use aleator_report::covariance::{ClassPair, Comparison, Measure, Tie};
+use aleator_report::table::columns;
 use aleator_run::{Link, Noise};
 
 use super::findings::{Findings, relation};
-use crate::columns;
 
 /// Puts a text together.
 pub struct Printer {
@@ -121,16 +121,8 @@ impl Printer {
         self.line(&format!("\nExamples whose prediction is tied most to another class, by {by}"));
         let header =
             ["example", "predicted", "class", "covariance", "centred", "corr.", "relation"];
-        let row = |one: &super::Strongest| {
-            let mut cells = vec![
-                self.cut(&findings.examples[one.row].id),
-                self.name(findings, one.predicted),
-                self.name(findings, one.tie.class),
-            ];
-            cells.extend(tie(findings, &one.tie));
-            cells
-        };
-        let rows: Vec<Vec<String>> = findings.strongest.iter().map(row).collect();
+        let ties = findings.strongest.iter().map(|it| (it.key, it.value.predicted, it.value.tie));
+        let rows = self.ties(findings, ties);
         self.table(&header, &rows, &[0, 1, 2, 6]);
     }
 
@@ -156,16 +148,8 @@ impl Printer {
         ));
         let header =
             ["example", "predicted", "other run", "covariance", "centred", "corr.", "relation"];
-        let row = |case: &aleator_report::covariance::Case| {
-            let mut cells = vec![
-                self.cut(&findings.examples[case.row].id),
-                self.name(findings, case.predicted),
-                self.name(findings, case.other.class),
-            ];
-            cells.extend(tie(findings, &case.other));
-            cells
-        };
-        let rows: Vec<Vec<String>> = findings.shown_cases().take(findings.top).map(row).collect();
+        let cases = findings.shown_cases().take(findings.top);
+        let rows = self.ties(findings, cases.map(|it| (it.row, it.predicted, it.other)));
         if !rows.is_empty() {
             self.table(&header, &rows, &[0, 1, 2, 6]);
         }
@@ -183,12 +167,14 @@ impl Printer {
         self.line("\nRank of the class that the other run names, by its tie to the right class");
         let bins = ranks.histogram(BINS);
         let most = bins.iter().map(|(_, _, count)| *count).max().unwrap_or(0).max(1);
-        for (low, high, count) in bins {
+        let row = |(low, high, count): (usize, usize, usize)| {
             let range = if low == high { low.to_string() } else { format!("{low}–{high}") };
             let bar = "█".repeat((BAR * count as f64 / most as f64).round() as usize);
-            let share = 100.0 * count as f64 / total as f64;
-            self.line(&format!("{range:>13}{count:>8}{share:>8.1} %  {bar}"));
-        }
+            let share = format!("{:.1} %", 100.0 * count as f64 / total as f64);
+            vec![range, count.to_string(), share, bar]
+        };
+        let rows: Vec<Vec<String>> = bins.into_iter().map(row).collect();
+        self.table(&["rank", "examples", "share", ""], &rows, &[3]);
         let random = |within: f64| 100.0 * (within / ranks.counts.len() as f64).min(1.0);
         self.line(&format!(
             "rank 1: {:.1} % (at random {:.1} %); within 5: {:.1} % ({:.1} %); median {median} of {}",
@@ -198,6 +184,26 @@ impl Printer {
             random(5.0),
             ranks.counts.len()
         ));
+    }
+
+    /// Rows of examples: their place in the split, the prediction, and its tie to another class.
+    fn ties(
+        &self,
+        findings: &Findings,
+        ties: impl Iterator<Item = (usize, usize, Tie)>,
+    ) -> Vec<Vec<String>> {
+        let row = |(row, predicted, tie): (usize, usize, Tie)| {
+            vec![
+                self.cut(&findings.examples[row].id),
+                self.name(findings, predicted),
+                self.name(findings, tie.class),
+                signed(tie.covariance),
+                signed(tie.centred),
+                maybe(tie.correlation),
+                relation(findings, &tie).name().to_string(),
+            ]
+        };
+        ties.map(row).collect()
     }
 
     /// Columns as wide as their cells; those of words begin at the left.
@@ -223,20 +229,12 @@ fn measure_name(measure: Measure) -> &'static str {
     }
 }
 
-fn tie(findings: &Findings, tie: &Tie) -> Vec<String> {
-    vec![
-        signed(tie.covariance),
-        signed(tie.centred),
-        maybe(tie.correlation),
-        relation(findings, tie).name().to_string(),
-    ]
-}
-
 fn signed(value: f64) -> String {
     let size = value.abs();
-    match size == 0.0 || (1e-3..1e4).contains(&size) {
-        true => format!("{value:+.3}"),
-        false => format!("{value:+.1e}"),
+    if size == 0.0 || (1e-3..1e4).contains(&size) {
+        format!("{value:+.3}")
+    } else {
+        format!("{value:+.1e}")
     }
 }
 

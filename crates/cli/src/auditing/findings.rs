@@ -4,9 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use aleator_report::audit::{Answer, Audit, Issue};
+use aleator_report::table::columns;
 use anyhow::Result;
-
-use crate::columns;
 
 /// Rows of each list.
 const SHOWN: usize = 10;

@@ -21,20 +21,19 @@ pub const HOW_TO_GET: &str =
 #[derive(Clone)]
 pub(super) struct Library {
     pub path: PathBuf,
-    /// As in "onnxruntime 1.22.0".
+    /// Name and version, such as "onnxruntime 1.22.0".
     pub version: String,
     pub environment: Environment,
 }
 
-/// A process has one environment of ONNX Runtime at most, which stays.
+/// A process has at most one environment of ONNX Runtime, which is never released.
 static LOADED: Mutex<Option<Library>> = Mutex::new(None);
 
-/// A Python interpreter that takes longer to answer has other trouble.
+/// The time limit for the Python interpreter.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Loads the library that is named, or else the first one that is found and suits: what
-/// `ORT_DYLIB_PATH` names, that of the Python package, those in well-known folders. `say` is told
-/// of those that do not suit.
+/// Loads the given library, or else the first suitable one of: `ORT_DYLIB_PATH`, the Python
+/// package, well-known directories. `say` is called for unsuitable ones.
 pub(super) fn load(
     named: Option<&Path>,
     say: &mut dyn FnMut(&str),
@@ -66,9 +65,9 @@ pub fn is_found() -> bool {
     load(None, &mut |_| ()).is_ok_and(|library| library.is_some())
 }
 
-/// A phrase that says why it cannot be used, otherwise.
+/// Loads a library; the error is a phrase.
 fn open(path: &Path) -> Result<Library, String> {
-    // A relative path would be sought beside the program.
+    // A relative path would be resolved against the program's directory.
     let path = std::fs::canonicalize(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".to_string(),
         _ => error.to_string(),
@@ -87,7 +86,7 @@ fn open(path: &Path) -> Result<Library, String> {
     Ok(Library { path, version, environment })
 }
 
-/// By the file's name, as in `libonnxruntime.so.1.22.0`, or what the library says of itself.
+/// The version in the file's name, as in `libonnxruntime.so.1.22.0`, or in the library itself.
 fn version(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit() || c == '.');
@@ -111,7 +110,7 @@ fn of_python() -> Vec<PathBuf> {
     folder.map(|folder| libraries_in(&Path::new(&folder).join("capi"))).unwrap_or_default()
 }
 
-/// What a Python program prints, if it does so in time.
+/// The output of a Python program, if it ends in time.
 fn answer(python: &str, program: &str) -> Option<String> {
     let mut child = Command::new(python)
         .args(["-c", program])
@@ -123,7 +122,7 @@ fn answer(python: &str, program: &str) -> Option<String> {
     let started = Instant::now();
     while child.try_wait().ok()?.is_none() {
         if started.elapsed() > PATIENCE {
-            // It may have ended by itself just now.
+            // It may have ended in the meantime.
             let _ = child.kill();
             let _ = child.wait();
             return None;
@@ -150,7 +149,7 @@ fn well_known() -> Vec<PathBuf> {
     FOLDERS.iter().flat_map(|folder| libraries_in(Path::new(folder))).collect()
 }
 
-/// The libraries of ONNX Runtime in a folder: that without a version first, then the newest.
+/// The libraries of ONNX Runtime in a directory: without a version first, then the newest.
 fn libraries_in(folder: &Path) -> Vec<PathBuf> {
     let is_library = |name: &str| {
         name == "libonnxruntime.so"

@@ -33,7 +33,7 @@ pub(super) fn open(
         .with_optimization_level(GraphOptimizationLevel::All)
         .map_err(ort::Error::from)
         .and_then(|builder| builder.with_intra_threads(threads).map_err(ort::Error::from))
-        // Threads that wait in a loop would take the cores from those that decode images.
+        // Spinning threads would take the cores from those that decode images.
         .and_then(|builder| builder.with_intra_op_spinning(false).map_err(ort::Error::from))
         .and_then(|builder| builder.with_deterministic_compute(true).map_err(ort::Error::from));
     let session =
@@ -48,7 +48,7 @@ fn port(outlet: &Outlet) -> Port {
     match outlet.dtype() {
         ValueType::Tensor { ty, shape, .. } => Port {
             name,
-            // −1 is a length that is open. A shape without any is one that the file does not say.
+            // −1 is an open length. An empty shape is not specified in the file.
             shape: (!shape.is_empty())
                 .then(|| shape.iter().map(|&length| usize::try_from(length).ok()).collect()),
             element: match ty {
@@ -77,7 +77,7 @@ impl Network for OnnxRuntime {
         let failed = |error: ort::Error| format!("cannot be run ({error})");
         let name = self.outputs[output].name.as_str();
         let images = TensorRef::from_array_view((shape, images)).map_err(failed)?;
-        // Only what is needed is computed.
+        // Only the requested output is computed.
         let options = RunOptions::new()
             .map_err(failed)?
             .with_outputs(OutputSelector::no_default().with(name));

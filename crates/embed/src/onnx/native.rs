@@ -12,7 +12,7 @@ use super::{Network, Output};
 use crate::error::EmbedError;
 use crate::signature::{Element, Port};
 
-/// What goes into files that it made.
+/// The name of the runtime in files.
 pub(super) const VERSION: &str = "rten 0.27";
 
 pub(super) struct Rten {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use aleator_run::{ExampleRow, Field, PredictionsFile, RunDir, RunError, RunInfo, Split};
+use aleator_run::{
+    ExampleRow, Field, PredictionsFile, RunDir, RunError, RunInfo, Split, SplitReader,
+};
 
 use crate::error::ReportError;
 
@@ -136,43 +138,20 @@ fn open_fold(
     fold: usize,
     found: &mut [Option<(ExampleRow, usize)>],
 ) -> Result<(PredictionsFile, Vec<usize>), ReportError> {
-    let path = run.predictions_path(Split::Test);
-    if !path.exists() {
-        let dir = run.path().to_path_buf();
-        return Err(ReportError::NotEvaluated { dir, split: Split::Test.name() });
-    }
-    let file = PredictionsFile::open(&path)?;
-    let list = run.examples_path();
-    let classes = run.info().class_names.len() as u32;
+    let SplitReader { examples, file, .. } = SplitReader::open(run, Split::Test)?;
     let mut places = vec![];
-    for row in run.read_examples()?.into_iter().filter(|row| row.split == Split::Test) {
+    for row in examples {
         let Some(at) = place.get(row.id.as_str()).copied() else {
             return Err(ReportError::Changed {
                 dir: run.path().to_path_buf(),
                 reason: format!("example {:?} is not in the training data any more", row.id),
             });
         };
-        let labels = row.label.iter().chain(&row.clean_label).flatten();
-        if let Some(class) = labels.copied().find(|class| *class >= classes) {
-            let message = format!("example {:?} has class {class} of {classes}", row.id);
-            return Err(damaged(&list, message));
-        }
         places.push(at);
         if found[at].replace((row, fold)).is_some() {
             let id = found[at].as_ref().map(|(row, _)| row.id.clone()).unwrap_or_default();
-            return Err(damaged(&list, format!("example {id:?} is in two folds")));
+            return Err(damaged(&run.examples_path(), format!("example {id:?} is in two folds")));
         }
-    }
-    if (file.examples(), file.classes()) != (places.len(), classes as usize) {
-        let message = format!(
-            "holds {} examples of {} classes, and the run has {} of {classes}; `aleator eval {}` \
-             makes it anew",
-            file.examples(),
-            file.classes(),
-            places.len(),
-            run.path().display()
-        );
-        return Err(damaged(&path, message));
     }
     Ok((file, places))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use aleator_run::{RecipeError, RunError};
 
-/// Why there is no comparison.
+/// Why runs could not be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     /// A file of a run.
@@ -13,7 +13,7 @@ pub enum CompareError {
     /// The file of a table.
     #[error(transparent)]
     Layout(#[from] RecipeError),
-    /// A key of the file of a table that must be there.
+    /// A required key is missing in the file of a table.
     #[error("{file}: {key} is missing")]
     Missing {
         /// The file.
@@ -21,92 +21,81 @@ pub enum CompareError {
         /// The key.
         key: String,
     },
-    /// Neither a table inside the program nor a file.
+    /// Neither a built-in table nor a file.
     #[error("{name:?} is neither a file nor a table; the tables are: {known}")]
     NoLayout {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// All tables inside the program.
+        /// All built-in tables.
         known: String,
     },
-    /// Nothing stands there.
-    #[error("{}: there is no such folder", dir.display())]
+    /// The directory does not exist.
+    #[error("{}: there is no such directory", dir.display())]
     NoFolder {
-        /// The folder.
+        /// The directory.
         dir: PathBuf,
     },
-    /// The folder has nothing to compare.
+    /// The directory holds nothing to compare.
     #[error(
-        "{} holds no runs: give a run directory, a folder of seeds, or a folder that contains such",
+        "{} holds no runs: give a run directory, a directory of seeds, or one that contains these",
         dir.display()
     )]
     NoRuns {
-        /// The folder.
+        /// The directory.
         dir: PathBuf,
     },
-    /// A run without `evaluation.json`.
-    #[error(
-        "{} is not finished: it has no evaluation.json; `aleator resume {}` goes on with it",
-        dir.display(), whole.display()
-    )]
-    Unfinished {
-        /// The run.
-        dir: PathBuf,
-        /// The run, or the group that it belongs to.
-        whole: PathBuf,
-    },
-    /// One run twice in a row.
+    /// The same seed twice in one row.
     #[error(
         "{row}: {} and {} are runs of the same seed, so their spread would be too small; give each \
-         seed once, and other recipes another name",
+         seed once, and give other recipes another name",
         first.display(), second.display()
     )]
     SeedTwice {
         /// The row.
         row: String,
-        /// The one.
+        /// The first run.
         first: PathBuf,
-        /// The other.
+        /// The second run.
         second: PathBuf,
     },
-    /// Two rows of one name that nobody asked to be put together.
-    #[error("two rows are called {name}: name the one of {} by NAME={}", dir.display(), dir.display())]
+    /// Two rows have the same name by accident.
+    #[error("two rows are called {name}: give the second one another name with NAME={}", dir.display())]
     NameTwice {
         /// The name.
         name: String,
-        /// The folder of the second.
+        /// The directory of the second.
         dir: PathBuf,
     },
-    /// A folder that is to make one row makes several.
-    #[error("{} holds several rows, and {row} is one: name one of the folders in it", dir.display())]
+    /// A directory holds several rows where one is expected.
+    #[error("{} holds several rows, and {row} needs one: name one of the directories in it", dir.display())]
     SeveralRows {
-        /// The folder.
+        /// The directory.
         dir: PathBuf,
         /// The row of the table.
         row: String,
     },
-    /// The rows were not measured on the same thing.
+    /// The rows were measured on different data.
     #[error("{} and {} cannot be compared: {reason}", first.display(), other.display())]
     Incomparable {
         /// The first run.
         first: PathBuf,
         /// The run that differs from it.
         other: PathBuf,
-        /// In what.
+        /// The difference.
         reason: String,
     },
     /// A run without a test split.
-    #[error("{} has no test split; compare by --split validation", dir.display())]
+    #[error("{} has no test split; use --split validation", dir.display())]
     NoTestSplit {
         /// The run.
         dir: PathBuf,
     },
-    /// What was learned from is not measured.
-    #[error("the train split is not measured: choose validation or test")]
+    /// The training split is not evaluated.
+    #[error("the train split is not evaluated: choose validation or test")]
     TrainIsNotMeasured,
-    /// True labels that are not known.
+    /// The true labels are unknown.
     #[error(
-        "{} knows no clean labels of the {split} split; compare by --labels given",
+        "{} has no clean labels of the {split} split; use --labels given",
         dir.display()
     )]
     NoCleanLabels {

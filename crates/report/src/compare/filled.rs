@@ -1,6 +1,8 @@
-//! A planned table with what runs there are.
+//! A planned table, filled with the existing runs.
 
 use std::path::Path;
+
+use aleator_run::RunError;
 
 use super::error::CompareError;
 use super::folders::{Row, Source};
@@ -11,11 +13,11 @@ use super::view::{View, Wanted};
 use super::{Spec, score_columns};
 use crate::table::{Cell, Column, ColumnSource, Section, Table, TableRow};
 
-/// The table of a layout: the runs that stand in `root`, beside what the paper has. A row without
-/// runs, or whose runs are not finished, has the paper's numbers alone.
+/// The table of a layout: the runs in `root` next to the paper's numbers. A row whose runs are
+/// missing or not finished has the paper's numbers only.
 ///
 /// # Errors
-/// When runs that are there cannot be compared, or one of their files is damaged.
+/// When existing runs cannot be compared, or one of their files is damaged.
 pub fn fill(layout: &Layout, root: &Path) -> Result<Table, CompareError> {
     let mut filled =
         Filled { layout, root, notes: Notes::default(), views: vec![], without: vec![] };
@@ -35,7 +37,7 @@ pub fn fill(layout: &Layout, root: &Path) -> Result<Table, CompareError> {
     })
 }
 
-/// Those of the runs, each followed by what the paper has.
+/// The columns of the runs, each followed by that of the paper.
 fn columns(layout: &Layout) -> Vec<Column> {
     let mut columns = vec![];
     for (at, column) in layout.columns.iter().enumerate() {
@@ -60,7 +62,7 @@ struct Filled<'a> {
     layout: &'a Layout,
     root: &'a Path,
     notes: Notes,
-    /// What was looked at.
+    /// The views that were used.
     views: Vec<View>,
     /// Recipes of rows without a run.
     without: Vec<&'a str>,
@@ -89,7 +91,7 @@ impl<'a> Filled<'a> {
         Ok(Section { name: group.map(String::from), rows })
     }
 
-    /// The runs of a row, if they are there and finished.
+    /// The runs of a row, if they exist and are finished.
     fn row(&mut self, row: &'a LayoutRow) -> Result<Option<Row>, CompareError> {
         let Some(run) = &row.run else { return Ok(None) };
         let dir = self.root.join(run);
@@ -98,7 +100,7 @@ impl<'a> Filled<'a> {
             return Ok(None);
         }
         match Row::read(&[Source { name: Some(row.name.clone()), dir: dir.clone() }]) {
-            Err(error @ CompareError::Unfinished { .. }) => {
+            Err(error @ CompareError::Run(RunError::Unfinished { .. })) => {
                 self.notes.line(format!("{}: {error}", row.name));
                 Ok(None)
             }

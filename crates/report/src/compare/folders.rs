@@ -1,65 +1,59 @@
-//! From folders to the rows of a comparison.
+//! From directories to the rows of a comparison.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use aleator_metrics::{EVALUATION_FORMAT, Evaluation};
-use aleator_run::{GroupFile, GroupKind, GroupMember, RunDir, RunError};
+use aleator_run::{EvaluatedRun, GroupKind, RunError, RunGroup, RunTree, seed_of_name};
 
 use super::error::CompareError;
 
 /// Runs that differ in their seeds only: one row of a table.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// At least one, by ascending seed.
     pub runs: Vec<SeedRun>,
 }
 
-/// What one seed has to show: a run, or a transfer to several tasks.
+/// The results of one seed: a run, or a transfer to several tasks.
 #[derive(Clone, Debug)]
 pub struct SeedRun {
-    /// Its folder.
+    /// Its directory.
     pub dir: PathBuf,
-    /// Its seed; none for ensembles, which have several.
+    /// Its seed; `None` for ensembles, which have several.
     pub seed: Option<u64>,
     /// One for a run; of a transfer, one for each task.
     pub parts: Vec<Part>,
 }
 
-/// An evaluated run directory.
+/// A run, or one task of a transfer.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// The task of a transfer; empty for a run.
     pub task: String,
-    /// The directory.
-    pub run: RunDir,
-    /// Its `evaluation.json`.
-    pub evaluation: Evaluation,
+    /// The run.
+    pub run: EvaluatedRun,
 }
 
-/// A folder that was asked for.
+/// A directory to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// What its row is to be called. Folders of the same name make one row.
+    /// The name of its row. Directories of the same name make one row.
     pub name: Option<String>,
-    /// The folder.
+    /// The directory.
     pub dir: PathBuf,
 }
 
-const EVALUATION: &str = "evaluation.json";
-const RUN: &str = "run.json";
-
-/// How deep runs are looked for in folders that are neither runs nor groups.
+/// How deep to search directories that are neither runs nor groups.
 const DEPTH: usize = 3;
 
 impl Row {
-    /// The rows of some folders, in their order.
+    /// The rows of some directories, in their order.
     ///
     /// # Errors
-    /// When a folder holds no runs, a run is not finished, or a file is damaged.
+    /// When a directory holds no runs, a run is not finished, or a file is damaged.
     pub fn read(sources: &[Source]) -> Result<Vec<Self>, CompareError> {
         let mut rows: Vec<Self> = vec![];
         for source in sources {
@@ -89,7 +83,7 @@ impl Row {
         rows.into_iter().map(Self::sorted).collect()
     }
 
-    /// By seed; a run that stands there twice would make the spread too small.
+    /// Sorts by seed and refuses a run that is listed twice, which would make the spread too small.
     fn sorted(mut self) -> Result<Self, CompareError> {
         self.runs.sort_by_key(|run| run.seed);
         let places: Vec<PathBuf> = self.runs.iter().map(|run| real(&run.dir)).collect();
@@ -106,7 +100,7 @@ impl Row {
         Ok(self)
     }
 
-    /// Their seeds; none where a run has none.
+    /// The seeds; `None` if a run has none.
     pub fn seeds(&self) -> Option<Vec<u64>> {
         self.runs.iter().map(|run| run.seed).collect()
     }
@@ -114,7 +108,7 @@ impl Row {
 
 type Named = (String, Vec<SeedRun>);
 
-/// The rows in a folder; the only one has an empty name.
+/// The rows in a directory; a single row has an empty name.
 fn rows_of(dir: &Path) -> Result<Vec<Named>, CompareError> {
     if !dir.is_dir() {
         return Err(CompareError::NoFolder { dir: dir.to_path_buf() });
@@ -124,11 +118,21 @@ fn rows_of(dir: &Path) -> Result<Vec<Named>, CompareError> {
 }
 
 fn inside(dir: &Path, depth: usize) -> Result<Vec<Named>, CompareError> {
-    if dir.join(RUN).exists() {
-        return Ok(vec![(String::new(), vec![single(dir)?])]);
-    }
-    if dir.join(GroupFile::NAME).exists() {
-        return group(dir);
+    match RunTree::open(dir)? {
+        Some(RunTree::Run(run)) => {
+            let run = EvaluatedRun::of(run, dir)?;
+            let is_ensemble = run.evaluation.weights == "ensemble";
+            let seed = (!is_ensemble).then_some(run.dir.info().seed);
+            let parts = vec![Part { task: String::new(), run }];
+            return Ok(vec![(
+                String::new(),
+                vec![SeedRun { dir: dir.to_path_buf(), seed, parts }],
+            )]);
+        }
+        Some(RunTree::Group(group)) => return rows_of_group(&group),
+        // The folds of an audit are measured on different examples.
+        Some(RunTree::Audit(_)) => return Ok(vec![]),
+        None => {}
     }
     let mut children = vec![];
     if depth > 0 {
@@ -139,7 +143,8 @@ fn inside(dir: &Path, depth: usize) -> Result<Vec<Named>, CompareError> {
             }
         }
     }
-    let all_seeds = children.iter().all(|(name, rows)| seed_of(name).is_some() && rows.len() == 1);
+    let all_seeds =
+        children.iter().all(|(name, rows)| seed_of_name(name).is_some() && rows.len() == 1);
     if all_seeds && !children.is_empty() {
         let runs = children.into_iter().flat_map(|(_, rows)| rows).flat_map(|(_, runs)| runs);
         return Ok(vec![(String::new(), runs.collect())]);
@@ -150,67 +155,36 @@ fn inside(dir: &Path, depth: usize) -> Result<Vec<Named>, CompareError> {
     Ok(children.into_iter().flat_map(named).collect())
 }
 
-/// The rows of a `group.json`: its members without their seeds.
-fn group(dir: &Path) -> Result<Vec<Named>, CompareError> {
-    let file = GroupFile::load(dir)?;
-    let part = |member: &GroupMember, task: &str| part(&dir.join(&member.name), task, dir);
-    if file.kind == GroupKind::Transfer {
-        let parts = file.members.iter().map(|member| part(member, &member.name));
-        let parts: Vec<Part> = parts.collect::<Result<_, _>>()?;
+/// The rows of a group: its settings.
+fn rows_of_group(group: &RunGroup) -> Result<Vec<Named>, CompareError> {
+    let dir = &group.dir;
+    if group.kind == GroupKind::Transfer {
+        let mut parts = vec![];
+        for member in &group.members {
+            parts.push(Part { task: member.name.clone(), run: group.open(member)? });
+        }
         if parts.is_empty() {
             return Ok(vec![]);
         }
-        let seed = seed_of(&folder_name(dir));
-        return Ok(vec![(String::new(), vec![SeedRun { dir: dir.to_path_buf(), seed, parts }])]);
+        let seed = seed_of_name(&folder_name(dir));
+        return Ok(vec![(String::new(), vec![SeedRun { dir: dir.clone(), seed, parts }])]);
     }
     let mut rows: Vec<Named> = vec![];
-    for member in &file.members {
-        let name = match member.name.rsplit_once('/') {
-            Some((point, seed)) if seed_of(seed).is_some() => point,
-            None if seed_of(&member.name).is_some() => "",
-            _ => &member.name,
-        };
+    for member in &group.members {
         let run = SeedRun {
             dir: dir.join(&member.name),
             seed: Some(member.seed),
-            parts: vec![part(member, "")?],
+            parts: vec![Part { task: String::new(), run: group.open(member)? }],
         };
-        match rows.iter_mut().find(|(known, _)| known == name) {
+        match rows.iter_mut().find(|(known, _)| known == member.setting()) {
             Some((_, runs)) => runs.push(run),
-            None => rows.push((name.to_string(), vec![run])),
+            None => rows.push((member.setting().to_string(), vec![run])),
         }
     }
     Ok(rows)
 }
 
-fn single(dir: &Path) -> Result<SeedRun, CompareError> {
-    let part = part(dir, "", dir)?;
-    let is_ensemble = part.evaluation.weights == "ensemble";
-    let seed = (!is_ensemble).then_some(part.run.info().seed);
-    Ok(SeedRun { dir: dir.to_path_buf(), seed, parts: vec![part] })
-}
-
-/// A run directory; `whole` is what `aleator resume` would go on with.
-fn part(dir: &Path, task: &str, whole: &Path) -> Result<Part, CompareError> {
-    if !dir.join(RUN).exists() || !dir.join(EVALUATION).exists() {
-        let (dir, whole) = (dir.to_path_buf(), whole.to_path_buf());
-        return Err(CompareError::Unfinished { dir, whole });
-    }
-    let run = RunDir::open(dir)?;
-    let evaluation: Evaluation = run.read_json(EVALUATION)?;
-    if evaluation.format != EVALUATION_FORMAT {
-        let message = format!("has format {}, expected {EVALUATION_FORMAT}", evaluation.format);
-        return Err(RunError::Damaged { path: dir.join(EVALUATION), message }.into());
-    }
-    Ok(Part { task: task.to_string(), run, evaluation })
-}
-
-/// N of `seed-N`.
-fn seed_of(name: &str) -> Option<u64> {
-    name.strip_prefix("seed-")?.parse().ok()
-}
-
-/// By name; what begins with a dot is not looked at.
+/// Sorted by name, without hidden directories.
 fn subfolders(dir: &Path) -> Result<Vec<PathBuf>, RunError> {
     let io = |source| RunError::Io { action: "read", path: dir.to_path_buf(), source };
     let mut folders = BTreeMap::new();
@@ -224,7 +198,7 @@ fn subfolders(dir: &Path) -> Result<Vec<PathBuf>, RunError> {
     Ok(folders.into_values().collect())
 }
 
-/// The name of a folder; all of its path where another has the same name.
+/// The name of a directory; its whole path if another has the same name.
 fn own_name(source: &Source, sources: &[Source]) -> String {
     let name = folder_name(&source.dir);
     let same = |other: &&Source| other.name.is_none() && folder_name(&other.dir) == name;

@@ -1,4 +1,4 @@
-//! Tables that are planned before there are runs: `reports/*.toml`.
+//! Planned tables: `reports/*.toml`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -38,13 +38,13 @@ const LAYOUTS: &[(&str, &str)] = layouts![
 /// Which runs make which table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// The name of its file, without folder and ending.
+    /// The name of its file, without directory and extension.
     pub name: String,
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// Where it stands in the paper, as "Table 1"; none for a table of our own.
+    /// Its name in the paper, such as "Table 1"; `None` for our own tables.
     pub paper: Option<String>,
-    /// What † stands for.
+    /// The test behind †.
     pub test: Test,
     /// At least one.
     pub columns: Vec<LayoutColumn>,
@@ -57,40 +57,40 @@ pub struct Layout {
 pub struct LayoutColumn {
     /// What is compared.
     pub measure: Measure,
-    /// The heading, where it is not the measure's.
+    /// The heading, if it differs from the measure's.
     pub name: Option<String>,
     /// On which examples.
     pub split: Split,
-    /// Against which labels; where open, clean where they are known, else given.
+    /// Against which labels; by default clean if they are known, otherwise given.
     pub labels: Option<Labels>,
 }
 
 /// A row of a [`Layout`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayoutRow {
-    /// The rows that it is compared with; all others where there are no groups.
+    /// The group of rows that it is compared with; all rows without groups.
     pub group: Option<String>,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What its runs are made by; none where no recipe can.
+    /// The recipe of its runs; `None` if there is no recipe.
     pub recipe: Option<String>,
-    /// The folder of its runs in the folder of all; none where there are none to be.
+    /// The directory of its runs, inside that of all runs; `None` for a row without runs.
     pub run: Option<String>,
-    /// What the paper has in each column; empty for a table of our own.
+    /// The paper's numbers in each column; empty for our own tables.
     pub published: Vec<Option<Published>>,
 }
 
-/// The tables inside the program: those of the paper, then our own.
+/// The built-in tables: those of the paper, then our own.
 ///
 /// # Errors
-/// When a file inside the program is wrong, which a test rules out.
+/// When a built-in file is wrong, which a test rules out.
 pub fn layouts() -> Result<Vec<Layout>, CompareError> {
     let parse = |(name, text): &(&str, &str)| Layout::parse(text, name, &format!("table {name}"));
     LAYOUTS.iter().map(parse).collect()
 }
 
 impl Layout {
-    /// The table of this name inside the program, or in the file of this path.
+    /// The built-in table of this name, or the one in the file of this path.
     ///
     /// ```
     /// use aleator_report::compare::Layout;
@@ -141,7 +141,7 @@ impl Layout {
         self.rows.iter().any(|row| row.published.get(column).is_some_and(Option::is_some))
     }
 
-    /// The names of the groups in their order; one without a name where there are none.
+    /// The names of the groups in their order; a single `None` without groups.
     pub fn groups(&self) -> Vec<Option<&str>> {
         let mut groups: Vec<Option<&str>> = vec![];
         for row in &self.rows {
@@ -207,7 +207,7 @@ fn published(field: &KeyField<'_>, columns: usize) -> Result<Vec<Option<Publishe
     Ok(items.iter().map(cell).collect::<Result<_, RecipeError>>()?)
 }
 
-/// The path of a folder below that of all runs.
+/// A path relative to the directory of all runs.
 fn inner_folder(field: &KeyField<'_>) -> Result<String, RecipeError> {
     let path = field.path()?;
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_));
@@ -268,7 +268,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// The text of a layout, which is never long.
+/// The text of a layout; files that are too long are refused.
 fn read(path: &Path) -> io::Result<String> {
     const MAX_BYTES: u64 = 1 << 20;
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What runs are compared by.
+//! The measures by which runs are compared.
 
 use aleator_metrics::Summary;
 
@@ -35,7 +35,7 @@ impl Measure {
     pub const ALL: [Self; 7] =
         [Self::Top1, Self::Top5, Self::Nll, Self::Brier, Self::Ece, Self::Gap, Self::MeanAp];
 
-    /// As in `evaluation.json`.
+    /// Its name in `evaluation.json`.
     pub fn key(self) -> &'static str {
         match self {
             Self::Top1 => "top1",
@@ -86,13 +86,13 @@ impl Measure {
         }
     }
 
-    /// Whether it means another thing where each class is on or off: a sum over classes, or over
-    /// pairs of example and class.
+    /// Whether it has another meaning for multilabel runs: a sum over classes, or over pairs of
+    /// example and class.
     pub fn depends_on_link(self) -> bool {
         matches!(self, Self::Nll | Self::Brier | Self::Ece)
     }
 
-    /// Its value; none where it has no meaning for the labels.
+    /// Its value; `None` if it is undefined for these labels.
     pub fn read(self, summary: &Summary) -> Option<f64> {
         match self {
             Self::Top1 => Some(summary.top1),

@@ -1,4 +1,4 @@
-//! What must be known to read a table.
+//! The notes below a table.
 
 use super::folders::Row;
 use super::measure::Measure;
@@ -6,7 +6,7 @@ use super::same::Remarks;
 use super::score::{SIGNIFICANT, Score};
 use super::view::View;
 
-/// Gathered while the columns are computed.
+/// Collects notes while the columns are computed.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     lines: Vec<String>,
@@ -14,16 +14,16 @@ pub(super) struct Notes {
     unpaired: bool,
     /// Whether any row is significantly worse than the best.
     daggers: bool,
-    /// Rows of one run, which have no spread.
+    /// Rows with one run, which have no spread.
     single: Vec<String>,
-    /// Rows that were not tested though they have several runs.
+    /// Rows with several runs that were not tested.
     constant: Vec<String>,
     not_compared: Vec<Measure>,
     other_files: bool,
 }
 
 impl Notes {
-    /// Which numbers these are.
+    /// Notes which numbers are shown.
     pub fn view(&mut self, view: &View, rows: &[&Row]) {
         let examples = rows.first().and_then(|row| row.runs.first());
         let examples = examples.map_or(0, |run| view.examples(run));
@@ -36,7 +36,7 @@ impl Notes {
         ));
     }
 
-    /// What ± stands for.
+    /// Notes what ± means.
     pub fn spread(&mut self, rows: &[&Row]) {
         self.lines.push(format!("{}.", capital(&spread(rows))));
     }
@@ -46,9 +46,9 @@ impl Notes {
         self.lines.push(line);
     }
 
-    /// What was tested in a column, and what could not be.
+    /// Notes what was tested in a column and what could not be tested.
     pub fn scores(&mut self, rows: &[&Row], scores: &[Option<Score>]) {
-        // Beside a best row of one run nothing is tested, which the note on that row says.
+        // Nothing is tested against a best row with one run, which has a note of its own.
         let testable = scores.iter().flatten().any(|score| score.best && score.std.is_some());
         for (row, score) in rows.iter().zip(scores) {
             let Some(score) = score else { continue };
@@ -63,19 +63,19 @@ impl Notes {
         }
     }
 
-    /// What is remarkable about the rows of a column.
+    /// Notes differences between the rows of a column.
     pub fn remarks(&mut self, remarks: &Remarks) {
         self.other_files |= remarks.other_files;
     }
 
-    /// A column whose rows mean different things.
+    /// Notes that the values of a column have different meanings.
     pub fn not_compared(&mut self, measure: Measure) {
         if !self.not_compared.contains(&measure) {
             self.not_compared.push(measure);
         }
     }
 
-    /// All lines, in the order of reading.
+    /// All lines, in reading order.
     pub fn finish(mut self) -> Vec<String> {
         if let Some(test) = self.test() {
             let who = if self.daggers { "† Worse" } else { "No row is worse" };

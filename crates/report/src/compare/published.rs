@@ -1,27 +1,27 @@
-//! Numbers that someone else has published, as they were printed.
+//! Published numbers, as printed.
 
 /// A mean with its spread, as in "76.5 ± 0.22 †".
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
     /// The mean.
     pub mean: Printed,
-    /// The standard deviation, where it was given.
+    /// The standard deviation, if printed.
     pub std: Option<Printed>,
-    /// Whether it had a †.
+    /// Whether it has a †.
     pub dagger: bool,
 }
 
-/// A number and the digits that were printed.
+/// A number and its printed digits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Printed {
-    /// What it says: shares are in percent.
+    /// The value; shares are in percent.
     pub value: f64,
-    /// As it was printed, as "93.0".
+    /// The printed text, such as "93.0".
     pub text: String,
 }
 
 impl Published {
-    /// Reads "76.5 ± 0.22 †", of which ± and † may be absent; none of "–".
+    /// Reads "76.5 ± 0.22 †", where ± and † are optional; `None` for "–".
     ///
     /// ```
     /// use aleator_report::compare::Published;

@@ -1,9 +1,9 @@
 //! Whether rows may be compared: they must have been measured on the same examples.
 //!
-//! The fingerprint of the data decides nothing by itself. It is that of the files, so two splits
-//! of the same files share it though they hold out other examples; and runs that learned from
-//! other files, as from labels that were put right, may well be compared on the same test examples.
-//! So what is compared is the measured examples themselves, their ids and their labels.
+//! The fingerprint of the data does not decide this. It identifies the files, so two divisions of
+//! the same files share it although they hold out different examples; and runs that were trained on
+//! different files, such as corrected labels, may be compared on the same test examples. So the
+//! measured examples themselves are compared, by their ids and labels.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,18 @@ use aleator_run::{ExampleRow, RunError, Split};
 use super::error::CompareError;
 use super::folders::{Part, Row};
 use super::view::{Labels, View};
+use crate::task::class_difference;
 
-/// What is remarkable about rows that may be compared.
+/// Differences between rows that do not prevent a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Remarks {
-    /// They learned from other files.
+    /// They were trained on different files.
     pub other_files: bool,
     /// Some have the softmax link, some the sigmoid link.
     pub both_links: bool,
 }
 
-/// Refuses rows that were measured on other classes or examples than the first.
+/// Refuses rows with other classes or measured examples than the first.
 pub(super) fn check(rows: &[&Row], view: &View) -> Result<Remarks, CompareError> {
     let mut remarks = Remarks::default();
     let mut runs = rows.iter().flat_map(|row| &row.runs);
@@ -41,11 +42,14 @@ pub(super) fn check(rows: &[&Row], view: &View) -> Result<Remarks, CompareError>
             return Err(differ(tasks_differ(&ours, &theirs)));
         }
         for (reference, part) in references.iter_mut().zip(&run.parts) {
-            same_classes(reference.part, part).map_err(&differ)?;
+            let names = |part: &Part| part.run.evaluation.class_names.clone();
+            if let Some(reason) = class_difference(&names(reference.part), &names(part)) {
+                return Err(differ(reason));
+            }
             if let Some(reason) = reference.difference(part, view)? {
                 return Err(differ(reason));
             }
-            let (a, b) = (reference.part.run.info(), part.run.info());
+            let (a, b) = (reference.part.run.dir.info(), part.run.dir.info());
             remarks.other_files |= a.fingerprint != b.fingerprint;
             remarks.both_links |= a.link != b.link;
         }
@@ -63,30 +67,18 @@ fn tasks_differ(ours: &[String], theirs: &[String]) -> String {
     }
 }
 
-fn same_classes(first: &Part, other: &Part) -> Result<(), String> {
-    let (a, b) = (&first.evaluation.class_names, &other.evaluation.class_names);
-    if a == b {
-        return Ok(());
-    }
-    if a.len() != b.len() {
-        return Err(format!("they have {} and {} classes", a.len(), b.len()));
-    }
-    let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(0);
-    Err(format!("their classes are not the same: class {at} is {:?} and {:?}", a[at], b[at]))
-}
-
-/// The run that all others are held against; its examples are read when they are needed.
+/// The run that all others are compared with; its examples are read when needed.
 struct Reference<'a> {
     part: &'a Part,
     examples: Option<BTreeSet<Measured>>,
 }
 
-/// An example and the label that it was measured by.
+/// An example and the label that it is measured against.
 type Measured = (String, Option<Vec<u32>>);
 
 impl Reference<'_> {
     fn difference(&mut self, other: &Part, view: &View) -> Result<Option<String>, RunError> {
-        let counts = [self.part, other].map(|part| part.run.info().examples.of(view.split));
+        let counts = [self.part, other].map(|part| part.run.dir.info().examples.of(view.split));
         let split = view.split.name();
         if counts[0] != counts[1] {
             let [a, b] = counts;
@@ -114,13 +106,13 @@ impl Reference<'_> {
         }))
     }
 
-    /// The same files divided in the same way: there is no need to look at every example.
+    /// Whether the same files were divided in the same way, which saves comparing every example.
     fn same_by_recipe(&self, other: &Part) -> bool {
-        let (a, b) = (self.part.run.info(), other.run.info());
+        let (a, b) = (self.part.run.dir.info(), other.run.dir.info());
         if a.fingerprint != b.fingerprint || a.set_aside != b.set_aside {
             return false;
         }
-        match (self.part.run.recipe(), other.run.recipe()) {
+        match (self.part.run.dir.recipe(), other.run.dir.recipe()) {
             (Ok(ours), Ok(theirs)) => ours.recipe.data == theirs.recipe.data,
             _ => false,
         }
@@ -133,5 +125,5 @@ fn measured(part: &Part, view: &View) -> Result<BTreeSet<Measured>, RunError> {
         Labels::Given => (row.id, row.label),
         Labels::Clean => (row.id, row.clean_label),
     };
-    Ok(part.run.read_examples()?.into_iter().filter(of_split).map(label).collect())
+    Ok(part.run.dir.read_examples()?.into_iter().filter(of_split).map(label).collect())
 }

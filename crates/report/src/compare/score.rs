@@ -4,60 +4,60 @@ use aleator_metrics::significance::{TTest, mean, paired_t_test, pooled_t_test, s
 
 use super::measure::Direction;
 
-/// Below this probability a difference is called significant, as in the paper.
+/// Differences with a smaller p-value are significant, as in the paper.
 pub const SIGNIFICANT: f64 = 0.05;
 
-/// How a row is tested against the best one. Every test has two tails.
+/// How a row is tested against the best one; all tests are two-tailed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
-    /// Paired where the two rows have the same seeds, else unpaired.
+    /// Paired if the two rows have the same seeds, otherwise unpaired.
     PairedBySeed,
     /// Unpaired with pooled variance (Student), as in the paper.
     Unpaired,
 }
 
-/// What the runs of one row have in one column.
+/// The values of one row in one column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Values {
     /// One for each run; none is NaN.
     pub values: Vec<f64>,
-    /// The seed of each run, ascending; none where a seed says nothing about a run.
+    /// The seed of each run, ascending; `None` if runs have no seed of their own.
     pub seeds: Option<Vec<u64>>,
 }
 
 impl Values {
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 }
 
-/// A row's values in one column, and how they stand beside the best row's.
+/// The summary of a row's values in one column, compared with the best row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
     /// The mean over the runs; may be infinite.
     pub mean: f64,
-    /// The sample standard deviation; none for one run and for infinite values.
+    /// The sample standard deviation; `None` for one run and for infinite values.
     pub std: Option<f64>,
     /// How many runs.
     pub runs: usize,
     /// Whether no other row of the column has a better mean.
     pub best: bool,
-    /// The test against the best row; none for the best, and where there is nothing to test by.
+    /// The test against the best row; `None` for the best row and without enough values.
     pub against_best: Option<Against>,
 }
 
 /// A test against the best row of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Against {
-    /// Two-tailed.
+    /// The two-tailed p-value.
     pub p_value: f64,
     /// Whether runs of the same seed were paired.
     pub paired: bool,
 }
 
 impl Score {
-    /// Of values that stand beside no others.
+    /// The score of values that are not compared with others.
     pub fn alone(values: &[f64]) -> Option<Self> {
         let (mean, std) = (mean(values)?, sample_std(values));
         Some(Self { mean, std, runs: values.len(), best: false, against_best: None })
@@ -69,7 +69,7 @@ impl Score {
     }
 }
 
-/// The scores of a column's rows; none for a row without values.
+/// The scores of a column's rows; `None` for a row without values.
 ///
 /// ```
 /// use aleator_report::compare::{Direction, Test, Values, scores};
@@ -95,8 +95,8 @@ pub fn scores(rows: &[Values], direction: Direction, test: Test) -> Vec<Option<S
     scores
 }
 
-/// The first of those with the best mean; none where nothing can be better than another, or where
-/// the best is infinitely bad.
+/// The first row with the best mean; `None` if there are not two rows to compare, or the best is
+/// infinitely bad.
 fn best_row(scores: &[Option<Score>], direction: Direction) -> Option<usize> {
     let means = scores.iter().enumerate().filter_map(|(at, score)| Some((at, (*score)?.mean)));
     if means.clone().count() < 2 {

@@ -1,4 +1,4 @@
-//! Which of a run's numbers are looked at.
+//! Which numbers of a run are compared.
 
 use aleator_metrics::{SplitEvaluation, Summary};
 use aleator_run::Split;
@@ -8,17 +8,17 @@ use super::folders::{Part, Row, SeedRun};
 use super::measure::Measure;
 use super::score::Values;
 
-/// Which labels predictions are held against.
+/// Which labels predictions are measured against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Labels {
-    /// Those that the data came with.
+    /// The labels in the data, some of them wrong.
     Given,
-    /// The true ones.
+    /// The true labels.
     Clean,
 }
 
 impl Labels {
-    /// For people.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Given => "given labels",
@@ -32,30 +32,30 @@ impl Labels {
 pub struct View {
     /// Validation or test.
     pub split: Split,
-    /// What predictions are held against.
+    /// The labels that predictions are measured against.
     pub labels: Labels,
     /// At the temperature that was fitted to the validation split.
     pub calibrated: bool,
 }
 
-/// What is asked for; what is left open is chosen by what the runs have.
+/// The requested numbers; open choices depend on what the runs have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Where open: test where the runs have a test split, else validation.
+    /// Default: test if the runs have a test split, otherwise validation.
     pub split: Option<Split>,
-    /// Where open: clean where every run knows them, else given.
+    /// Default: clean if every run has them, otherwise given.
     pub labels: Option<Labels>,
-    /// Calibrated numbers, which are of the given labels.
+    /// Calibrated numbers, which are measured against the given labels.
     pub calibrated: bool,
 }
 
 impl Wanted {
-    /// What all rows have.
+    /// Numbers that all rows have.
     pub fn choose(&self, rows: &[&Row]) -> Result<View, CompareError> {
         let split = self.choose_split(rows)?;
         let lacks = |has: fn(&SplitEvaluation) -> bool| {
             let part = |part: &&Part| of_split(part, split).is_none_or(|it| !has(it));
-            parts(rows).find(part).map(|part| part.run.path().to_path_buf())
+            parts(rows).find(part).map(|part| part.run.dir.path().to_path_buf())
         };
         if self.calibrated {
             if self.labels == Some(Labels::Clean) {
@@ -79,15 +79,15 @@ impl Wanted {
     }
 
     fn choose_split(&self, rows: &[&Row]) -> Result<Split, CompareError> {
-        let without = parts(rows).find(|part| part.evaluation.test.is_none());
-        let with = parts(rows).find(|part| part.evaluation.test.is_some());
+        let without = parts(rows).find(|part| part.run.evaluation.test.is_none());
+        let with = parts(rows).find(|part| part.run.evaluation.test.is_some());
         match (self.split, without) {
             (Some(Split::Train), _) => Err(CompareError::TrainIsNotMeasured),
             (Some(Split::Validation), _) => Ok(Split::Validation),
             (Some(Split::Test), None) | (None, None) => Ok(Split::Test),
             (None, Some(_)) if with.is_none() => Ok(Split::Validation),
             (Some(Split::Test) | None, Some(part)) => {
-                Err(CompareError::NoTestSplit { dir: part.run.path().to_path_buf() })
+                Err(CompareError::NoTestSplit { dir: part.run.dir.path().to_path_buf() })
             }
         }
     }
@@ -99,8 +99,8 @@ impl View {
         run.parts.iter().filter_map(|part| self.summary(part)).map(|it| it.examples).sum()
     }
 
-    /// A row's values of a measure; of a transfer, each is the mean over its tasks. Empty where a
-    /// run has none.
+    /// A row's values of a measure; of a transfer, each is the mean over its tasks. Empty if a run
+    /// lacks the measure.
     pub fn values(&self, row: &Row, measure: Measure) -> Values {
         let of_run = |run: &SeedRun| -> Option<f64> {
             let value = |part| measure.read(self.summary(part)?);
@@ -124,8 +124,8 @@ impl View {
 fn of_split(part: &Part, split: Split) -> Option<&SplitEvaluation> {
     match split {
         Split::Train => None,
-        Split::Validation => Some(&part.evaluation.validation),
-        Split::Test => part.evaluation.test.as_ref(),
+        Split::Validation => Some(&part.run.evaluation.validation),
+        Split::Test => part.run.evaluation.test.as_ref(),
     }
 }
 

@@ -1,4 +1,5 @@
-//! A run held against another one that has no noise model: does the noise explain its mistakes?
+//! A run compared with another that has no noise model: does the noise explain the other's
+//! mistakes?
 
 use std::collections::BTreeMap;
 
@@ -9,10 +10,11 @@ use super::open::{Covariances, largest, open_split, truth};
 use super::ties::{ClassRow, Tie};
 use super::{Measure, Observer};
 use crate::error::ReportError;
+use crate::task::class_difference;
 
 /// Two runs on the same examples.
 ///
-/// The first one has a noise model. What it makes of the other's mistakes is in `cases`.
+/// The first run has a noise model; `cases` lists the mistakes of the other that it avoids.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// Examples with a label to judge by.
@@ -27,15 +29,14 @@ pub struct Comparison {
     pub both_wrong: usize,
     /// The examples where only the first is right, by absolute covariance, the largest first.
     pub cases: Vec<Case>,
-    /// Where the other's wrong classes stand among all classes by absolute covariance to the
-    /// right one.
+    /// The ranks of the other's wrong classes by absolute covariance with the right class.
     pub ranks: Ranks,
 }
 
 /// An example where the first run is right and the other is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Case {
-    /// The example, by its place in the split.
+    /// The row of the example in the split.
     pub row: usize,
     /// What the first run predicts, which is right.
     pub predicted: usize,
@@ -54,7 +55,7 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// All.
+    /// The number of cases.
     pub fn total(&self) -> usize {
         self.counts.iter().sum()
     }
@@ -66,7 +67,7 @@ impl Ranks {
         (total > 0).then(|| within as f64 / total as f64)
     }
 
-    /// The lowest rank that at least half of them have or are better than.
+    /// The lowest rank that at least half of the cases reach.
     pub fn median(&self) -> Option<usize> {
         let total = self.total();
         let mut within = 0;
@@ -88,10 +89,10 @@ impl Ranks {
 }
 
 impl Covariances {
-    /// Holds this run against another one, on the examples of the split.
+    /// Compares this run with another one, on the examples of the split.
     ///
-    /// An example counts as right if its true label, where it is known, else its given one, has
-    /// the predicted class. `predicted` is of [`predicted`](Self::predicted).
+    /// A prediction is right if it is in the example's true label, or in its given label if the
+    /// true one is unknown. `predicted` comes from [`predicted`](Self::predicted).
     pub fn against(
         &mut self,
         predicted: &[usize],
@@ -113,12 +114,12 @@ impl Covariances {
             ));
         }
         let (ours, theirs) = (&self.info().class_names, &other.info().class_names);
-        if let Some(reason) = other_classes(ours, theirs) {
+        if let Some(reason) = class_difference(ours, theirs) {
             return Err(differ(reason));
         }
-        let (mut file, examples) = open_split(other, self.split())?;
-        let places = same_examples(self.examples(), &examples).map_err(differ)?;
-        let theirs = largest(&mut file, Field::LogProbs, observer)?;
+        let mut reader = open_split(other, self.split())?;
+        let places = same_examples(self.examples(), &reader.examples).map_err(differ)?;
+        let theirs = largest(&mut reader, Field::LogProbs, observer)?;
         let others: Vec<usize> = places.into_iter().map(|place| theirs[place]).collect();
         let (mut comparison, rows) = self.judge(predicted, &others);
         let find = |row: usize, of: &ClassRow| Case {
@@ -140,7 +141,7 @@ impl Covariances {
         Ok(comparison)
     }
 
-    /// Who is right, and the examples where only the first is, with their right class.
+    /// Counts who is right, and lists the examples where only the first is, with their class.
     fn judge(&self, predicted: &[usize], others: &[usize]) -> (Comparison, Vec<(usize, usize)>) {
         let mut comparison = Comparison {
             examples: 0,
@@ -170,20 +171,12 @@ impl Covariances {
     }
 }
 
-fn other_classes(ours: &[String], theirs: &[String]) -> Option<String> {
-    if ours.len() != theirs.len() {
-        return Some(format!("they have {} and {} classes", ours.len(), theirs.len()));
-    }
-    let at = ours.iter().zip(theirs).position(|(a, b)| a != b)?;
-    Some(format!("class {at} is {:?} here and {:?} there", ours[at], theirs[at]))
-}
-
-/// For each of our examples its place among theirs.
+/// For each of our examples, its position in theirs.
 fn same_examples(ours: &[ExampleRow], theirs: &[ExampleRow]) -> Result<Vec<usize>, String> {
     let mut places = BTreeMap::new();
     for (place, row) in theirs.iter().enumerate() {
         if places.insert(row.id.as_str(), place).is_some() {
-            return Err(format!("example {:?} stands twice in the second", row.id));
+            return Err(format!("example {:?} occurs twice in the second", row.id));
         }
     }
     let mut found = Vec::with_capacity(ours.len());

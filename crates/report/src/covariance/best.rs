@@ -24,6 +24,15 @@ pub struct Best<T: Ord> {
     heap: BinaryHeap<Reverse<Candidate<T>>>,
 }
 
+/// An item of [`Best`] whose key alone decides between equal magnitudes.
+#[derive(Clone, Copy, Debug)]
+pub struct Ranked<K, V> {
+    /// What orders it.
+    pub key: K,
+    /// What goes along.
+    pub value: V,
+}
+
 #[derive(Clone, Debug)]
 struct Candidate<T> {
     magnitude: f64,
@@ -92,6 +101,26 @@ impl<T: Ord> PartialEq for Candidate<T> {
 }
 
 impl<T: Ord> Eq for Candidate<T> {}
+
+impl<K: Ord, V> Ord for Ranked<K, V> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl<K: Ord, V> PartialOrd for Ranked<K, V> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<K: Ord, V> PartialEq for Ranked<K, V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl<K: Ord, V> Eq for Ranked<K, V> {}
 
 #[cfg(test)]
 mod tests {

@@ -35,7 +35,7 @@ impl Covariances {
     /// Whether [`for_each_block`](Self::for_each_block) gives the product of centred loadings.
     /// They are where that is possible: what centring takes away cannot be lost to rounding then.
     pub(super) fn blocks_are_centred(&self) -> bool {
-        self.file.has(Field::Loadings)
+        self.reader.file.has(Field::Loadings)
     }
 
     /// Calls `visit` with all blocks of mean V Vᵀ, from the first class to the last.
@@ -44,7 +44,7 @@ impl Covariances {
         observer: Observer,
         mut visit: impl FnMut(&Block),
     ) -> Result<(), ReportError> {
-        let (classes, total) = (self.classes(), self.file.examples());
+        let (classes, total) = (self.classes(), self.reader.file.examples());
         let passes = plan(classes, self.memory);
         let steps = passes.len() * total;
         let mut scratch = Scratch::default();
@@ -71,16 +71,16 @@ impl Covariances {
     fn examples_of_product(&self) -> usize {
         match self.shared {
             Some(_) => DEPTH,
-            None => (DEPTH / self.file.rank().max(1)).max(1),
+            None => (DEPTH / self.reader.file.rank().max(1)).max(1),
         }
     }
 
     /// The matrix whose product with itself is added up, `[terms, K]`.
     fn columns(&mut self, rows: Range<usize>) -> Result<Vec<f32>, ReportError> {
         if self.shared.is_some() {
-            return self.numbers(Field::LoadingScale, rows);
+            return Ok(self.reader.read(Field::LoadingScale, rows)?);
         }
-        let (classes, rank) = (self.classes(), self.file.rank());
+        let (classes, rank) = (self.classes(), self.reader.file.rank());
         let noise = self.noise(rows)?;
         let sums = noise.sums();
         let super::low_rank::Loadings::Full(values) = &noise.loadings else { return Ok(vec![]) };

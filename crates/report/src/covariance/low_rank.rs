@@ -1,4 +1,4 @@
-//! V of some examples, in whichever form the file has it.
+//! The loadings V of some examples, in the form in which the file holds them.
 
 use aleator_layers::dense::{self, DenseShape};
 use aleator_run::PredictionsFile;

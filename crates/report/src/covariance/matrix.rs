@@ -13,15 +13,15 @@ pub struct CovarianceMatrix {
     pub raw: Vec<f64>,
     /// C Σ̄ C / τ².
     pub centred: Vec<f64>,
-    /// Of C Σ̄ C; NaN in the rows and columns of classes whose variance is no more than rounding.
+    /// The correlations of C Σ̄ C; NaN for classes whose variance is only rounding.
     pub correlation: Vec<f64>,
 }
 
-/// Classes of a matrix at most: three matrices of this size are 100 MB.
+/// Most classes of a matrix: three matrices of this size are 100 MB.
 pub const LARGEST_MATRIX: usize = 2048;
 
 impl CovarianceMatrix {
-    /// One number of it.
+    /// One number of the matrix.
     ///
     /// # Panics
     /// When there is no such class.

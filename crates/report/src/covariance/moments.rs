@@ -1,4 +1,4 @@
-//! What centring needs of the average covariance: its diagonal and the means of its rows.
+//! The diagonal and the row means of the average covariance, which centring needs.
 
 use super::open::Covariances;
 use super::{Observer, ROUNDING, Step};
@@ -47,7 +47,7 @@ const CLASSES: usize = 64;
 
 impl Covariances {
     pub(super) fn moments(&mut self, observer: Observer) -> Result<Moments, ReportError> {
-        let (classes, total) = (self.classes(), self.file.examples());
+        let (classes, total) = (self.classes(), self.reader.file.examples());
         let mut sums = vec![Sums::default(); classes];
         let mut mean = 0.0;
         for rows in self.pieces() {

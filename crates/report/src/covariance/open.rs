@@ -1,11 +1,11 @@
-//! The predictions of a split, checked against their run and read piece by piece.
+//! The covariances of a split, read in pieces.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use aleator_metrics::classification::argmax;
 use aleator_run::{
-    ExampleRow, Field, Link, Noise, PredictionsFile, RunDir, RunError, RunInfo, Split,
+    ExampleRow, Field, Link, Noise, PredictionsFile, RunDir, RunError, RunInfo, Split, SplitReader,
 };
 use rayon::prelude::*;
 
@@ -29,20 +29,18 @@ use crate::error::ReportError;
 /// ```
 #[derive(Debug)]
 pub struct Covariances {
-    pub(super) file: PredictionsFile,
+    pub(super) reader: SplitReader,
     pub(super) shared: Option<SharedFactors>,
     pub(super) memory: usize,
-    examples: Vec<ExampleRow>,
     info: RunInfo,
     dir: PathBuf,
-    split: Split,
 }
 
-/// Bytes for sums over pairs of classes, unless told otherwise.
+/// Default limit of the sums over pairs of classes, in bytes.
 const MEMORY: usize = 1 << 30;
 
-/// Numbers of a tensor that are looked at together.
-const PIECE: usize = 1 << 22;
+/// Most examples that are read together.
+const ROWS: usize = 1024;
 
 impl Covariances {
     /// Opens the predictions of a split, and refuses those that hold no covariance.
@@ -56,18 +54,18 @@ impl Covariances {
                     .to_string(),
             ));
         }
-        let (file, examples) = open_split(run, split)?;
-        if let Some(reason) = missing(run, &file, split) {
+        let reader = open_split(run, split)?;
+        let file = &reader.file;
+        if let Some(reason) = missing(run, file, split) {
             return Err(none(reason));
         }
-        check_kind(&info, &file)?;
-        let shared = file.shared_loadings().map(|loadings| SharedFactors::new(loadings, &file));
+        check_kind(&info, file)?;
+        let shared = file.shared_loadings().map(|loadings| SharedFactors::new(loadings, file));
         let dir = run.path().to_path_buf();
-        Ok(Self { file, shared, memory: MEMORY, examples, info, dir, split })
+        Ok(Self { reader, shared, memory: MEMORY, info, dir })
     }
 
-    /// Bounds the sums over pairs of classes that are held at a time; with less, the file is read
-    /// more often.
+    /// Limits the memory of the sums over pairs of classes; with less, the file is read more often.
     pub fn with_memory(mut self, bytes: usize) -> Self {
         self.memory = bytes;
         self
@@ -75,20 +73,20 @@ impl Covariances {
 
     /// K.
     pub fn classes(&self) -> usize {
-        self.file.classes()
+        self.reader.file.classes()
     }
 
     /// τ.
     pub fn temperature(&self) -> f64 {
-        self.file.temperature() as f64
+        self.reader.file.temperature() as f64
     }
 
     /// The split's rows of `examples.csv`, in the order of the predictions.
     pub fn examples(&self) -> &[ExampleRow] {
-        &self.examples
+        &self.reader.examples
     }
 
-    /// Of the run.
+    /// The `run.json` of the run.
     pub fn info(&self) -> &RunInfo {
         &self.info
     }
@@ -98,123 +96,70 @@ impl Covariances {
         &self.dir
     }
 
-    /// Of the run.
+    /// The split.
     pub fn split(&self) -> Split {
-        self.split
+        self.reader.split
     }
 
-    /// Whether classes share noise: not with `"diagonal"`.
+    /// Whether classes share noise; false with `"diagonal"`.
     pub fn has_factors(&self) -> bool {
-        self.file.rank() > 0
+        self.reader.file.rank() > 0
     }
 
     /// The class of the largest probability of each example.
     pub fn predicted(&mut self, observer: Observer) -> Result<Vec<usize>, ReportError> {
-        largest(&mut self.file, Field::LogProbs, observer)
+        Ok(largest(&mut self.reader, Field::LogProbs, observer)?)
     }
 
     /// Rows of the file that are read together.
-    pub(super) fn pieces(&self) -> Vec<Range<usize>> {
-        let rank = if self.file.has(Field::Loadings) { self.file.rank() } else { 1 };
-        pieces(&self.file, rank)
+    pub(super) fn pieces(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        pieces(&self.reader)
     }
 
     /// The noise of some examples.
     pub(super) fn noise(&mut self, rows: Range<usize>) -> Result<LowRank<'_>, ReportError> {
-        let diag = self.numbers(Field::DiagScale, rows.clone())?;
-        let loadings = match (self.file.has(Field::Loadings), self.shared.is_some()) {
-            (true, _) => Loadings::Full(self.numbers(Field::Loadings, rows)?),
-            (_, true) => Loadings::Shared(self.numbers(Field::LoadingScale, rows)?),
+        let diag = self.reader.read(Field::DiagScale, rows.clone())?;
+        let loadings = match (self.reader.file.has(Field::Loadings), self.shared.is_some()) {
+            (true, _) => Loadings::Full(self.reader.read(Field::Loadings, rows)?),
+            (_, true) => Loadings::Shared(self.reader.read(Field::LoadingScale, rows)?),
             _ => Loadings::None,
         };
-        let (classes, rank) = (self.file.classes(), self.file.rank());
+        let (classes, rank) = (self.reader.file.classes(), self.reader.file.rank());
         Ok(LowRank { classes, rank, diag, loadings, shared: self.shared.as_ref() })
     }
-
-    /// Some rows of a tensor, all finite.
-    pub(super) fn numbers(
-        &mut self,
-        field: Field,
-        rows: Range<usize>,
-    ) -> Result<Vec<f32>, ReportError> {
-        finite(&mut self.file, field, rows)
-    }
 }
 
-fn finite(
-    file: &mut PredictionsFile,
-    field: Field,
-    rows: Range<usize>,
-) -> Result<Vec<f32>, ReportError> {
-    let values = file.read(field, rows.clone())?.unwrap_or_default();
-    let Some(at) = values.iter().position(|value| !value.is_finite()) else {
-        return Ok(values);
-    };
-    let row = rows.start + at / (values.len() / rows.len());
-    let (name, found) = (field.name(), values[at]);
-    let message =
-        format!("tensor {name:?}: row {row} holds {found}; covariances need finite numbers");
-    Err(RunError::Damaged { path: file.path().to_path_buf(), message }.into())
-}
-
-/// The predictions of a split and its examples, if they agree with each other.
-pub(super) fn open_split(
-    run: &RunDir,
-    split: Split,
-) -> Result<(PredictionsFile, Vec<ExampleRow>), ReportError> {
-    let path = run.predictions_path(split);
-    if !path.exists() {
-        let dir = run.path().to_path_buf();
-        return Err(ReportError::NotEvaluated { dir, split: split.name() });
+/// Opens a split that has examples.
+pub(super) fn open_split(run: &RunDir, split: Split) -> Result<SplitReader, RunError> {
+    let reader = SplitReader::open(run, split)?;
+    if reader.examples.is_empty() {
+        let path = reader.file.path().to_path_buf();
+        return Err(RunError::Damaged { path, message: "holds no examples".to_string() });
     }
-    let file = PredictionsFile::open(&path)?;
-    let examples: Vec<ExampleRow> =
-        run.read_examples()?.into_iter().filter(|row| row.split == split).collect();
-    let expected = (examples.len(), run.info().class_names.len());
-    let found = (file.examples(), file.classes());
-    let message = if found != expected {
-        format!(
-            "holds {} examples of {} classes, and the run has {} of {}; `aleator eval {}` makes \
-             it anew",
-            found.0,
-            found.1,
-            expected.0,
-            expected.1,
-            run.path().display()
-        )
-    } else if examples.is_empty() {
-        "holds no examples".to_string()
-    } else {
-        return Ok((file, examples));
-    };
-    Err(RunError::Damaged { path, message }.into())
+    Ok(reader)
 }
 
 /// The class with the largest number of each example.
-pub(super) fn largest(
-    file: &mut PredictionsFile,
+pub(crate) fn largest(
+    reader: &mut SplitReader,
     field: Field,
     observer: Observer,
-) -> Result<Vec<usize>, ReportError> {
-    let (total, classes) = (file.examples(), file.classes());
+) -> Result<Vec<usize>, RunError> {
+    let (total, classes) = (reader.examples.len(), reader.file.classes());
     let mut out = Vec::with_capacity(total);
-    for rows in pieces(file, 1) {
-        let values = match field {
-            // Impossible classes have the logarithm −∞.
-            Field::LogProbs => file.read(field, rows)?.unwrap_or_default(),
-            _ => finite(file, field, rows)?,
-        };
+    for rows in reader.pieces(classes, ROWS) {
+        let values = reader.read(field, rows)?;
         out.par_extend(values.par_chunks_exact(classes).map(argmax));
         observer(Step { what: "examples: predictions", done: out.len(), total });
     }
     Ok(out)
 }
 
-/// Ranges of rows with K × `depth` numbers each. They do not depend on the machine.
-fn pieces(file: &PredictionsFile, depth: usize) -> Vec<Range<usize>> {
-    let total = file.examples();
-    let rows = (PIECE / (file.classes() * depth.max(1)).max(1)).clamp(1, 1024);
-    (0..total).step_by(rows).map(|start| start..total.min(start + rows)).collect()
+/// Rows whose covariances are read together.
+pub(crate) fn pieces(reader: &SplitReader) -> impl Iterator<Item = Range<usize>> + use<> {
+    let rank = if reader.file.has(Field::Loadings) { reader.file.rank() } else { 1 };
+    let width = reader.file.classes() * rank;
+    reader.pieces(width, ROWS)
 }
 
 /// Why the predictions hold no covariance, and what to do.
@@ -272,12 +217,12 @@ fn check_kind(info: &RunInfo, file: &PredictionsFile) -> Result<(), RunError> {
     Err(RunError::Damaged { path: file.path().to_path_buf(), message })
 }
 
-/// The classes that an example is judged by: the true ones where they are known.
+/// The true label of an example, or the given one if the true one is unknown.
 pub(super) fn truth(row: &ExampleRow) -> Option<&[u32]> {
     row.clean_label.as_deref().or(row.label.as_deref())
 }
 
-/// Whether a pair's relation is read from the centred covariance.
+/// Whether the relation of a pair is the sign of the centred covariance.
 pub(super) fn is_centred(info: &RunInfo) -> bool {
     info.link == Link::Softmax
 }

@@ -1,18 +1,17 @@
 //! The pairs of classes whose noise is tied most.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-use aleator_metrics::probability_above_zero;
-use aleator_run::{Field, Predictions};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::best::Best;
+use super::best::{Best, Ranked};
 use super::gram::Block;
 use super::moments::Entries;
-use super::open::{Covariances, is_centred, largest};
-use super::{Measure, Observer, Step};
+use super::open::{Covariances, is_centred};
+use super::{Measure, Observer};
+use crate::confusion::flip_rates;
 use crate::error::ReportError;
 
 /// Two classes, the first of the lower index, over all examples of a split.
@@ -26,35 +25,34 @@ pub struct ClassPair {
     pub covariance: f64,
     /// (C Σ̄ C)_ij / τ².
     pub centred: f64,
-    /// (C Σ̄ C)_ij over the root of both variances; `None` where one of these is no more than
-    /// rounding.
+    /// (C Σ̄ C)_ij divided by both standard deviations; `None` if one of these is only rounding.
     pub correlation: Option<f64>,
     /// P(u_second > u_first), averaged over the examples whose utility has its largest mean in
     /// the first class; `None` where there are none.
     pub flip: Option<f64>,
     /// The same with the classes exchanged.
     pub flip_back: Option<f64>,
-    /// What the sign says.
+    /// The meaning of the sign.
     pub relation: Relation,
 }
 
-/// What the noise of two classes has to do with each other.
+/// How the noise of two classes is related.
 ///
 /// It is the sign of the centred covariance, and of Σ̄ itself with the sigmoid link, where Σ is
 /// determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
-    /// Negative: where one class gains, the other loses. One is named for the other.
+    /// Negative: where one class gains, the other loses, as when annotators choose between them.
     Substitutes,
-    /// Positive: both gain at the expense of others. They occur together, or look alike.
+    /// Positive: both gain at the expense of others, as when they occur together or look alike.
     CoOccurring,
-    /// Noise of their own each.
+    /// Their noise is independent.
     Unrelated,
 }
 
 impl Relation {
-    /// For people.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Substitutes => "substitutes",
@@ -86,13 +84,13 @@ impl TopPairs {
     }
 }
 
-/// (i, j) and its number of mean V Vᵀ, as bits that can be ordered.
-type Found = (usize, usize, u64);
+/// A pair (i, j) as [`Best`] orders it, with its number of mean V Vᵀ.
+type Found = Ranked<(usize, usize), f64>;
 
 impl Covariances {
     /// The pairs of classes of largest absolute average covariance.
     ///
-    /// Reads the file about three times, and more often where K² sums do not fit the memory.
+    /// Reads the file about three times, and more often if K² sums do not fit in memory.
     pub fn top_pairs(&mut self, top: usize, observer: Observer) -> Result<TopPairs, ReportError> {
         let classes = self.classes();
         let entries = self.entries(observer)?;
@@ -108,15 +106,13 @@ impl Covariances {
             }
         })?;
         let lists = best.map(Best::into_sorted);
-        let mut pairs: Vec<(usize, usize)> =
-            lists.iter().flatten().map(|(i, j, _)| (*i, *j)).collect();
-        pairs.sort_unstable();
-        pairs.dedup();
-        let flips = self.flips(&pairs, observer)?;
+        let pairs: BTreeSet<(usize, usize)> = lists.iter().flatten().map(|it| it.key).collect();
+        let both_ways = pairs.into_iter().flat_map(|(i, j)| [(i, j), (j, i)]);
+        let flips = flip_rates(&mut self.reader, both_ways, observer)?;
         let softmax = is_centred(self.info());
         let related = self.has_factors();
-        let describe = |(i, j, bits): Found| {
-            let entry = entries.pair(i, j, f64::from_bits(bits));
+        let describe = |Ranked { key: (i, j), value }: Found| {
+            let entry = entries.pair(i, j, value);
             let signed = if softmax { entry.centred } else { entry.raw };
             ClassPair {
                 first: i,
@@ -124,8 +120,8 @@ impl Covariances {
                 covariance: entry.raw,
                 centred: entry.centred,
                 correlation: entries.correlated(i, j).then_some(entry.correlation),
-                flip: flips[&(i, j)].there.mean(),
-                flip_back: flips[&(i, j)].back.mean(),
+                flip: flips[&(i, j)],
+                flip_back: flips[&(j, i)],
                 relation: match signed {
                     value if related && value < 0.0 => Relation::Substitutes,
                     value if related && value > 0.0 => Relation::CoOccurring,
@@ -138,36 +134,10 @@ impl Covariances {
         Ok(TopPairs { by_covariance, by_centred, by_correlation })
     }
 
-    /// What turns the numbers of blocks into those of Σ̄.
+    /// Converts the numbers of blocks into those of Σ̄.
     pub(super) fn entries(&mut self, observer: Observer) -> Result<Entries, ReportError> {
         let moments = self.moments(observer)?;
         Ok(Entries::new(moments, self.blocks_are_centred(), self.temperature()))
-    }
-
-    /// How often each class of the pairs gives way to the other.
-    fn flips(
-        &mut self,
-        pairs: &[(usize, usize)],
-        observer: Observer,
-    ) -> Result<BTreeMap<(usize, usize), Flips>, ReportError> {
-        let mut flips: BTreeMap<(usize, usize), Flips> =
-            pairs.iter().map(|pair| (*pair, Flips::default())).collect();
-        let mut partners: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (i, j) in pairs {
-            partners.entry(*i).or_default().push(*j);
-            partners.entry(*j).or_default().push(*i);
-        }
-        let tops = largest(&mut self.file, Field::Mean, observer)?;
-        let total = tops.len();
-        for rows in self.pieces() {
-            let done = rows.end;
-            if tops[rows.clone()].iter().any(|top| partners.contains_key(top)) {
-                let predictions = self.file.rows(rows.clone())?;
-                add_flips(&predictions, &tops[rows], &partners, &mut flips);
-            }
-            observer(Step { what: "examples: flips", done, total });
-        }
-        Ok(flips)
     }
 }
 
@@ -189,47 +159,10 @@ fn best_of_rows(
             let values = [entry.raw, entry.centred, entry.correlation];
             for (best, value) in best.iter_mut().zip(values) {
                 if value != 0.0 {
-                    best.offer(value.abs(), (i, j, factors.to_bits()));
+                    best.offer(value.abs(), Ranked { key: (i, j), value: *factors });
                 }
             }
         }
     }
     best
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Flips {
-    there: Mean,
-    back: Mean,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Mean {
-    sum: f64,
-    count: usize,
-}
-
-impl Mean {
-    fn mean(self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum / self.count as f64)
-    }
-}
-
-fn add_flips(
-    predictions: &Predictions,
-    tops: &[usize],
-    partners: &BTreeMap<usize, Vec<usize>>,
-    flips: &mut BTreeMap<(usize, usize), Flips>,
-) {
-    for (example, top) in tops.iter().copied().enumerate() {
-        for partner in partners.get(&top).into_iter().flatten().copied() {
-            let difference = predictions.difference(example, partner, top);
-            let above = probability_above_zero(difference.mean, difference.variance);
-            let key = (top.min(partner), top.max(partner));
-            let Some(flips) = flips.get_mut(&key) else { continue };
-            let mean = if top < partner { &mut flips.there } else { &mut flips.back };
-            mean.sum += above;
-            mean.count += 1;
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! The findings as CSV files, which people open in spreadsheets.
+//! The findings as CSV files.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -55,7 +55,7 @@ fn pair_cells(ranking: &str, position: usize, pair: &ClassPair, names: &[String]
     ]
 }
 
-/// `examples.csv`: the ties of every example, written as they come.
+/// `examples.csv`: the ties of every example, written as they are found.
 pub struct TiesTable<'a> {
     table: Table<'a>,
     examples: &'a [ExampleRow],
@@ -63,7 +63,7 @@ pub struct TiesTable<'a> {
 }
 
 impl<'a> TiesTable<'a> {
-    /// Writes the file, complete or not at all, with what `fill` adds.
+    /// Writes the file atomically, with the rows that `fill` adds.
     pub fn write<E: From<RunError>>(
         path: &'a Path,
         examples: &'a [ExampleRow],
@@ -166,7 +166,7 @@ fn tie_numbers(tie: &Tie) -> [String; 3] {
     [number(tie.covariance), number(tie.centred), maybe(tie.correlation)]
 }
 
-/// Six digits, more than 32-bit floats leave certain.
+/// Six digits, more than 32-bit floats are accurate to.
 fn number(value: f64) -> String {
     match value == 0.0 || (1e-4..1e6).contains(&value.abs()) {
         true => format!("{value:.6}"),

@@ -1,4 +1,4 @@
-//! One example: the classes whose noise is tied to that of one class.
+//! For one example: the classes whose noise is tied to that of one class.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -10,10 +10,10 @@ use super::open::Covariances;
 use super::{Measure, Observer, Step};
 use crate::error::ReportError;
 
-/// The classes that are tied most to what is predicted for an example.
+/// The classes that are tied most to the prediction of an example.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExampleTies {
-    /// The example, by its place in the split.
+    /// The row of the example in the split.
     pub row: usize,
     /// The class of the largest probability.
     pub predicted: usize,
@@ -30,12 +30,12 @@ pub struct Tie {
     pub covariance: f64,
     /// C Σ(x) C / τ² of both.
     pub centred: f64,
-    /// Of C Σ(x) C; `None` where a variance is no more than rounding.
+    /// The correlation of C Σ(x) C; `None` if a variance is only rounding.
     pub correlation: Option<f64>,
 }
 
 impl Tie {
-    /// By one of the measures; a correlation that is not defined counts as none.
+    /// The value by one of the measures; an undefined correlation counts as zero.
     pub fn value(&self, measure: Measure) -> f64 {
         match measure {
             Measure::Raw => self.covariance,
@@ -49,7 +49,7 @@ impl Tie {
 pub(super) struct ClassRow {
     class: usize,
     raw: Vec<f64>,
-    /// The means of the rows of Σ(x), and of these.
+    /// The means of the rows of Σ(x), and their mean.
     rows: Vec<f64>,
     mean: f64,
     inverse: Vec<f64>,
@@ -87,8 +87,8 @@ impl ClassRow {
         best.into_sorted().into_iter().map(|class| self.tie(class)).collect()
     }
 
-    /// The place of a class among all others by its absolute value, 1 for the largest; of equal
-    /// ones the lower index comes first.
+    /// The rank of a class among all others by absolute value, 1 for the largest; ties go to the
+    /// lower index.
     pub fn rank(&self, class: usize, measure: Measure) -> usize {
         let own = self.tie(class).value(measure).abs();
         let before = |tie: &Tie| {
@@ -100,8 +100,8 @@ impl ClassRow {
 }
 
 impl Covariances {
-    /// Gives `sink` for each example the classes that are tied most to its prediction; none with
-    /// noise `"diagonal"`. `predicted` is of [`predicted`](Self::predicted).
+    /// Passes the classes that are tied most to the prediction of each example to `sink`; none with
+    /// noise `"diagonal"`. `predicted` comes from [`predicted`](Self::predicted).
     ///
     /// ```no_run
     /// # use aleator_report::covariance::{Covariances, Measure};
@@ -117,7 +117,7 @@ impl Covariances {
     /// ```
     ///
     /// # Panics
-    /// When `predicted` is not of this split.
+    /// When `predicted` has another number of examples.
     pub fn ties(
         &mut self,
         predicted: &[usize],
@@ -126,7 +126,7 @@ impl Covariances {
         observer: Observer,
         sink: &mut dyn FnMut(ExampleTies) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
-        assert_eq!(predicted.len(), self.file.examples(), "a prediction for each example");
+        assert_eq!(predicted.len(), self.reader.file.examples(), "a prediction for each example");
         if !self.has_factors() {
             return Ok(());
         }
@@ -148,7 +148,7 @@ impl Covariances {
         pairs: &[(usize, usize)],
         observer: Observer,
     ) -> Result<Vec<Tie>, ReportError> {
-        assert_eq!(pairs.len(), self.file.examples(), "two classes for each example");
+        assert_eq!(pairs.len(), self.reader.file.examples(), "two classes for each example");
         let rows: Vec<(usize, usize)> =
             pairs.iter().enumerate().map(|(row, (class, _))| (row, *class)).collect();
         let mut ties = Vec::with_capacity(pairs.len());
@@ -160,8 +160,8 @@ impl Covariances {
         Ok(ties)
     }
 
-    /// Gives `sink`, in their order, what `find` makes of (row of the file, its class); rows
-    /// ascend.
+    /// Calls `find` for each (row of the file, class) and passes the results to `sink` in order.
+    /// Rows must ascend.
     pub(super) fn map_rows<T: Send>(
         &mut self,
         rows: &[(usize, usize)],
@@ -195,7 +195,7 @@ impl Covariances {
 
 /// Of some examples, `[n, K]` each.
 struct Products {
-    /// V V_cᵀ with the class that is asked for; zero where none is.
+    /// V V_cᵀ with the wanted class; zero if there is none.
     with_class: Vec<f64>,
     /// V Vᵀ 1.
     with_all: Vec<f64>,

@@ -28,11 +28,11 @@ const TOP: f64 = 30.0;
 const BOTTOM: f64 = 40.0;
 const LEFT: f64 = 46.0;
 
-/// Labels at the ends of lines, if there are not more.
+/// Most labels at the ends of lines.
 const LABELLED: usize = 6;
 const LABEL_CHARACTERS: usize = 14;
 
-/// Values with so many at least are thinned out to so many points.
+/// Longer series are down-sampled to this many points.
 const POINTS: usize = 240;
 
 impl LineChart<'_> {
@@ -77,7 +77,7 @@ impl LineChart<'_> {
         figure
     }
 
-    /// The last value, the name and the colour of each group of lines, if they are named.
+    /// The last value, the name and the colour of each group of named lines.
     fn ends(&self) -> Vec<(f64, String, usize)> {
         let mut ends: Vec<(f64, String, usize)> = vec![];
         for series in self.series.iter().filter(|series| !series.label.is_empty()) {
@@ -107,7 +107,7 @@ fn axes(figure: &mut Figure, x: &Scale, y: &Scale, right: f64, x_label: &str) {
     figure.text(((LEFT + right) / 2.0, HEIGHT - 6.0), x_label, Ink::Muted, Anchor::Middle);
 }
 
-/// Moves labels down, then up, until none covers another.
+/// Moves labels down, then up, until no two overlap.
 fn apart(labels: &mut [(f64, &str, usize)], within: (f64, f64)) {
     const STEP: f64 = 13.0;
     labels.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(b.1)));
@@ -123,7 +123,7 @@ fn apart(labels: &mut [(f64, &str, usize)], within: (f64, f64)) {
     }
 }
 
-/// The means of so many stretches, where there are more points than can be seen.
+/// Down-samples long series to means over equal ranges of steps.
 pub(crate) fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     if points.len() <= POINTS {
         return points.to_vec();

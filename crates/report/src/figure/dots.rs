@@ -1,4 +1,4 @@
-//! Settings beside each other: a dot for the mean of each, a line for its spread.
+//! A comparison of settings: a dot for the mean of each, a line for its spread.
 
 use aleator_metrics::significance::{mean, sample_std};
 

@@ -11,26 +11,26 @@ pub(crate) struct HeatMap<'a> {
     pub name: &'a str,
     pub title: &'a str,
     pub description: String,
-    /// What rows and columns are.
+    /// The titles of the axes.
     pub rows: &'a str,
     pub columns: &'a str,
     pub class_names: &'a [String],
     /// The classes, first row and column first.
     pub order: &'a [usize],
-    /// Groups of the order, named where there are too many classes to name each.
+    /// Groups of neighbouring classes, named when there are too many classes to name each.
     pub bands: &'a [Range<usize>],
     /// Between −1 and 1.
     pub value: &'a dyn Fn(usize, usize) -> f64,
-    /// Whether values are shares; else they are correlations.
+    /// Whether values are shares; otherwise they are correlations.
     pub percent: bool,
-    /// What has full colour.
+    /// The value that gets the full colour.
     pub full: f64,
 }
 
-/// Up to so many classes a cell has its number.
+/// Up to this many classes, each cell shows its number.
 const NUMBERED: usize = 12;
 
-/// Up to so many classes each is a mark of its own and has its name.
+/// Up to this many classes, each cell is a mark and each class is named.
 pub(crate) const NAMED: usize = 40;
 
 const TOP: f64 = 44.0;
@@ -77,7 +77,7 @@ impl HeatMap<'_> {
 
     fn cell(&self, figure: &mut Figure, at: Place, i: usize, j: usize) {
         let value = (self.value)(i, j);
-        // Agreement says nothing of confusion: it has no colour.
+        // The diagonal is agreement, not confusion: it has no colour.
         let strength = if i == j { 0.0 } else { (value.abs() / self.full).min(1.0) };
         let ink = match value {
             _ if i == j => Ink::Grid,
@@ -87,7 +87,7 @@ impl HeatMap<'_> {
         let shown = if self.percent { number::percent(value, 1) } else { number::fixed(value, 2) };
         let short = |class: usize| label(&self.class_names[class], 40);
         let tooltip = Some(format!("{} → {}: {shown}", short(i), short(j)));
-        // The faintest is still seen as a cell.
+        // The faintest cell must still be visible.
         let opacity = if i == j { 1.0 } else { 0.03 + 0.97 * strength };
         figure.marks.push(Mark::Rect { at, ink, opacity, tooltip });
         if self.order.len() > NUMBERED || (i == j && !self.percent) {
@@ -110,7 +110,7 @@ impl HeatMap<'_> {
         figure.sized_text(middle, &text, ink, Anchor::Middle, SMALL);
     }
 
-    /// One image, with the names of groups at its side.
+    /// One image, with the names of groups next to it.
     fn image(&self) -> Figure {
         const SIDE: f64 = 340.0;
         const LABELS: f64 = 122.0;
@@ -120,7 +120,7 @@ impl HeatMap<'_> {
                 return 0.0;
             }
             let value = (self.value)(self.order[row], self.order[column]) / self.full;
-            // Roots make what is rare visible beside what is common.
+            // Square roots make rare confusions visible next to common ones.
             value.signum() * value.abs().min(1.0).sqrt()
         };
         let mut figure = self.frame((LABELS + SIDE + 8.0, TOP + SIDE + 14.0));

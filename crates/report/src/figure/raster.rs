@@ -1,17 +1,17 @@
 //! A matrix with too many cells for marks, as one small image.
 
-/// Pixels a side at most.
+/// Most pixels on a side.
 pub(super) const SIDE: usize = 500;
 
 /// Half of the 256 colours is for each sign.
 const LEVELS: usize = 127;
 
-/// By day and by night; how much of it a value takes is in the transparency.
+/// Works in light and dark mode, since the size of a value is the opacity.
 const POSITIVE: [u8; 3] = [47, 126, 204];
 const NEGATIVE: [u8; 3] = [214, 108, 44];
 
 /// The PNG of a matrix whose values lie between −1 and 1. Where several cells share a pixel, the
-/// one that is farthest from zero is seen: what is rare is what is looked for.
+/// value farthest from zero wins, because rare confusions are what readers look for.
 pub(super) fn png(classes: usize, value: &dyn Fn(usize, usize) -> f64) -> Vec<u8> {
     let block = classes.div_ceil(SIDE).max(1);
     let side = classes.div_ceil(block);

@@ -1,4 +1,4 @@
-//! Whether probabilities mean what they say: how often predictions come true, by confidence.
+//! Reliability diagrams: how often predictions are right, by confidence.
 
 use aleator_metrics::calibration::ReliabilityBin;
 
@@ -11,7 +11,7 @@ const HEIGHT: f64 = 372.0;
 const LEFT: f64 = 40.0;
 const RIGHT: f64 = 348.0;
 const TOP: f64 = 30.0;
-/// Of the diagram; the histogram is below.
+/// The bottom of the diagram; the histogram is below it.
 const BOTTOM: f64 = 262.0;
 const HISTOGRAM: (f64, f64) = (280.0, 332.0);
 

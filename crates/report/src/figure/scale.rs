@@ -1,8 +1,8 @@
-//! From numbers to places, with ticks at numbers that people would choose.
+//! From numbers to positions, with ticks at round numbers.
 
 use crate::number;
 
-/// A stretch of numbers on a stretch of a drawing.
+/// Maps a range of numbers to a range of positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     from: (f64, f64),
@@ -12,12 +12,12 @@ pub(crate) struct Scale {
 impl Scale {
     /// Exactly between two numbers.
     pub fn new(from: (f64, f64), to: (f64, f64)) -> Self {
-        // A stretch of no length would divide by zero.
+        // An empty range would divide by zero.
         let high = if from.1 > from.0 { from.1 } else { from.0 + 1.0 };
         Self { from: (from.0, high), to }
     }
 
-    /// Around all of the values, out to the next ticks.
+    /// A range that holds all values and ends at ticks.
     pub fn nice(values: impl Iterator<Item = f64>, to: (f64, f64)) -> Self {
         let mut range = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values.filter(|value| value.is_finite()) {
@@ -41,7 +41,7 @@ impl Scale {
         self.to.0 + share * (self.to.1 - self.to.0)
     }
 
-    /// Round numbers within, with their labels.
+    /// Round numbers in the range, with their labels.
     pub fn ticks(&self, about: usize) -> Vec<(f64, String)> {
         let step = tick_step(self.from.1 - self.from.0, about);
         let digits = (-step.log10()).ceil().clamp(0.0, 9.0) as usize;
@@ -54,7 +54,7 @@ impl Scale {
     }
 }
 
-/// As many ticks as an axis has, about.
+/// The approximate number of ticks on an axis.
 const TICKS: usize = 5;
 
 /// 1, 2 or 5 times a power of ten.

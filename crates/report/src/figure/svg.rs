@@ -10,15 +10,15 @@ use crate::escape::{data_uri, text};
 enum Paint {
     /// Classes, which the page's style turns into colours.
     Page,
-    /// Colours of its own.
+    /// Fixed colours.
     Own,
 }
 
-/// Fonts of a file that is shown by other programs.
+/// Fonts of a standalone file.
 const FONTS: &str = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
 impl Figure {
-    /// An element of a page; `id` makes the names of its parts unique there.
+    /// An element of a page; `id` must be unique there.
     pub(crate) fn inline(&self, id: &str) -> String {
         let (title, description) = (text(&self.title), text(&self.description));
         let size = self.size();
@@ -30,7 +30,7 @@ impl Figure {
         out + "</svg>\n"
     }
 
-    /// A document by itself, with its own colours on white and a margin.
+    /// A file of its own, with fixed colours on white and a margin.
     pub fn standalone(&self) -> String {
         let (title, description) = (text(&self.title), text(&self.description));
         let [width, height] = [self.width, self.height].map(|side| short(side + 2.0 * MARGIN));
@@ -137,7 +137,7 @@ fn stroke(ink: Ink, paint: Paint) -> String {
 }
 
 impl Ink {
-    /// As `style.css` knows it after `f` for fills and `k` for strokes.
+    /// The class in `style.css`, after `f` for fills and `k` for strokes.
     fn class(self) -> String {
         match self {
             Self::Text => "-text".to_string(),
@@ -152,7 +152,7 @@ impl Ink {
         }
     }
 
-    /// On white, as `style.css` has it by day.
+    /// The colour on white, as in the light mode of `style.css`.
     fn colour(self) -> &'static str {
         const SERIES: [&str; super::SERIES] =
             ["#1f6fb2", "#c2570c", "#0f7f69", "#8348b8", "#b8326f", "#7d6c0a", "#5f6670"];

@@ -1,4 +1,4 @@
-//! Examples to look at: suspect labels and what cannot be decided.
+//! Cards of examples: suspect labels and ambiguous examples.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -13,17 +13,17 @@ use crate::audit::{Answer, Issue};
 use crate::escape;
 use crate::number;
 
-/// Images of at most so many pixels are enlarged with hard edges.
+/// Images with at most this many pixels on a side are enlarged with hard edges.
 const TINY: usize = 48;
 
-/// What a card says.
+/// One example.
 struct Card<'a> {
     key: PictureKey<'a>,
     /// "3 → 8".
     heading: String,
     /// Answers and their probabilities.
     bars: Vec<(String, f64)>,
-    /// Below: what else is known.
+    /// Lines below the bars.
     notes: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ pub(super) fn doubted(details: &Details<'_>, pictures: &mut PictureSource<'_>) -
     Some(Section { id: "suspects".to_string(), title: "Suspect labels".to_string(), body })
 }
 
-/// The examples that a run cannot decide.
+/// The examples about which a run is least certain.
 pub(super) fn ambiguous(
     details: &Details<'_>,
     pictures: &mut PictureSource<'_>,
@@ -140,7 +140,7 @@ fn card<'a>(
     }
 }
 
-/// The true label, where it is known and of one class.
+/// The true label, if it is known and names one class.
 fn truth_notes(judged: &Judged, names: &[String]) -> Vec<String> {
     match judged.row.clean_label.as_deref() {
         Some([class]) if judged.row.clean_label != judged.row.label => {

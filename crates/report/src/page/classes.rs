@@ -1,9 +1,10 @@
 //! Every class in one table.
 
 use aleator_metrics::{ClassSummary, Summary};
+use aleator_run::EvaluatedRun;
 
 use super::Section;
-use super::material::{AuditAt, EvaluatedRun, Material};
+use super::material::{AuditAt, Material};
 use super::table::{Cell, Extent, Table};
 use crate::audit::ClassFinding;
 use crate::escape;

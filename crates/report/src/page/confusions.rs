@@ -1,23 +1,26 @@
-//! Which classes are taken for which, and which noise goes together.
+//! Which classes are confused, and whose noise is correlated.
 
-use aleator_run::{Link, RunDir, Split};
+use std::collections::BTreeMap;
 
-use super::held_out::{HeldOut, flip_probabilities};
+use aleator_run::{Link, RunDir, Split, SplitReader};
+
+use super::held_out::HeldOut;
 use super::material::AuditAt;
 use super::table::{Cell, Extent, Table};
 use super::{Details, Figures, Section};
 use crate::audit::PairFinding;
 use crate::cluster::{Order, order};
+use crate::confusion::{Confusions, Pair, flip_rates};
 use crate::covariance::{ClassPair, Covariances, LARGEST_MATRIX};
 use crate::error::ReportError;
 use crate::escape;
 use crate::figure::heat::{HeatMap, NAMED};
 use crate::number;
 
-/// Pairs of a table.
+/// Most pairs in a table of confusions.
 const PAIRS: usize = 12;
 
-/// Pairs of noise that goes together, and as many of noise that goes apart.
+/// Most pairs of positive correlation in a table, and of negative.
 const CORRELATED: usize = 8;
 
 /// The confusions of a run: as heat maps in one order, and as tables.
@@ -43,7 +46,8 @@ fn maps_and_tables(
     let run = &details.run.dir;
     let (names, link) = (details.names(), run.info().link);
     let correlation = noise_correlation(run, unseen.split)?;
-    let order = order(&distances(&unseen.expected, names.len()), names.len());
+    let Some(expected) = &unseen.expected else { return Ok(String::new()) };
+    let order = order(&distances(names.len(), |i, j| expected.rate(i, j)), names.len());
     let mut maps = String::new();
     let labelled = details.validation.as_ref().filter(|_| link == Link::Softmax);
     if let Some(labelled) = labelled {
@@ -52,8 +56,10 @@ fn maps_and_tables(
     if let Some(correlation) = &correlation {
         maps += &figures.add(correlation_map("noise-correlation", correlation, names, &order));
     }
-    let mut tables =
-        format!("<div>{}</div>\n", expected_table(details, unseen, correlation.as_deref())?);
+    let mut tables = format!(
+        "<div>{}</div>\n",
+        expected_table(run, unseen.split, expected, correlation.as_deref())?
+    );
     if let Some(correlation) = &correlation {
         tables += &format!("<div>{}</div>\n", correlated_table(correlation, names, link));
     }
@@ -61,7 +67,7 @@ fn maps_and_tables(
     Ok(format!("{}<div class=\"tables\">\n{tables}</div>\n", heat_figure(&maps, &words)))
 }
 
-/// The covariances of a split, where the run has noise that classes share.
+/// The covariances of a split, if its classes share noise.
 fn shared_noise(run: &RunDir, split: Split) -> Result<Option<Covariances>, ReportError> {
     match Covariances::open(run, split) {
         Ok(covariances) => Ok(Some(covariances).filter(Covariances::has_factors)),
@@ -70,7 +76,7 @@ fn shared_noise(run: &RunDir, split: Split) -> Result<Option<Covariances>, Repor
     }
 }
 
-/// The mean correlation of the noise, `[K, K]`; zero where a class has none.
+/// The mean correlation of the noise, `[K, K]`; zero for a class without noise.
 fn noise_correlation(run: &RunDir, split: Split) -> Result<Option<Vec<f64>>, ReportError> {
     let Some(mut covariances) = shared_noise(run, split)? else { return Ok(None) };
     let matrix = covariances.average_covariance(&mut |_| {})?;
@@ -78,7 +84,7 @@ fn noise_correlation(run: &RunDir, split: Split) -> Result<Option<Vec<f64>>, Rep
     Ok(Some(matrix.correlation.iter().map(known).collect()))
 }
 
-/// Of very many classes no matrix is made: the pairs of strongest correlation alone.
+/// The pairs of strongest correlation, for runs with too many classes for a matrix.
 fn most_tied(run: &RunDir, split: Split) -> Result<String, ReportError> {
     let names = &run.info().class_names;
     let mut rows = vec![];
@@ -132,16 +138,16 @@ fn heat_figure(maps: &str, words: &str) -> String {
     )
 }
 
-/// The rarer a confusion, the farther two classes are apart.
-fn distances(expected: &[f64], classes: usize) -> Vec<f64> {
-    /// Below this all confusions are alike.
+/// Distances between classes: rare confusions are far apart.
+fn distances(classes: usize, rate: impl Fn(usize, usize) -> f64) -> Vec<f64> {
+    /// Below this all confusions count as equally rare.
     const RAREST: f64 = 1e-9;
-    let at = |i: usize, j: usize| (expected[i * classes + j] + expected[j * classes + i]) / 2.0;
+    let at = |i: usize, j: usize| (rate(i, j) + rate(j, i)) / 2.0;
     let distance = |i: usize, j: usize| if i == j { 0.0 } else { -at(i, j).max(RAREST).ln() };
     (0..classes * classes).map(|index| distance(index / classes, index % classes)).collect()
 }
 
-/// The largest value beside the diagonal, for full colour.
+/// The largest value off the diagonal, which gets the full colour.
 fn largest(classes: usize, value: &dyn Fn(usize, usize) -> f64) -> f64 {
     let all = (0..classes).flat_map(|i| (0..classes).map(move |j| (i, j)));
     let largest = all.filter(|(i, j)| i != j).map(|(i, j)| value(i, j).abs()).fold(0.0, f64::max);
@@ -207,48 +213,54 @@ fn correlation_map(
 
 /// The pairs that the model expects to be confused most often.
 fn expected_table(
-    details: &Details<'_>,
-    unseen: &HeldOut,
+    run: &RunDir,
+    split: Split,
+    expected: &Confusions,
     correlation: Option<&[f64]>,
 ) -> Result<String, ReportError> {
-    let (names, classes) = (details.names(), unseen.classes);
-    let top = strongest(classes, false, PAIRS, |i, j| unseen.expected[i * classes + j]);
-    let pairs: Vec<(usize, usize)> = top.iter().map(|(i, j, _)| (*i, *j)).collect();
-    let flips = flip_probabilities(&details.run.dir, unseen.split, &pairs)?;
-    let with_noise = correlation.is_some();
-    let rows = top.iter().zip(flips).map(|((from, to, rate), flip)| {
+    let names = &run.info().class_names;
+    let classes = names.len();
+    let top: Vec<Pair> = expected.pairs().into_iter().take(PAIRS).collect();
+    let flips = match correlation {
+        Some(_) => {
+            let pairs = top.iter().map(|pair| (pair.from, pair.to));
+            flip_rates(&mut SplitReader::open(run, split)?, pairs, &mut |_| {})?
+        }
+        None => BTreeMap::new(),
+    };
+    let row = |Pair { from, to, rate }: &Pair| {
         let mut row = vec![
             Cell::Html(arrow(&names[*from], &names[*to])),
             Cell::number(Some(*rate), |rate| number::percent(rate, 1)),
         ];
-        if with_noise {
-            row.push(Cell::number(flip, |flip| number::percent(flip, 1)));
-            let correlation = correlation.map(|all| all[from * classes + to]);
+        if let Some(correlation) = correlation {
+            row.push(Cell::number(flips[&(*from, *to)], |flip| number::percent(flip, 1)));
+            let correlation = Some(correlation[from * classes + to]);
             row.push(Cell::number(correlation, |value| number::fixed(value, 2)));
         }
         row
-    });
-    let rows: Vec<Vec<Cell>> = rows.collect();
+    };
+    let rows: Vec<Vec<Cell>> = top.iter().map(row).collect();
     let mut columns = vec!["Looks like → is labelled", "Expected"];
     let mut caption = format!(
         "The pairs that the model expects to be confused most, on the {} examples. Expected: the \
          mean probability of the second class where the first is most plausible.",
-        unseen.split.name()
+        split.name()
     );
-    if with_noise {
+    if correlation.is_some() {
         columns.extend(["Flip", "Correlation"]);
         caption += " Flip: how likely noise alone lifts the second above the first.";
     }
     Ok(Table { caption, columns, rows, extent: Extent::Short }.html())
 }
 
-/// The pairs whose noise goes together, and those whose noise goes apart.
+/// The pairs of strongest positive and negative correlation.
 fn correlated_table(correlation: &[f64], names: &[String], link: Link) -> String {
     let classes = names.len();
     let value = |i: usize, j: usize| correlation[i * classes + j];
     let count = CORRELATED.min(classes * (classes - 1) / 4).max(1);
-    let apart = strongest(classes, true, count, |i, j| -value(i, j));
-    let together = strongest(classes, true, count, value);
+    let apart = strongest(classes, count, |i, j| -value(i, j));
+    let together = strongest(classes, count, value);
     let row = |kind: &str, (i, j): (usize, usize)| {
         vec![
             Cell::Html(format!("{} · {}", escape::name(&names[i]), escape::name(&names[j]))),
@@ -277,16 +289,14 @@ fn correlated_table(correlation: &[f64], names: &[String], link: Link) -> String
     Table { caption, columns, rows, extent: Extent::Short }.html()
 }
 
-/// The pairs with the largest values, ties by class; of symmetric values each pair once.
+/// The pairs with the largest of symmetric values, ties by class.
 fn strongest(
     classes: usize,
-    symmetric: bool,
     count: usize,
     value: impl Fn(usize, usize) -> f64,
 ) -> Vec<(usize, usize, f64)> {
-    let all = (0..classes).flat_map(|i| (0..classes).map(move |j| (i, j)));
-    let apart = all.filter(|(i, j)| if symmetric { i < j } else { i != j });
-    let mut pairs: Vec<(usize, usize, f64)> = apart.map(|(i, j)| (i, j, value(i, j))).collect();
+    let all = (0..classes).flat_map(|i| (i + 1..classes).map(move |j| (i, j)));
+    let mut pairs: Vec<(usize, usize, f64)> = all.map(|(i, j)| (i, j, value(i, j))).collect();
     pairs.sort_by(|a, b| b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
     pairs.truncate(count);
     pairs
@@ -316,9 +326,7 @@ pub(super) fn of_audit(at: &AuditAt, figures: &mut Figures) -> Option<Section> {
         }
     }
     let value = shares(&counts, classes);
-    let both: Vec<f64> =
-        (0..classes * classes).map(|index| value(index / classes, index % classes)).collect();
-    let order = order(&distances(&both, classes), classes);
+    let order = order(&distances(classes, &value), classes);
     let full = largest(classes, &value);
     let map = HeatMap {
         name: "given-and-true",

@@ -1,6 +1,11 @@
-//! How training went.
+//! The curves of training, from `metrics.jsonl`.
 
-use super::material::{Log, Material};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use aleator_run::RunError;
+
+use super::material::Material;
 use super::{Figures, Section};
 use crate::figure::SERIES;
 use crate::figure::chart::{LineChart, Series, thinned};
@@ -40,18 +45,26 @@ const QUANTITIES: [Quantity; 4] = [
     },
 ];
 
-pub(super) fn section(material: &Material, figures: &mut Figures) -> Option<Section> {
+pub(super) fn section(
+    material: &Material,
+    figures: &mut Figures,
+) -> Result<Option<Section>, RunError> {
+    let mut logs = vec![];
+    for (at, setting) in material.settings.iter().enumerate() {
+        for run in &setting.runs {
+            logs.push((at, Log::load(&run.dir.metrics_path())?));
+        }
+    }
     let many = material.settings.len() > 1;
     let mut charts = vec![];
     for quantity in &QUANTITIES {
         let mut series = vec![];
-        for (at, setting) in material.settings.iter().enumerate() {
-            for run in &setting.runs {
-                let points = thinned((quantity.read)(&run.log));
-                if !points.is_empty() {
-                    let label = if many { setting.name.clone() } else { String::new() };
-                    series.push(Series { label, colour: at % SERIES, points });
-                }
+        for (at, log) in &logs {
+            let points = thinned((quantity.read)(log));
+            if !points.is_empty() {
+                let name = &material.settings[*at].name;
+                let label = if many { name.clone() } else { String::new() };
+                series.push(Series { label, colour: at % SERIES, points });
             }
         }
         if series.is_empty() {
@@ -74,11 +87,12 @@ pub(super) fn section(material: &Material, figures: &mut Figures) -> Option<Sect
         charts.push(figures.add(chart.draw()));
     }
     if charts.is_empty() {
-        return None;
+        return Ok(None);
     }
-    let lines = match many {
-        true => "Each line is one run; runs of the same colour differ in their seed only",
-        false => "Each line is one run",
+    let lines = if many {
+        "Each line is one run; runs of the same colour differ in their seed only"
+    } else {
+        "Each line is one run"
     };
     let body = format!(
         "<figure><div class=\"row{}\">\n{}</div><figcaption>{lines}. Validation is measured against \
@@ -87,5 +101,49 @@ pub(super) fn section(material: &Material, figures: &mut Figures) -> Option<Sect
         if charts.len() == 4 { " two" } else { "" },
         charts.concat()
     );
-    Some(Section { id: "training".to_string(), title: "Training".to_string(), body })
+    Ok(Some(Section { id: "training".to_string(), title: "Training".to_string(), body }))
+}
+
+/// The steps and values of each quantity in `metrics.jsonl`.
+#[derive(Default)]
+struct Log {
+    loss: Vec<(f64, f64)>,
+    learning_rate: Vec<(f64, f64)>,
+    validation_nll: Vec<(f64, f64)>,
+    validation_top1: Vec<(f64, f64)>,
+}
+
+impl Log {
+    /// A run without a log has no curves.
+    fn load(path: &Path) -> Result<Self, RunError> {
+        let io = |source| RunError::Io { action: "read", path: path.to_path_buf(), source };
+        let file = match std::fs::File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(io(error)),
+        };
+        let mut log = Self::default();
+        for (index, line) in BufReader::new(file).lines().enumerate() {
+            let line = line.map_err(io)?;
+            let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&line)
+                .map_err(|error| RunError::Damaged {
+                    path: path.to_path_buf(),
+                    message: format!("line {} is not a JSON object: {error}", index + 1),
+                })?;
+            let number = |key: &str| fields.get(key).and_then(serde_json::Value::as_f64);
+            let Some(step) = number("step") else { continue };
+            let all = [
+                (&mut log.loss, "loss"),
+                (&mut log.learning_rate, "learning_rate"),
+                (&mut log.validation_nll, "validation_nll"),
+                (&mut log.validation_top1, "validation_top1"),
+            ];
+            for (values, key) in all {
+                values.extend(number(key).map(|value| (step, value)));
+            }
+        }
+        Ok(log)
+    }
 }

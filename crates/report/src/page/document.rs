@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-use aleator_run::{Link, Noise};
+use aleator_run::{EvaluatedRun, Link, Noise};
 use base64::Engine;
 use sha2::{Digest, Sha256};
 
 use super::Section;
-use super::material::{EvaluatedRun, Material, dir_name};
+use super::material::{Material, dir_name};
 use crate::escape;
 use crate::number;
 
-/// By this a report is known again.
+/// Marks a file as a report that may be overwritten.
 pub(super) const GENERATOR: &str = "<meta name=\"generator\" content=\"aleator report\">";
 
 const STYLE: &str = include_str!("style.css");
@@ -63,7 +63,7 @@ pub(super) fn html(
     out
 }
 
-/// Several audits have sections of the same kind.
+/// Several audits have sections of the same name, which get a number.
 fn unique_ids(sections: &[Section]) -> Vec<String> {
     let mut ids: Vec<String> = vec![];
     for section in sections {
@@ -78,13 +78,13 @@ fn unique_ids(sections: &[Section]) -> Vec<String> {
     ids
 }
 
-/// As a policy names what it allows.
+/// The hash by which the content security policy allows a script or style.
 fn hash(content: &str) -> String {
     let digest = Sha256::digest(content.as_bytes());
     format!("sha256-{}", base64::engine::general_purpose::STANDARD.encode(digest))
 }
 
-/// What is reported, in a sentence or two.
+/// A summary in one or two sentences.
 fn lead(material: &Material, detailed: Option<&EvaluatedRun>) -> String {
     let mut out = String::new();
     let classes = number::count(material.class_names.len());

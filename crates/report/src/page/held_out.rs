@@ -1,40 +1,33 @@
-//! What a run says of the examples that it did not learn from.
-
-use std::path::Path;
+//! The predictions of a run for examples that it was not trained on.
 
 use aleator_metrics::classification::argmax;
-use aleator_metrics::probability_above_zero;
-use aleator_run::{ExampleRow, Field, Link, PredictionsFile, RunDir, RunError, Split};
+use aleator_run::{ExampleRow, Field, Link, RunDir, RunError, Split, SplitReader};
 
 use crate::audit::Answer;
+use crate::confusion::{Confusions, Sums};
 use crate::covariance::LARGEST_MATRIX;
-use crate::error::ReportError;
-
-/// Numbers of one tensor that are read at a time.
-const BLOCK: usize = 1 << 22;
 
 /// One split of a run, read once.
 pub(crate) struct HeldOut {
     pub split: Split,
     pub classes: usize,
     /// How often each class is predicted (second) where another is given (first), `[K, K]`;
-    /// empty where classes are on or off, and where they are too many for a matrix.
+    /// empty for multilabel runs, and for too many classes.
     pub confusion: Vec<f64>,
-    /// The probability of each class, averaged over the examples whose utility has its largest
-    /// mean in one class, `[K, K]`; empty where they are too many for a matrix.
-    pub expected: Vec<f64>,
-    /// Labels that the model contradicts, the surest first.
+    /// The confusions that the model expects; `None` for too many classes.
+    pub expected: Option<Confusions>,
+    /// Labels that the model contradicts, the most certain first.
     pub suspects: Vec<Judged>,
-    /// Examples that it cannot decide, the least sure first.
+    /// Examples about which the model is uncertain, the least certain first.
     pub ambiguous: Vec<Judged>,
 }
 
-/// One example, or one class of it, and what the model says.
+/// One example, or one class of it, and its predictions.
 pub(crate) struct Judged {
     pub row: ExampleRow,
-    /// What the label says.
+    /// The given label.
     pub given: Option<Answer>,
-    /// Answers with their probabilities, to be shown in this order.
+    /// Answers with their probabilities, in the order in which they are shown.
     pub answers: Vec<(Answer, f64)>,
 }
 
@@ -44,107 +37,60 @@ struct Found {
     class: usize,
 }
 
-/// How many of each are kept.
+/// How many of each to keep.
 pub(crate) struct Limits {
     pub suspects: usize,
     pub ambiguous: usize,
 }
 
 impl HeldOut {
-    /// `None` where the run has no examples in the split.
-    pub fn load(run: &RunDir, split: Split, limits: &Limits) -> Result<Option<Self>, ReportError> {
-        let rows: Vec<ExampleRow> =
-            run.read_examples()?.into_iter().filter(|row| row.split == split).collect();
-        if rows.is_empty() {
+    /// `None` if the run has no examples in the split.
+    pub fn load(run: &RunDir, split: Split, limits: &Limits) -> Result<Option<Self>, RunError> {
+        if run.info().examples.of(split) == 0 {
             return Ok(None);
         }
-        let path = run.predictions_path(split);
-        if !path.exists() {
-            let dir = run.path().to_path_buf();
-            return Err(ReportError::NotEvaluated { dir, split: split.name() });
-        }
-        let classes = run.info().class_names.len();
-        check_labels(&run.examples_path(), &rows, classes)?;
-        let mut file = open(&path, rows.len(), classes)?;
+        let mut reader = SplitReader::open(run, split)?;
+        let classes = reader.file.classes();
         let mut pass = Pass::new(classes, run.info().link);
-        for block in blocks(rows.len(), classes) {
-            let start = block.start;
-            let log_probs = file.read(Field::LogProbs, block.clone())?.unwrap_or_default();
-            let mean = file.read(Field::Mean, block)?.unwrap_or_default();
-            let pairs = log_probs.chunks_exact(classes).zip(mean.chunks_exact(classes));
-            for (at, (log_probs, mean)) in pairs.enumerate() {
-                pass.add(start + at, &rows[start + at], log_probs, mean);
+        for rows in reader.pieces(classes, usize::MAX) {
+            let log_probs = reader.read(Field::LogProbs, rows.clone())?;
+            let mean = reader.read(Field::Mean, rows.clone())?;
+            let numbers = log_probs.chunks_exact(classes).zip(mean.chunks_exact(classes));
+            for (example, (log_probs, mean)) in rows.zip(numbers) {
+                pass.add(example, &reader.examples[example], log_probs, mean);
             }
         }
-        pass.finish(file, &rows, split, limits).map(Some)
+        pass.finish(reader, limits).map(Some)
     }
 }
 
-fn open(path: &Path, examples: usize, classes: usize) -> Result<PredictionsFile, RunError> {
-    let file = PredictionsFile::open(path)?;
-    if (file.examples(), file.classes()) != (examples, classes) {
-        let message = format!(
-            "holds {} examples of {} classes, expected {examples} of {classes}; `aleator eval` \
-             writes it anew",
-            file.examples(),
-            file.classes()
-        );
-        return Err(RunError::Damaged { path: path.to_path_buf(), message });
-    }
-    Ok(file)
-}
-
-fn blocks(examples: usize, classes: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
-    let size = (BLOCK / classes.max(1)).max(1);
-    (0..examples).step_by(size).map(move |start| start..(start + size).min(examples))
-}
-
-fn check_labels(path: &Path, rows: &[ExampleRow], classes: usize) -> Result<(), RunError> {
-    let known =
-        |label: &Option<Vec<u32>>| label.iter().flatten().all(|class| (*class as usize) < classes);
-    match rows.iter().find(|row| !known(&row.label) || !known(&row.clean_label)) {
-        None => Ok(()),
-        Some(row) => {
-            let message = format!("example {:?} has a label that is not below {classes}", row.id);
-            Err(RunError::Damaged { path: path.to_path_buf(), message })
-        }
-    }
-}
-
-/// What is gathered while the rows go by.
+/// Sums and candidates from one pass over the examples.
 struct Pass {
     classes: usize,
     link: Link,
     confusion: Vec<f64>,
-    expected: Vec<f64>,
-    tops: Vec<usize>,
+    expected: Option<Sums>,
     suspects: Vec<Found>,
     ambiguous: Vec<Found>,
 }
 
 impl Pass {
     fn new(classes: usize, link: Link) -> Self {
-        let matrix = |wanted: bool| {
-            let size = if wanted && classes <= LARGEST_MATRIX { classes * classes } else { 0 };
-            vec![0.0; size]
-        };
+        let small = classes <= LARGEST_MATRIX;
+        let confused = if small && link == Link::Softmax { classes * classes } else { 0 };
         Self {
             classes,
             link,
-            confusion: matrix(link == Link::Softmax),
-            expected: matrix(true),
-            tops: vec![0; classes],
+            confusion: vec![0.0; confused],
+            expected: small.then(|| Sums::new(classes)),
             suspects: vec![],
             ambiguous: vec![],
         }
     }
 
     fn add(&mut self, example: usize, row: &ExampleRow, log_probs: &[f32], mean: &[f32]) {
-        let classes = self.classes;
-        let top = argmax(mean);
-        self.tops[top] += 1;
-        if let Some(sums) = self.expected.get_mut(top * classes..(top + 1) * classes) {
-            sums.iter_mut().zip(log_probs).for_each(|(sum, log_p)| *sum += (*log_p as f64).exp());
+        if let Some(sums) = &mut self.expected {
+            sums.add_expected(mean, log_probs);
         }
         match self.link {
             Link::Softmax => self.add_single(example, row, log_probs),
@@ -188,28 +134,18 @@ impl Pass {
         self.ambiguous.push(Found { score: entropy, example, class: 0 });
     }
 
-    fn finish(
-        mut self,
-        mut file: PredictionsFile,
-        rows: &[ExampleRow],
-        split: Split,
-        limits: &Limits,
-    ) -> Result<HeldOut, ReportError> {
-        let classes = self.classes;
-        for (row, count) in self.expected.chunks_exact_mut(classes).zip(&self.tops) {
-            row.iter_mut().for_each(|sum| *sum /= (*count).max(1) as f64);
-        }
+    fn finish(mut self, mut reader: SplitReader, limits: &Limits) -> Result<HeldOut, RunError> {
         let suspects = strongest(&mut self.suspects, limits.suspects);
         let ambiguous = strongest(&mut self.ambiguous, limits.ambiguous);
-        let mut judge = |found: &Found, suspect: bool| -> Result<Judged, ReportError> {
-            let range = found.example..found.example + 1;
-            let log_probs = file.read(Field::LogProbs, range)?.unwrap_or_default();
-            let row = rows[found.example].clone();
+        let mut judge = |found: &Found, suspect: bool| -> Result<Judged, RunError> {
+            let log_probs = reader.read(Field::LogProbs, found.example..found.example + 1)?;
+            let row = reader.examples[found.example].clone();
             Ok(judged(row, found.class, &log_probs, self.link, suspect))
         };
         let suspects = suspects.iter().map(|it| judge(it, true)).collect::<Result<_, _>>()?;
         let ambiguous = ambiguous.iter().map(|it| judge(it, false)).collect::<Result<_, _>>()?;
-        let (confusion, expected) = (self.confusion, self.expected);
+        let expected = self.expected.map(Sums::finish);
+        let (split, classes, confusion) = (reader.split, self.classes, self.confusion);
         Ok(HeldOut { split, classes, confusion, expected, suspects, ambiguous })
     }
 }
@@ -254,31 +190,4 @@ fn judged(row: ExampleRow, class: usize, log_probs: &[f32], link: Link, suspect:
         answers.push((given, probability(given.class() as usize)));
     }
     Judged { row, given, answers }
-}
-
-/// How likely the utility of the second class is above that of the first, averaged over the
-/// examples whose utility has its largest mean in the first; for each pair that is asked for.
-pub(crate) fn flip_probabilities(
-    run: &RunDir,
-    split: Split,
-    pairs: &[(usize, usize)],
-) -> Result<Vec<Option<f64>>, ReportError> {
-    let mut file = PredictionsFile::open(&run.predictions_path(split))?;
-    if !file.has(Field::DiagScale) {
-        return Ok(vec![None; pairs.len()]);
-    }
-    let mut sums = vec![(0.0, 0_usize); pairs.len()];
-    let classes = file.classes();
-    for block in blocks(file.examples(), classes * file.rank().max(1)) {
-        let rows = file.rows(block)?;
-        for (example, mean) in rows.mean.chunks_exact(classes).enumerate() {
-            let top = argmax(mean);
-            for (sum, (_, to)) in sums.iter_mut().zip(pairs).filter(|(_, (from, _))| *from == top) {
-                let difference = rows.difference(example, *to, top);
-                sum.0 += probability_above_zero(difference.mean, difference.variance);
-                sum.1 += 1;
-            }
-        }
-    }
-    Ok(sums.into_iter().map(|(sum, count)| (count > 0).then(|| sum / count as f64)).collect())
 }

@@ -1,4 +1,4 @@
-//! Who labelled, and how well.
+//! The annotators and their error rates.
 
 use super::Section;
 use super::material::{AuditAt, Material};

@@ -1,4 +1,4 @@
-//! Pictures of examples, which someone else finds.
+//! Pictures of examples, which the caller finds.
 
 use std::path::Path;
 
@@ -7,17 +7,17 @@ use aleator_run::Split;
 /// Which example's picture is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PictureKey<'a> {
-    /// The run or audit that speaks of it.
+    /// The run or audit that the example belongs to.
     pub dir: &'a Path,
-    /// The split that it is in; `None` for an example of the training source, in whichever split.
+    /// Its split; `None` for an example of the training source in any split.
     pub split: Option<Split>,
     /// Its id.
     pub id: &'a str,
-    /// The file of its image, where an audit knows it.
+    /// The file of its image, if an audit knows it.
     pub path: Option<&'a Path>,
 }
 
-/// A small image as a browser reads it.
+/// A small image in a format that browsers read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedPicture {
     /// `image/png` or `image/jpeg`.
@@ -30,16 +30,16 @@ pub struct EncodedPicture {
     pub height: usize,
 }
 
-/// What there is to see of an example.
+/// The picture of an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Picture {
     /// Its image.
     Encoded(EncodedPicture),
-    /// It has an image, which is no longer there or cannot be read.
+    /// Its image no longer exists or cannot be read.
     Vanished,
     /// It has no image.
     None,
 }
 
-/// Whoever finds pictures.
+/// Finds the picture of an example.
 pub type PictureSource<'a> = dyn FnMut(&PictureKey<'_>) -> Picture + 'a;

@@ -1,8 +1,8 @@
-//! Whether probabilities mean what they say.
+//! Calibration: reliability diagrams.
 
 use aleator_metrics::Summary;
+use aleator_run::EvaluatedRun;
 
-use super::material::EvaluatedRun;
 use super::{Figures, Section};
 use crate::figure::reliability::draw;
 use crate::number;

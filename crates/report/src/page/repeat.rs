@@ -1,12 +1,12 @@
-//! What was done, and how to do it again.
+//! How to repeat the runs: commands, versions and recipes.
 
 use std::fmt::Write;
 use std::path::Path;
 
-use aleator_run::RunError;
+use aleator_run::{EvaluatedRun, GroupKind, RunError};
 
 use super::Section;
-use super::material::{EvaluatedRun, GroupKind, Kind, Material, Origin};
+use super::material::{Kind, Material, Origin};
 use crate::error::ReportError;
 use crate::escape;
 
@@ -41,7 +41,7 @@ pub(super) fn section(material: &Material) -> Result<Section, ReportError> {
     Ok(Section { id: "repeat".to_string(), title: "Recipe".to_string(), body })
 }
 
-/// The command that makes a directory's content again.
+/// The command that repeats a directory.
 fn command(material: &Material, origin: &Origin) -> String {
     let runs: Vec<&EvaluatedRun> = material
         .settings
@@ -105,9 +105,9 @@ fn facts(material: &Material) -> String {
         rows.push((place, summary.version.clone(), summary.fingerprint.clone()));
     }
     let mut out = String::from("<dl class=\"facts\">\n");
-    let mut told: Vec<(String, String)> = vec![];
+    let mut listed: Vec<(String, String)> = vec![];
     for (_, version, fingerprint) in rows {
-        if !told.contains(&(version.clone(), fingerprint.clone())) {
+        if !listed.contains(&(version.clone(), fingerprint.clone())) {
             let _ = writeln!(
                 out,
                 "<div><dt>Program</dt><dd>aleator {}</dd></div><div><dt>Data</dt><dd><code>{}</code>\
@@ -115,7 +115,7 @@ fn facts(material: &Material) -> String {
                 escape::text(&version),
                 escape::text(&fingerprint)
             );
-            told.push((version, fingerprint));
+            listed.push((version, fingerprint));
         }
     }
     out + "</dl>\n"
@@ -125,7 +125,7 @@ fn recipes(material: &Material) -> Vec<(String, std::path::PathBuf)> {
     let mut all = vec![];
     let detailed = material.detailed().map(|(at, _)| at);
     let mut settings: Vec<usize> = (0..material.settings.len()).collect();
-    // The run that is looked at closely comes first.
+    // The run that is shown in detail comes first.
     settings.sort_by_key(|at| (Some(*at) != detailed, *at));
     for setting in settings.into_iter().map(|at| &material.settings[at]) {
         let first = setting.runs.first();

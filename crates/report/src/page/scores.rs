@@ -1,4 +1,4 @@
-//! The numbers that are asked for first.
+//! The scores of all runs.
 
 use std::fmt::Write;
 
@@ -97,7 +97,7 @@ pub(super) fn section(material: &Material, figures: &mut Figures) -> Option<Sect
         let _ = writeln!(
             body,
             "<p class=\"note\">{count} of the runs in <code>{folder}</code> are not finished and \
-             not shown; <code>aleator resume {folder}</code> goes on with them.</p>"
+             not shown; <code>aleator resume {folder}</code> resumes them.</p>"
         );
     }
     for audit in &material.audits {
@@ -114,7 +114,7 @@ pub(super) fn section(material: &Material, figures: &mut Figures) -> Option<Sect
     Some(Section { id: "scores".to_string(), title: "In short".to_string(), body })
 }
 
-/// The split that is spoken of first.
+/// The split that is shown first.
 fn first_against(settings: &[Setting]) -> &'static Against {
     let runs = || settings.iter().flat_map(|setting| &setting.runs);
     let told = |against: &&Against| runs().all(|run| (against.read)(&run.evaluation).is_some());
@@ -178,7 +178,7 @@ fn audit_tiles(at: &AuditAt, named: bool) -> String {
     out + "</dl>\n"
 }
 
-/// Settings beside each other, one small figure for each measure.
+/// One small figure for each measure, with all settings.
 fn beside(settings: &[Setting], figures: &mut Figures) -> String {
     let against = first_against(settings);
     let mut charts = vec![];

@@ -17,7 +17,7 @@ pub(super) struct Table {
 pub(super) enum Extent {
     /// Read at a glance.
     Short,
-    /// Sorted and searched by its reader; says what its rows are.
+    /// Can be sorted and searched; holds the name of its rows.
     Long(&'static str),
 }
 

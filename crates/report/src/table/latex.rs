@@ -1,6 +1,7 @@
 //! A LaTeX `table` with the rules of `booktabs`.
 
-use super::{Cell, NOTHING, RUNS, Table, on_one_line};
+use super::columns::on_one_line;
+use super::{Cell, NOTHING, RUNS, Table};
 
 pub(super) fn text(table: &Table) -> String {
     let with_runs = table.runs_differ();
@@ -62,7 +63,7 @@ fn name_cell(name: &str) -> String {
 /// What LaTeX would take for a command, and the signs of our own notes, in its own words.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
-    for letter in on_one_line(text).chars() {
+    for letter in on_one_line(text, None).chars() {
         match letter {
             '&' | '%' | '#' | '$' | '_' | '{' | '}' => out.extend(['\\', letter]),
             '\\' => out.push_str("\\textbackslash{}"),

@@ -1,6 +1,7 @@
 //! A table of GitHub's Markdown.
 
-use super::{Cell, NOTHING, RUNS, Table, on_one_line};
+use super::columns::on_one_line;
+use super::{Cell, NOTHING, RUNS, Table};
 
 pub(super) fn text(table: &Table) -> String {
     let with_runs = table.runs_differ();
@@ -52,7 +53,7 @@ fn cell(cell: &Cell, share: bool) -> String {
 /// With a backslash before all that Markdown, its tables or its HTML would take for its own.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
-    for letter in on_one_line(text).chars() {
+    for letter in on_one_line(text, None).chars() {
         if "\\`*_{}[]<>#|~^$&".contains(letter) {
             out.push('\\');
         }

@@ -1,83 +1,85 @@
-//! Aligned text for a person at a terminal, or plain for a pipe.
+//! A table of scores as aligned text, for a terminal or a pipe.
 
-use unicode_width::UnicodeWidthStr;
+use super::columns::{BOLD, GAP, PLAIN, lines, on_one_line, width};
+use super::{Cell, NOTHING, RUNS, Table, TableRow};
 
-use super::{Cell, NOTHING, RUNS, Table, TableRow, on_one_line};
-
-/// What the place that the text goes to can show.
+/// What the output can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
-    /// Letters on a line; columns that do not fit go below. None for no bound.
+    /// Characters on a line; columns that do not fit are printed below. `None` for no limit.
     pub width: Option<usize>,
-    /// Whether the best is bold; else it has a star.
+    /// Whether the best is bold; otherwise it has a star.
     pub bold: bool,
 }
 
-const BOLD: &str = "\x1b[1m";
-const PLAIN: &str = "\x1b[0m";
-
-/// Between two columns.
-const GAP: usize = 2;
+/// The cells of a column, from its heading down.
+type TextColumn = Vec<String>;
 
 impl Terminal {
     pub(super) fn text(&self, table: &Table) -> String {
         let mut out = String::new();
         if let Some(title) = &table.title {
-            out.push_str(&format!("{}\n\n", on_one_line(title)));
+            out.push_str(&format!("{}\n\n", on_one_line(title, None)));
         }
-        let names = Names::of(table);
-        let columns: Vec<TextColumn> =
-            (0..table.columns.len()).map(|at| self.column(table, at)).collect();
-        for (index, block) in self.blocks(names.width, columns).iter().enumerate() {
+        let names = names(table);
+        let columns = (0..table.columns.len()).map(|at| self.column(table, at)).collect();
+        for (index, block) in self.blocks(&names, columns).iter().enumerate() {
             if index > 0 {
                 out.push('\n');
             }
-            for (at, name) in names.lines.iter().enumerate() {
-                let cells: String = block.iter().map(|column| column.line(at)).collect();
-                let line = format!("{}{cells}", padded_right(name, names.width));
-                out.push_str(line.trim_end());
+            let row =
+                |at: usize| names.iter().chain(block).map(|cells| cells[at].clone()).collect();
+            let rows: Vec<Vec<String>> = (0..names[0].len()).map(row).collect();
+            for line in lines(&[], &rows, &[0]) {
+                out.push_str(&line);
                 out.push('\n');
             }
         }
         let mark = if self.bold { "Bold: the" } else { "* The" };
         let (first, others) = table.notes.split_at(table.notes.len().min(1));
         for note in first.iter().chain(&table.best_note(mark)).chain(others) {
-            out.push_str(&format!("{}\n", on_one_line(note)));
+            out.push_str(&format!("{}\n", on_one_line(note, None)));
         }
         out
     }
 
-    /// Columns that fit beside the names, then those that go below them.
-    fn blocks(&self, names: usize, columns: Vec<TextColumn>) -> Vec<Vec<TextColumn>> {
-        let mut blocks = vec![vec![]];
+    /// Columns that fit on a line after the names, then those that are printed below.
+    fn blocks(&self, names: &[TextColumn], columns: Vec<TextColumn>) -> Vec<Vec<TextColumn>> {
+        let wide = |column: &TextColumn| {
+            GAP.len() + column.iter().map(|cell| width(cell)).max().unwrap_or(0)
+        };
+        let names = names.iter().map(wide).sum::<usize>() - GAP.len();
+        let mut blocks: Vec<Vec<TextColumn>> = vec![vec![]];
         let mut used = names;
         for column in columns {
-            let width = column.width();
-            let full = self.width.is_some_and(|bound| used + width > bound);
-            if full && blocks.last().is_some_and(|block| !block.is_empty()) {
-                blocks.push(vec![]);
-                used = names;
+            let width = wide(&column);
+            let last = blocks.len() - 1;
+            if self.width.is_some_and(|limit| used + width > limit) && !blocks[last].is_empty() {
+                blocks.push(vec![column]);
+                used = names + width;
+            } else {
+                blocks[last].push(column);
+                used += width;
             }
-            used += width;
-            blocks.last_mut().into_iter().for_each(|block| block.push(column.clone()));
         }
         blocks
     }
 
     fn column(&self, table: &Table, at: usize) -> TextColumn {
         let column = &table.columns[at];
-        let mut lines = vec![TextCell::plain(on_one_line(&column.heading))];
+        let mut cells = vec![(on_one_line(&column.heading, None), "")];
         for section in &table.sections {
-            lines.extend(section.name.as_ref().map(|_| TextCell::plain(String::new())));
-            lines.extend(section.rows.iter().map(|row| self.cell(row.cell(at), column.share)));
+            cells.extend(section.name.as_ref().map(|_| (String::new(), "")));
+            cells.extend(section.rows.iter().map(|row| self.cell(row.cell(at), column.share)));
         }
-        TextColumn { lines }
+        let marked = cells.iter().any(|(_, mark)| !mark.is_empty());
+        let text = |(text, mark)| if marked { format!("{text} {mark:1}") } else { text };
+        cells.into_iter().map(text).collect()
     }
 
-    fn cell(&self, cell: &Cell, share: bool) -> TextCell {
-        let Some(figures) = cell.figures(share) else {
-            return TextCell::plain(NOTHING.to_string());
-        };
+    /// A cell and its mark.
+    fn cell(&self, cell: &Cell, share: bool) -> (String, &'static str) {
+        let Some(figures) = cell.figures(share) else { return (NOTHING.to_string(), "") };
         let spread = figures.std.map_or(String::new(), |std| format!(" ± {std}"));
         let unit = if share { " %" } else { "" };
         let text = format!("{}{spread}{unit}", figures.mean);
@@ -86,91 +88,25 @@ impl Terminal {
             (false, true) => "*",
             (false, false) => "",
         };
-        TextCell { text, mark, bold: figures.best && self.bold }
+        (if figures.best && self.bold { format!("{BOLD}{text}{PLAIN}") } else { text }, mark)
     }
 }
 
-/// The left column: headings, groups and rows, with their numbers of runs where these differ.
-struct Names {
-    lines: Vec<String>,
-    width: usize,
-}
-
-impl Names {
-    fn of(table: &Table) -> Self {
-        let grouped = table.sections.iter().any(|section| section.name.is_some());
-        let indent = if grouped { "  " } else { "" };
-        let mut names = vec![on_one_line(&table.heading)];
-        let mut runs = vec![RUNS.to_string()];
-        for section in &table.sections {
-            if let Some(name) = &section.name {
-                names.push(on_one_line(name));
-                runs.push(String::new());
-            }
-            for TableRow { name, runs: count, .. } in &section.rows {
-                names.push(format!("{indent}{}", on_one_line(name)));
-                runs.push(count.map_or(NOTHING.to_string(), |count| count.to_string()));
-            }
+/// The names of groups and rows, and the numbers of runs where these differ.
+fn names(table: &Table) -> Vec<TextColumn> {
+    let grouped = table.sections.iter().any(|section| section.name.is_some());
+    let indent = if grouped { "  " } else { "" };
+    let mut names = vec![on_one_line(&table.heading, None)];
+    let mut runs = vec![RUNS.to_string()];
+    for section in &table.sections {
+        if let Some(name) = &section.name {
+            names.push(on_one_line(name, None));
+            runs.push(String::new());
         }
-        let widest = |texts: &[String]| texts.iter().map(|text| text.width()).max().unwrap_or(0);
-        let mut width = widest(&names);
-        if table.runs_differ() {
-            let (own, added) = (width, GAP + widest(&runs));
-            let with_runs = |(name, runs): (&String, &String)| {
-                format!("{}{}", padded_right(name, own), padded_left(runs, added))
-            };
-            names = names.iter().zip(&runs).map(with_runs).collect();
-            width += added;
+        for TableRow { name, runs: count, .. } in &section.rows {
+            names.push(format!("{indent}{}", on_one_line(name, None)));
+            runs.push(count.map_or(NOTHING.to_string(), |count| count.to_string()));
         }
-        Self { lines: names, width }
     }
-}
-
-#[derive(Clone)]
-struct TextColumn {
-    lines: Vec<TextCell>,
-}
-
-#[derive(Clone)]
-struct TextCell {
-    text: String,
-    mark: &'static str,
-    bold: bool,
-}
-
-impl TextCell {
-    fn plain(text: String) -> Self {
-        Self { text, mark: "", bold: false }
-    }
-}
-
-impl TextColumn {
-    fn text_width(&self) -> usize {
-        self.lines.iter().map(|cell| cell.text.width()).max().unwrap_or(0)
-    }
-
-    /// Of the marks with the space before them.
-    fn mark_width(&self) -> usize {
-        if self.lines.iter().any(|cell| !cell.mark.is_empty()) { 2 } else { 0 }
-    }
-
-    fn width(&self) -> usize {
-        GAP + self.text_width() + self.mark_width()
-    }
-
-    fn line(&self, at: usize) -> String {
-        let TextCell { text, mark, bold } = &self.lines[at];
-        let blanks = " ".repeat(GAP + self.text_width() - text.width());
-        let shown = if *bold { format!("{BOLD}{text}{PLAIN}") } else { text.clone() };
-        let mark = if mark.is_empty() { String::new() } else { format!(" {mark}") };
-        format!("{blanks}{shown}{}", padded_right(&mark, self.mark_width()))
-    }
-}
-
-fn padded_right(text: &str, width: usize) -> String {
-    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
-}
-
-fn padded_left(text: &str, width: usize) -> String {
-    format!("{}{text}", " ".repeat(width.saturating_sub(text.width())))
+    if table.runs_differ() { vec![names, runs] } else { vec![names] }
 }

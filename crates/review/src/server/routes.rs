@@ -1,4 +1,4 @@
-//! Who may ask what, and the answers.
+//! The requests of the page: permissions and answers.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,11 +13,11 @@ const PAGE: &str = include_str!("../page/review.html");
 const STYLE: &str = include_str!("../page/review.css");
 const SCRIPT: &str = include_str!("../page/review.js");
 
-/// Pixels a side of the picture that is looked at, and of those around it.
+/// Pixels on a side of the current picture, and of its neighbours.
 const LARGE: usize = 1024;
 const SMALL: usize = 160;
 
-/// What the page sends with a decision.
+/// The body of a decision.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Decide {
@@ -32,28 +32,28 @@ struct Undo {
     filter: Filter,
 }
 
-/// A window, and what went wrong beside it.
+/// A window, and the error of the last write if there was one.
 #[derive(Serialize)]
-struct Told {
+struct WindowReply {
     #[serde(flatten)]
     window: Window,
     trouble: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Sorry {
+struct ErrorReply {
     error: String,
 }
 
-/// Whoever may not ask learns nothing but that.
+/// Answers a request; one without permission gets an empty answer.
 pub(super) fn respond(shared: &Shared, request: &Request) -> Response {
-    match permitted(shared, request) {
+    match check_permission(shared, request) {
         Ok(()) => answer(shared, request).unwrap_or_else(Response::empty),
         Err(status) => Response::empty(status),
     }
 }
 
-fn permitted(shared: &Shared, request: &Request) -> Result<(), Status> {
+fn check_permission(shared: &Shared, request: &Request) -> Result<(), Status> {
     let names = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", shared.server.port));
     // A page of another name that leads here (DNS rebinding) has that name in its requests.
     if !request.header("host").is_some_and(|host| names.iter().any(|name| name == host)) {
@@ -131,45 +131,45 @@ fn window(shared: &Shared, request: &Request) -> Result<Response, Status> {
     let issues = shared.session().audit().issues.len();
     match issue {
         Some(issue) if issue >= issues => Err(Status::NotFound),
-        Some(issue) => Ok(told(shared, filter, At::Issue(issue))),
-        None => Ok(told(shared, filter, At::Undecided)),
+        Some(issue) => Ok(window_reply(shared, filter, At::Issue(issue))),
+        None => Ok(window_reply(shared, filter, At::Undecided)),
     }
 }
 
-fn decide(shared: &Shared, asked: &Decide) -> Result<Response, Status> {
+fn decide(shared: &Shared, body: &Decide) -> Result<Response, Status> {
     let mut session = shared.session();
     let classes = session.audit().summary.class_names.len();
-    let issue = session.audit().issues.get(asked.issue).ok_or(Status::NotFound)?;
-    if !asked.decision.suits(issue, classes) {
+    let issue = session.audit().issues.get(body.issue).ok_or(Status::NotFound)?;
+    if !body.decision.suits(issue, classes) {
         return Err(Status::BadRequest);
     }
-    let written = session.decide(asked.issue, asked.decision);
+    let written = session.decide(body.issue, body.decision);
     drop(session);
     if let Err(error) = written {
-        return Ok(Response::json(Status::Failed, &Sorry { error: error.to_string() }));
+        return Ok(Response::json(Status::Failed, &ErrorReply { error: error.to_string() }));
     }
     shared.outdated.set();
-    Ok(told(shared, asked.filter, At::After(asked.issue)))
+    Ok(window_reply(shared, body.filter, At::After(body.issue)))
 }
 
-fn undo(shared: &Shared, asked: &Undo) -> Result<Response, Status> {
-    let taken_back = shared.session().undo();
-    match taken_back {
-        Err(error) => Ok(Response::json(Status::Failed, &Sorry { error: error.to_string() })),
-        Ok(None) => Ok(told(shared, asked.filter, At::Undecided)),
+fn undo(shared: &Shared, body: &Undo) -> Result<Response, Status> {
+    let undone = shared.session().undo();
+    match undone {
+        Err(error) => Ok(Response::json(Status::Failed, &ErrorReply { error: error.to_string() })),
+        Ok(None) => Ok(window_reply(shared, body.filter, At::Undecided)),
         Ok(Some(issue)) => {
             shared.outdated.set();
-            Ok(told(shared, asked.filter, At::Issue(issue)))
+            Ok(window_reply(shared, body.filter, At::Issue(issue)))
         }
     }
 }
 
-fn told(shared: &Shared, filter: Filter, at: At) -> Response {
+fn window_reply(shared: &Shared, filter: Filter, at: At) -> Response {
     let window = Window::new(&shared.session(), filter, at);
-    Response::json(Status::Ok, &Told { window, trouble: shared.outdated.trouble() })
+    Response::json(Status::Ok, &WindowReply { window, trouble: shared.outdated.trouble() })
 }
 
-/// By the number of the issue: no path, and nothing that is not in the audit, can be asked for.
+/// Pictures are requested by the number of an issue, so nothing outside the audit can be read.
 fn picture(shared: &Shared, request: &Request) -> Result<Response, Status> {
     let number = request.path.strip_prefix("/picture/").unwrap_or_default();
     let number: usize = number.parse().map_err(|_| Status::NotFound)?;
@@ -185,6 +185,6 @@ fn picture(shared: &Shared, request: &Request) -> Result<Response, Status> {
             body: picture.bytes,
             ..Response::empty(Status::Ok)
         },
-        Err(error) => Response::json(Status::Ok, &Sorry { error }),
+        Err(error) => Response::json(Status::Ok, &ErrorReply { error }),
     })
 }
