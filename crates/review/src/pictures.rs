@@ -44,7 +44,8 @@ impl Pictures {
             Ok(Some(thumbnails)) => Self { thumbnails: Some(thumbnails), absence: None },
             _ if named => Self { thumbnails: None, absence: None },
             Ok(None) => {
-                let features = "the audit is of features; --images shows what they were made from";
+                let features =
+                    "the audit does not read images; --images shows those of the examples";
                 Self { thumbnails: None, absence: Some(features.to_string()) }
             }
             Err(error) => Self { thumbnails: None, absence: Some(error) },

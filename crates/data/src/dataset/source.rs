@@ -214,7 +214,7 @@ pub(crate) fn ids_of(
     }
 }
 
-fn read_ids(spec: &str, examples: usize) -> Result<Ids, DataError> {
+pub(crate) fn read_ids(spec: &str, examples: usize) -> Result<Ids, DataError> {
     let array = Array::load(spec)?;
     let count = array.values.len();
     if !matches!(array.shape[..], [_] | [_, 1]) {

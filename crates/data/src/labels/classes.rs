@@ -28,6 +28,8 @@ pub(crate) struct Classes {
 enum Origin {
     /// `data.class_names`.
     NamesFile,
+    /// Names that the caller gave along with arrays.
+    Given,
     /// `data.classes`.
     Count,
     /// The names of folders, columns or labels in the training source.
@@ -188,6 +190,7 @@ impl Classes {
     fn remedy(&self) -> &'static str {
         match self.origin {
             Origin::NamesFile => "correct it, or add it to the file of data.class_names",
+            Origin::Given => "correct it, or add it to the class names",
             Origin::Count => "correct it, or raise data.classes",
             Origin::Names => {
                 "the training source decides the classes: correct it, or name all classes in \
@@ -216,6 +219,12 @@ impl Classes {
         }
         check_names(&names, "line", 1, path)?;
         Ok(Self::new(names, Origin::NamesFile))
+    }
+
+    /// Classes of these names, whatever the labels say.
+    pub fn given(names: &[String]) -> Result<Self, DataError> {
+        check_names(names, "class", 0, Path::new("class_names"))?;
+        Ok(Self::new(names.to_vec(), Origin::Given))
     }
 
     fn named(names: &[String], path: &Path) -> Result<Self, DataError> {

@@ -66,6 +66,21 @@ impl Covariances {
         Ok(Self { file, shared, memory: MEMORY, examples, info, dir, split })
     }
 
+    /// The covariances of predictions that are in memory and belong to no run directory; `None`
+    /// without a noise model.
+    pub(crate) fn in_memory(
+        file: PredictionsFile,
+        examples: Vec<ExampleRow>,
+        info: RunInfo,
+    ) -> Option<Self> {
+        if !file.has(Field::DiagScale) {
+            return None;
+        }
+        let shared = file.shared_loadings().map(|loadings| SharedFactors::new(loadings, &file));
+        let (dir, split) = (PathBuf::new(), Split::Test);
+        Some(Self { file, shared, memory: MEMORY, examples, info, dir, split })
+    }
+
     /// Bounds the sums over pairs of classes that are held at a time; with less, the file is read
     /// more often.
     pub fn with_memory(mut self, bytes: usize) -> Self {
