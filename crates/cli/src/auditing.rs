@@ -2,6 +2,7 @@
 
 mod embeddings;
 mod findings;
+mod probabilities;
 mod source;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use crate::at_least_one;
 use crate::progress::Counter;
 use crate::recipe_args::RecipeArgs;
 use crate::training;
+use probabilities::ProbabilityArgs;
 
 /// Arguments of `aleator audit`.
 #[derive(Args, Debug)]
@@ -25,6 +27,8 @@ use crate::training;
 pub struct AuditArgs {
     #[command(flatten)]
     recipe: RecipeArgs,
+    #[command(flatten)]
+    probabilities: ProbabilityArgs,
     /// Where the findings are written; must not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -55,12 +59,17 @@ Examples:
   aleator audit --data photos.safetensors --out audit
   aleator audit features-full --set data.train.features=x.npy --set data.train.labels=y.npy --out audit
   aleator audit runs/photos --out audit          with the network of a trained run
+  aleator audit --probabilities p.npy --labels y.npy --out audit
+                                                 with probabilities of any other model
   aleator resume audit                           go on after Ctrl-C
   aleator report audit                           the findings as a page, with the images
   aleator review audit                           go through the suspects and correct them";
 
 /// `aleator audit`.
 pub fn run(args: &AuditArgs) -> Result<()> {
+    if let Some(files) = args.probabilities.files() {
+        return probabilities::run(&files, &args.out, args.quiet);
+    }
     if args.folds < 2 {
         bail!("--folds {}: at least 2, so that each part has others to learn from", args.folds);
     }

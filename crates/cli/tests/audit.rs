@@ -3,7 +3,7 @@
 use crate::support;
 use std::fs;
 
-use crate::support::{Place, picture};
+use crate::support::{Place, npy_f32, npy_i64, picture};
 
 const DIGITS: &str = "audit digits-full -q --folds 3";
 
@@ -148,4 +148,120 @@ fn bad_audits_are_refused_with_what_to_do() {
     place.refuses("audit empty --out a", &["run.json"]);
     place.refuses("audit --out a", &["--data PATH"]);
     assert!(!place.path("a").exists());
+}
+
+/// Probabilities of another model for thirty examples of three classes; the labels of examples 3
+/// and 7 are wrong.
+fn write_probabilities(place: &Place) {
+    let truth: Vec<usize> = (0..30).map(|example| example % 3).collect();
+    let row = |example: usize| {
+        let own = 0.6 + 0.01 * example as f32;
+        (0..3).map(move |class| if class == example % 3 { own } else { (1.0 - own) / 2.0 })
+    };
+    let mut labels: Vec<i64> = truth.iter().map(|class| *class as i64).collect();
+    place.write("true.npy", npy_i64(&[30], labels.clone()));
+    (labels[3], labels[7]) = (2, 0);
+    place.write("y.npy", npy_i64(&[30], labels));
+    place.write("p.npy", npy_f32(&[30, 3], (0..30).flat_map(row).collect()));
+    place.write("names.txt", "ant\nbee\ncat\n");
+    let ids: String = (0..30).map(|example| format!("photo-{example}\n")).collect();
+    place.write("ids.txt", ids);
+}
+
+const PROBABILITIES: &str = "audit --probabilities p.npy --labels y.npy -q";
+
+#[test]
+fn probabilities_of_another_model_are_audited_reported_and_reviewed() {
+    let place = Place::empty();
+    write_probabilities(&place);
+    let files = "--names names.txt --ids ids.txt --clean true.npy";
+    let ended = place.succeeds(&format!("{PROBABILITIES} {files} --out audit"));
+    assert!(ended.stdout.contains("judged by the given probabilities"), "{}", ended.stdout);
+    let issues = table(&place, "audit/issues.csv");
+    let first: Vec<&[String]> = issues[1..3].iter().map(|row| &row[..4]).collect();
+    assert_eq!(first[0], ["photo-7", "", "ant", "bee"], "{issues:?}");
+    assert_eq!(first[1], ["photo-3", "", "cat", "ant"], "{issues:?}");
+    let summary = place.json("audit/audit.json");
+    assert_eq!((&summary["folds"], &summary["known"]["wrong"]), (&0.into(), &2.into()));
+    assert_eq!(summary["settings"]["sharpness"], 2.0);
+    assert_eq!(summary["self_confidence"].as_array().unwrap().len(), 3);
+    for file in ["classes.csv", "pairs.csv", "examples.csv"] {
+        assert!(place.path(&format!("audit/{file}")).is_file(), "{file}");
+    }
+    place.succeeds("report audit -q");
+    let page = String::from_utf8(place.read("audit/report.html")).unwrap();
+    assert!(page.contains("photo-7") && page.contains("by given probabilities"), "{page}");
+    assert!(page.contains("p.npy --labels") && page.contains("--out again"), "{page}");
+    place.succeeds("review audit --export");
+    assert_eq!(table(&place, "audit/corrected.csv").len(), 1 + 30);
+    // The same files make the same findings, whatever the number of threads.
+    place.succeeds(&format!("{PROBABILITIES} {files} --out again --threads 1"));
+    for file in ["issues.csv", "classes.csv", "pairs.csv", "audit.json"] {
+        let read = |dir: &str| place.read(&format!("{dir}/{file}"));
+        assert_eq!(read("audit"), read("again"), "{file}");
+    }
+}
+
+#[test]
+fn probabilities_come_from_tables_and_logarithms_too() {
+    let place = Place::empty();
+    write_probabilities(&place);
+    place.succeeds(&format!("{PROBABILITIES} --out plain"));
+    let plain = place.read("plain/issues.csv");
+    let values: Vec<f32> = place.read("p.npy")[128..]
+        .chunks_exact(4)
+        .map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+        .collect();
+    let row = |row: &[f32]| format!("{},{},{}\n", row[0], row[1], row[2]);
+    let text: String = values.chunks_exact(3).map(row).collect();
+    place.write("p.csv", format!("0,1,2\n{text}"));
+    place.succeeds("audit --probabilities p.csv --labels y.npy -q --out csv");
+    assert_eq!(plain, place.read("csv/issues.csv"));
+    place.write("log.npy", npy_f32(&[30, 3], values.iter().map(|p| p.ln()).collect()));
+    place.succeeds("audit --probabilities log.npy --log-probabilities --labels y.npy -q --out log");
+    assert_eq!(plain, place.read("log/issues.csv"));
+    let on = |example: i64| [0, 1, 2].map(|class| i64::from(class == example % 3));
+    place.write("on.npy", npy_i64(&[30, 3], (0..30).flat_map(on).collect()));
+    place.succeeds("audit --probabilities p.npy --labels on.npy --multilabel -q --out multi");
+    assert_eq!(table(&place, "multi/issues.csv").len(), 1 + 90);
+    let votes: String = (0..30)
+        .map(|it| format!("{it},ann,{}\n{it},bob,{}\n", it % 3, (it + it / 20) % 3))
+        .collect();
+    place.write("votes.csv", format!("example,annotator,label\n{votes}"));
+    place.succeeds("audit --probabilities p.npy --labels votes.csv -q --out votes");
+    assert_eq!(table(&place, "votes/annotators.csv")[1][0], "bob");
+}
+
+#[test]
+fn bad_probabilities_are_refused_with_what_to_do() {
+    let place = Place::empty();
+    write_probabilities(&place);
+    let refuses = |arguments: &str, words: &[&str]| {
+        place.refuses(&format!("audit -q --out a {arguments}"), words);
+        assert!(!place.path("a").exists());
+    };
+    place.write("logits.npy", npy_f32(&[30, 3], vec![2.0; 90]));
+    refuses("--probabilities logits.npy --labels y.npy", &["logits.npy", "row 0", "softmax"]);
+    place.write("minus.npy", npy_f32(&[30, 3], vec![-1.0; 90]));
+    refuses("--probabilities minus.npy --labels y.npy", &["row 0", "--log-probabilities"]);
+    place.write("nan.npy", npy_f32(&[30, 3], vec![f32::NAN; 90]));
+    refuses("--probabilities nan.npy --labels y.npy", &["nan.npy: row 0, class 0", "NaN"]);
+    place.write("flat.npy", npy_f32(&[90], vec![0.5; 90]));
+    refuses("--probabilities flat.npy --labels y.npy", &["[N, K]", "[90]"]);
+    place.write("few.npy", npy_i64(&[2], vec![0, 1]));
+    refuses("--probabilities p.npy --labels few.npy", &["few.npy", "2 rows", "30 examples"]);
+    place.write("high.npy", npy_i64(&[30], vec![3; 30]));
+    refuses("--probabilities p.npy --labels high.npy", &["high.npy", "row 0", "3 classes"]);
+    place.write("two.txt", "ant\nbee\n");
+    refuses("--probabilities p.npy --labels y.npy --names two.txt", &["2 names", "3 classes"]);
+    place.write("words.txt", "ant\n".repeat(30));
+    refuses("--probabilities p.npy --labels words.txt", &["1 classes", "3 classes", "per line"]);
+    let on = npy_i64(&[30, 3], vec![1; 90]);
+    place.write("on.npy", on);
+    refuses("--probabilities p.npy --labels on.npy", &["zeros and ones", "--multilabel"]);
+    place.write("taken/file", "x");
+    let taken = place.run(&format!("{PROBABILITIES} --out taken"));
+    assert!(taken.code == Some(1) && taken.stderr.contains("taken exists"), "{}", taken.stderr);
+    let usage = place.run("audit features-full --probabilities p.npy --labels y.npy --out a");
+    assert!(usage.code == Some(2) && usage.stderr.contains("cannot be used"), "{}", usage.stderr);
 }

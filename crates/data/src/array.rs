@@ -155,7 +155,7 @@ impl Values {
     }
 
     /// An element as a number; a word is NaN.
-    pub(crate) fn float(&self, at: usize) -> f64 {
+    pub fn float(&self, at: usize) -> f64 {
         match self {
             Self::Int(values) => values[at] as f64,
             Self::Float(values) => values[at],

@@ -18,6 +18,7 @@
 
 mod by_id;
 mod classes;
+mod files;
 mod read;
 mod table;
 mod votes;
@@ -27,6 +28,7 @@ use crate::draws::{self, Purpose};
 use crate::ids::Ids;
 
 pub(crate) use classes::Classes;
+pub use files::{LabelFiles, LabelledExamples};
 pub(crate) use read::{CleanLabels, RawLabels, Role};
 pub(crate) use table::Table;
 pub(crate) use written::Vocabulary;

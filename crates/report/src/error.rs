@@ -10,6 +10,9 @@ pub enum ReportError {
     /// A file of a run.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// A file of data.
+    #[error(transparent)]
+    Data(#[from] aleator_data::DataError),
     /// Too few runs.
     #[error("an ensemble needs at least two runs, found {0}")]
     TooFew(usize),
@@ -32,6 +35,14 @@ pub enum ReportError {
     NoAudit {
         /// The directory.
         dir: PathBuf,
+    },
+    /// Arrays that cannot be judged.
+    #[error("{field}: {message}")]
+    AuditInput {
+        /// The array or file.
+        field: String,
+        /// The row and what was expected.
+        message: String,
     },
     /// The run has no covariance.
     #[error("{} has no covariance to analyse: {reason}", dir.display())]

@@ -9,6 +9,7 @@ mod covariance_runs;
 mod covariance_support;
 mod ensemble;
 mod figures;
+mod judge;
 mod layouts;
 mod page;
 mod runs_on_disk;

@@ -103,7 +103,7 @@ impl AtomicFolder {
     }
 
     /// As [`commit`](Self::commit), but refuses to replace anything except an empty folder.
-    pub(crate) fn commit_new(self) -> Result<(), RunError> {
+    pub fn commit_new(self) -> Result<(), RunError> {
         sync_tree(&self.temporary.0)?;
         let place = &self.place;
         match fs::remove_dir(place) {

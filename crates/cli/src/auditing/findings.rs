@@ -17,10 +17,14 @@ pub fn print(audit: &Audit, out: &Path) -> Result<()> {
     let mut to = io::stdout().lock();
     let summary = &audit.summary;
     let share = |count: f64| 100.0 * count / summary.labels as f64;
+    let source = match summary.folds {
+        0 => "the given probabilities".to_string(),
+        folds => format!("a model that never saw it ({folds} folds)"),
+    };
     writeln!(
         to,
-        "{} labels of {} examples, each judged by a model that never saw it ({} folds).",
-        summary.labels, summary.examples, summary.folds
+        "{} labels of {} examples, each judged by {source}.",
+        summary.labels, summary.examples
     )?;
     let wrong = &summary.wrong;
     writeln!(

@@ -213,7 +213,7 @@ pub(crate) fn inputs_and_ids(
     Ok((opened, ids))
 }
 
-fn read_ids(spec: &str, examples: usize) -> Result<Ids, DataError> {
+pub(crate) fn read_ids(spec: &str, examples: usize) -> Result<Ids, DataError> {
     let array = Array::load(spec)?;
     let count = array.values.len();
     if !matches!(array.shape[..], [_] | [_, 1]) {

@@ -1,48 +1,50 @@
-//! From posteriors to what people read: issues, classes, pairs, annotators.
+//! From posteriors to findings: issues, classes, pairs, annotators.
 
 use std::collections::BTreeMap;
 
 use aleator_metrics::ranking::{auroc, average_precision};
 
-use super::folds::Folds;
 use super::pair_noise::PairNoise;
+use super::parts::Example;
 use super::record::{AnnotatorFinding, Answer, ClassFinding, Estimate, Issue, Known, PairFinding};
 use super::single::Posterior;
 use super::tables::CONFUSIONS;
 use crate::covariance::Tie;
 
-/// Up to so many classes all pairs are listed, above it those with half an example at least.
+/// Up to this many classes all pairs are listed; with more, those with at least half an example.
 const ALL_PAIRS: usize = 64;
 const WORTH_LISTING: f64 = 0.5;
 
-/// The probability of a class; those that are no candidates have none.
-pub(super) fn probability(posterior: &Posterior, class: u32) -> f64 {
-    posterior.iter().find(|(other, _)| *other == class).map_or(0.0, |(_, probability)| *probability)
+/// An example with its label and the posterior of its true class.
+pub(super) struct Judged<'a> {
+    pub example: &'a Example,
+    pub given: u32,
+    pub posterior: &'a Posterior,
 }
 
-/// The most probable class but one.
-pub(super) fn likeliest_other(posterior: &Posterior, class: u32) -> (u32, f64) {
-    let others = posterior.iter().filter(|(other, _)| *other != class);
-    let better = |best: (u32, f64), next: &(u32, f64)| if next.1 > best.1 { *next } else { best };
-    others.fold((u32::from(class == 0), f64::NEG_INFINITY), better)
-}
+impl Judged<'_> {
+    /// The probability of a class; those that are no candidates have none.
+    fn probability(&self, class: u32) -> f64 {
+        let found = self.posterior.iter().find(|(other, _)| *other == class);
+        found.map_or(0.0, |(_, probability)| *probability)
+    }
 
-/// One issue for each example, in the order of the source.
-pub(super) fn issues(
-    folds: &Folds,
-    given: &[u32],
-    posteriors: &[Posterior],
-    ties: &[Option<Tie>],
-) -> Vec<Issue> {
-    let one = |(((judged, given), posterior), tie): (((_, &u32), &Posterior), &Option<Tie>)| {
-        let judged: &super::folds::Judged = judged;
-        let (suggested, suggested_probability) = likeliest_other(posterior, *given);
-        let given_probability = probability(posterior, *given);
-        let truth = judged.row.clean_label.as_ref().and_then(|classes| classes.first());
+    /// The most probable class other than the given one.
+    pub fn suggested(&self) -> (u32, f64) {
+        let others = self.posterior.iter().filter(|(other, _)| *other != self.given);
+        let better =
+            |best: (u32, f64), next: &(u32, f64)| if next.1 > best.1 { *next } else { best };
+        others.fold((u32::from(self.given == 0), f64::NEG_INFINITY), better)
+    }
+
+    /// Its row of `issues.csv`.
+    pub fn issue(&self, tie: Option<Tie>) -> Issue {
+        let (suggested, suggested_probability) = self.suggested();
+        let given_probability = self.probability(self.given);
         Issue {
-            id: judged.row.id.clone(),
-            path: judged.source.path.clone(),
-            given: Answer::Class(*given),
+            id: self.example.row.id.clone(),
+            path: self.example.path.clone(),
+            given: Answer::Class(self.given),
             suggested: Answer::Class(suggested),
             given_probability,
             suggested_probability: suggested_probability.max(0.0),
@@ -50,44 +52,43 @@ pub(super) fn issues(
             wrong: false,
             covariance: tie.map(|tie| tie.centred),
             correlation: tie.and_then(|tie| tie.correlation),
-            truth: truth.map(|class| Answer::Class(*class)),
+            truth: self.example.truth().map(Answer::Class),
         }
-    };
-    folds.examples.iter().zip(given).zip(posteriors).zip(ties).map(one).collect()
+    }
 }
 
-/// How many labels are wrong, of one label an example in the order of the source.
-pub(super) fn estimate(folds: &Folds, issues: &[Issue]) -> Estimate {
-    let mut wrong = vec![(0.0, 0); folds.folds.len()];
+/// How many labels are wrong, from one issue for each example in the order of the data.
+pub(super) fn estimate(parts: usize, examples: &[Example], issues: &[Issue]) -> Estimate {
+    let mut wrong = vec![(0.0, 0); parts];
     let mut chance = 0.0;
-    for (judged, issue) in folds.examples.iter().zip(issues) {
-        let (sum, size) = wrong[judged.fold];
-        wrong[judged.fold] = (sum + issue.score, size + 1);
+    for (example, issue) in examples.iter().zip(issues) {
+        let (sum, size) = wrong[example.part];
+        wrong[example.part] = (sum + issue.score, size + 1);
         chance += issue.score * (1.0 - issue.score);
     }
     bounds(&wrong, chance)
 }
 
-/// The sum of the probabilities over folds of (sum, size). The bounds add what differs between
-/// folds to what chance alone does.
-pub(super) fn bounds(folds: &[(f64, usize)], chance: f64) -> Estimate {
-    let count: f64 = folds.iter().map(|(sum, _)| sum).sum();
-    let all: f64 = folds.iter().map(|(_, size)| *size as f64).sum();
+/// The sum of the probabilities over parts of (sum, size). The bounds add the variance between
+/// parts to that of independent labels.
+pub(super) fn bounds(parts: &[(f64, usize)], chance: f64) -> Estimate {
+    let count: f64 = parts.iter().map(|(sum, _)| sum).sum();
+    let all: f64 = parts.iter().map(|(_, size)| *size as f64).sum();
     let rate = count / all;
     let square = |(sum, size): &(f64, usize)| {
         let size = *size as f64;
         size / all * (sum / size - rate).powi(2)
     };
-    let squares: f64 = folds.iter().filter(|(_, size)| *size > 0).map(square).sum();
-    let spread = squares / (folds.len().max(2) - 1) as f64;
+    let squares: f64 = parts.iter().filter(|(_, size)| *size > 0).map(square).sum();
+    let spread = squares / (parts.len().max(2) - 1) as f64;
     let deviation = (chance + all * all * spread).sqrt();
     let bound = |sign: f64| (count + sign * 1.96 * deviation).clamp(0.0, all);
     Estimate { count, low: bound(-1.0), high: bound(1.0) }
 }
 
-/// Puts the surest first and marks as many as are estimated to be wrong.
+/// Sorts by score and marks as many issues as labels are estimated to be wrong.
 pub(super) fn rank(issues: &mut [Issue], wrong: &Estimate) {
-    // Stable, so that equal scores stay in the order of the source.
+    // Stable, so that equal scores stay in the order of the data.
     issues.sort_by(|a, b| b.score.total_cmp(&a.score));
     let count = wrong.count.round() as usize;
     issues.iter_mut().take(count).for_each(|issue| issue.wrong = true);
@@ -110,11 +111,11 @@ pub(super) fn known(issues: &[Issue]) -> Option<Known> {
 }
 
 /// How many examples are expected of each pair (given, true).
-pub(super) fn joint(given: &[u32], posteriors: &[Posterior]) -> BTreeMap<(u32, u32), f64> {
+pub(super) fn joint(judged: &[Judged]) -> BTreeMap<(u32, u32), f64> {
     let mut joint = BTreeMap::new();
-    for (given, posterior) in given.iter().zip(posteriors) {
-        for (truth, probability) in posterior {
-            *joint.entry((*given, *truth)).or_insert(0.0) += probability;
+    for label in judged {
+        for (truth, probability) in label.posterior {
+            *joint.entry((label.given, *truth)).or_insert(0.0) += probability;
         }
     }
     joint
@@ -122,31 +123,30 @@ pub(super) fn joint(given: &[u32], posteriors: &[Posterior]) -> BTreeMap<(u32, u
 
 /// `classes.csv`.
 pub(super) fn classes(
-    folds: &Folds,
-    given: &[u32],
+    count: usize,
+    judged: &[Judged],
     joint: &BTreeMap<(u32, u32), f64>,
 ) -> Vec<ClassFinding> {
-    let count = folds.classes();
     let (mut expected, mut missed) = (vec![0.0; count], vec![0.0; count]);
-    let mut rather: Vec<Vec<(u32, f64)>> = vec![vec![]; count];
+    let mut confused: Vec<Vec<(u32, f64)>> = vec![vec![]; count];
     for ((label, truth), weight) in joint {
         expected[*truth as usize] += weight;
         if label != truth {
             missed[*truth as usize] += weight;
-            rather[*label as usize].push((*truth, *weight));
+            confused[*label as usize].push((*truth, *weight));
         }
     }
     let (mut labels, mut wrong) = (vec![0_usize; count], vec![Some(0_usize); count]);
-    for (judged, given) in folds.examples.iter().zip(given) {
-        labels[*given as usize] += 1;
-        let truth = judged.row.clean_label.as_ref().and_then(|classes| classes.first());
-        let wrong = &mut wrong[*given as usize];
-        *wrong = wrong.zip(truth).map(|(wrong, truth)| wrong + usize::from(truth != given));
+    for label in judged {
+        labels[label.given as usize] += 1;
+        let wrong = &mut wrong[label.given as usize];
+        let truth = label.example.truth();
+        *wrong = wrong.zip(truth).map(|(wrong, truth)| wrong + usize::from(truth != label.given));
     }
     let share = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
     let finding = |class: usize| {
         let size = labels[class] as f64;
-        let mut confused = rather[class].clone();
+        let mut confused = confused[class].clone();
         confused.sort_by(|a, b| b.1.total_cmp(&a.1));
         let wrong_labels: f64 = confused.iter().map(|(_, weight)| weight).sum();
         let shares =
@@ -166,7 +166,7 @@ pub(super) fn classes(
     (0..count).map(finding).collect()
 }
 
-/// `pairs.csv`: labels that are not what they say come first.
+/// `pairs.csv`: pairs of different classes come first.
 pub(super) fn pairs(
     classes: usize,
     joint: &BTreeMap<(u32, u32), f64>,
@@ -197,11 +197,7 @@ pub(super) fn pairs(
 }
 
 /// `annotators.csv`: those who err most first.
-pub(super) fn annotators(
-    folds: &Folds,
-    names: &[String],
-    posteriors: &[Posterior],
-) -> Vec<AnnotatorFinding> {
+pub(super) fn annotators(names: &[String], judged: &[Judged]) -> Vec<AnnotatorFinding> {
     #[derive(Clone, Default)]
     struct Sums {
         annotations: usize,
@@ -211,23 +207,26 @@ pub(super) fn annotators(
     }
     let empty = Sums { known: Some(0), ..Sums::default() };
     let mut sums = vec![empty; names.len()];
-    for (judged, posterior) in folds.examples.iter().zip(posteriors) {
-        let truth = judged.row.clean_label.as_ref().and_then(|classes| classes.first());
-        for (annotator, class) in &judged.source.votes {
+    for label in judged {
+        let truth = label.example.truth();
+        for (annotator, class) in &label.example.votes {
             let sums = &mut sums[*annotator as usize];
             sums.annotations += 1;
-            sums.wrong += 1.0 - probability(posterior, *class);
+            sums.wrong += 1.0 - label.probability(*class);
             sums.known =
-                sums.known.zip(truth).map(|(wrong, truth)| wrong + usize::from(truth != class));
-            for (truth, probability) in posterior.iter().filter(|(truth, _)| truth != class) {
+                sums.known.zip(truth).map(|(wrong, truth)| wrong + usize::from(truth != *class));
+            for (truth, probability) in label.posterior.iter().filter(|(truth, _)| truth != class) {
                 *sums.confuses.entry((*truth, *class)).or_insert(0.0) += probability;
             }
         }
     }
     let finding = |(name, sums): (&String, Sums)| {
         let all = sums.annotations as f64;
-        let mut confuses: Vec<(u32, u32, f64)> =
-            sums.confuses.into_iter().map(|((truth, said), count)| (truth, said, count)).collect();
+        let mut confuses: Vec<(u32, u32, f64)> = sums
+            .confuses
+            .into_iter()
+            .map(|((truth, given), count)| (truth, given, count))
+            .collect();
         confuses.sort_by(|a, b| b.2.total_cmp(&a.2));
         confuses.truncate(CONFUSIONS);
         AnnotatorFinding {
@@ -244,7 +243,7 @@ pub(super) fn annotators(
     findings
 }
 
-/// `classes.csv` of classes that are on or off, from `[given][rather]` of each.
+/// `classes.csv` of classes that are on or off, from `[given][true]` of each.
 pub(super) fn entry_classes(tables: &[[[f64; 2]; 2]]) -> Vec<ClassFinding> {
     let share = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
     let finding = |(class, [off, on]): (u32, &[[f64; 2]; 2])| {

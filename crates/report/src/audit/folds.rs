@@ -1,16 +1,15 @@
-//! The folds of an audit: every example once, judged by a model that never saw its label.
+//! Opens the folds of an audit: run directories whose test splits are together all of the data.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use aleator_run::{
-    ExampleRow, Field, PredictionsFile, RunDir, RunError, RunInfo, Split, SplitReader,
-};
+use aleator_run::{ExampleRow, Link, PredictionsFile, RunDir, RunInfo, Split, SplitReader};
 
+use super::parts::{Example, Part, Parts, Task, damaged};
+use crate::covariance::Covariances;
 use crate::error::ReportError;
 
-/// What the data say of the examples beside what the runs wrote.
+/// What is known of the examples apart from the files of the runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
     /// All examples of the training source, in its order.
@@ -28,135 +27,100 @@ pub struct SourceExample {
     pub label: Vec<u32>,
     /// The file of its image, where it has one of its own.
     pub path: Option<PathBuf>,
-    /// What was said of it: annotator and class; empty where annotators are not known.
+    /// Annotator and class of each annotation; empty where annotators are not known.
     pub votes: Vec<(u32, u32)>,
 }
 
-/// The test splits of all folds.
-#[derive(Debug)]
-pub(super) struct Folds {
-    pub info: RunInfo,
-    /// What was judged, in the order of the source.
-    pub examples: Vec<Judged>,
-    pub folds: Vec<Fold>,
-}
-
-/// An example and where its judgement stands.
-#[derive(Clone, Debug)]
-pub(super) struct Judged {
-    pub row: ExampleRow,
-    pub source: SourceExample,
-    /// What annotators said, or the given label alone.
-    pub said: Vec<u32>,
-    pub fold: usize,
-}
-
-/// The predictions of one fold.
-#[derive(Debug)]
-pub(super) struct Fold {
-    pub run: RunDir,
-    pub file: PredictionsFile,
-    /// Of each row of the file, its place in [`Folds::examples`].
-    pub examples: Vec<usize>,
-}
-
-/// Numbers that are looked at together.
-const PIECE: usize = 1 << 22;
-
-impl Folds {
+impl Parts {
     /// Opens the runs and puts their test splits in the order of the source.
     pub fn open(dirs: &[PathBuf], source: &Source) -> Result<Self, ReportError> {
         let runs: Vec<RunDir> =
             dirs.iter().map(|dir| RunDir::open(dir)).collect::<Result<_, _>>()?;
-        let Some(info) = runs.first().map(|run| run.info().clone()) else {
-            return Err(ReportError::TooFew(0));
-        };
+        let Some(first) = runs.first() else { return Err(ReportError::TooFew(0)) };
+        let RunInfo { link, noise, fingerprint, class_names, .. } = first.info().clone();
+        let task = Task { link, noise, fingerprint, class_names };
         for run in &runs {
-            same_task(&runs[0], run)?;
+            same_task(first, run)?;
         }
-        check_votes(&runs[0], source)?;
-        let place: BTreeMap<&str, usize> =
+        check_votes(first, source)?;
+        let position: BTreeMap<&str, usize> =
             source.examples.iter().map(|example| example.id.as_str()).zip(0..).collect();
         let mut found: Vec<Option<(ExampleRow, usize)>> = vec![None; source.examples.len()];
-        let mut opened = vec![];
-        for (fold, run) in runs.into_iter().enumerate() {
-            let (file, places) = open_fold(&run, &place, fold, &mut found)?;
-            opened.push(Fold { run, file, examples: places });
+        let mut parts = vec![];
+        for (fold, run) in runs.iter().enumerate() {
+            let (file, examples) = open_fold(run, &position, fold, &mut found)?;
+            let covariances = if link == Link::Softmax { covariances(run)? } else { None };
+            parts.push(Part { file, examples, covariances });
         }
+        // Examples that could not be judged, such as images that cannot be decoded, are skipped.
         let mut kept = vec![None; found.len()];
         let mut examples = vec![];
         for (at, (found, source)) in found.into_iter().zip(&source.examples).enumerate() {
-            let Some((row, fold)) = found else { continue };
+            let Some((row, part)) = found else { continue };
             kept[at] = Some(examples.len());
-            let said = match source.votes.is_empty() {
-                true => row.label.clone().unwrap_or_default(),
-                false => source.votes.iter().map(|(_, class)| *class).collect(),
-            };
-            examples.push(Judged { row, source: source.clone(), said, fold });
+            let (path, votes) = (source.path.clone(), source.votes.clone());
+            let labels = Example::evidence(&row, &votes);
+            examples.push(Example { row, path, votes, labels, part });
         }
-        for fold in &mut opened {
-            fold.examples.iter_mut().for_each(|at| *at = kept[*at].expect("was just found"));
+        for part in &mut parts {
+            part.examples.iter_mut().for_each(|at| *at = kept[*at].expect("was just found"));
         }
-        Ok(Self { info, examples, folds: opened })
-    }
-
-    /// K.
-    pub fn classes(&self) -> usize {
-        self.info.class_names.len()
+        Ok(Self { task, examples, parts })
     }
 }
 
-impl Fold {
-    /// Rows of the file that are read together.
-    pub fn pieces(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        let rows = self.examples.len();
-        let step = (PIECE / self.file.classes()).max(1);
-        (0..rows).step_by(step).map(move |start| start..rows.min(start + step))
-    }
-
-    /// Some rows of a tensor that every file has.
-    pub fn read(&mut self, field: Field, rows: Range<usize>) -> Result<Vec<f32>, ReportError> {
-        let values = self.file.read(field, rows.clone())?.unwrap_or_default();
-        // An impossible class has log 0; a mean is a number.
-        let finite = |value: &f32| {
-            value.is_finite() || (field != Field::Mean && *value == f32::NEG_INFINITY)
+impl Source {
+    /// All examples of the source, also those that could not be judged.
+    pub(super) fn rows(&self, judged: &[Example]) -> Vec<ExampleRow> {
+        // All of them are training data; each was in the test split of one fold.
+        let split = Split::Train;
+        let mut judged = judged.iter().peekable();
+        let row = |example: &SourceExample| match judged.next_if(|it| it.row.id == example.id) {
+            Some(judged) => ExampleRow { split, ..judged.row.clone() },
+            None => ExampleRow {
+                id: example.id.clone(),
+                split,
+                label: Some(example.label.clone()),
+                clean_label: None,
+            },
         };
-        match values.iter().position(|value| !finite(value)) {
-            None => Ok(values),
-            Some(at) => {
-                let row = rows.start + at / self.file.classes();
-                let message = format!("tensor {:?}: row {row} is not finite", field.name());
-                Err(damaged(self.file.path(), message))
-            }
-        }
+        self.examples.iter().map(row).collect()
+    }
+}
+
+fn covariances(run: &RunDir) -> Result<Option<Covariances>, ReportError> {
+    match Covariances::open(run, Split::Test) {
+        Ok(covariances) => Ok(Some(covariances)),
+        Err(ReportError::NoCovariance { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
 fn open_fold(
     run: &RunDir,
-    place: &BTreeMap<&str, usize>,
+    position: &BTreeMap<&str, usize>,
     fold: usize,
     found: &mut [Option<(ExampleRow, usize)>],
 ) -> Result<(PredictionsFile, Vec<usize>), ReportError> {
     let SplitReader { examples, file, .. } = SplitReader::open(run, Split::Test)?;
-    let mut places = vec![];
+    let mut rows = vec![];
     for row in examples {
-        let Some(at) = place.get(row.id.as_str()).copied() else {
+        let Some(at) = position.get(row.id.as_str()).copied() else {
             return Err(ReportError::Changed {
                 dir: run.path().to_path_buf(),
                 reason: format!("example {:?} is not in the training data any more", row.id),
             });
         };
-        places.push(at);
+        rows.push(at);
         if found[at].replace((row, fold)).is_some() {
             let id = found[at].as_ref().map(|(row, _)| row.id.clone()).unwrap_or_default();
             return Err(damaged(&run.examples_path(), format!("example {id:?} is in two folds")));
         }
     }
-    Ok((file, places))
+    Ok((file, rows))
 }
 
-/// What annotators said must be of the classes that the runs know.
+/// Annotations must be of the classes that the runs know.
 fn check_votes(run: &RunDir, source: &Source) -> Result<(), ReportError> {
     let classes = run.info().class_names.len() as u32;
     let unknown =
@@ -186,8 +150,4 @@ fn same_task(first: &RunDir, other: &RunDir) -> Result<(), ReportError> {
         other: other.path().to_path_buf(),
         reason: reason.to_string(),
     })
-}
-
-fn damaged(path: &Path, message: String) -> ReportError {
-    RunError::Damaged { path: path.to_path_buf(), message }.into()
 }

@@ -1,58 +1,53 @@
-//! How probable each class is to be true, when the input and the given labels are known.
+//! How probable each class is to be true, given the input and the labels of an example.
 //!
-//! The utilities' mean μ says what an example is, with the noise taken out; the probabilities
-//! p of the labels say what annotators make of it, with the noise left in. So
+//! The mean μ of the utilities says what an example is, without the noise; the probabilities p of
+//! the labels say what annotators call it, with the noise. So
 //!
-//! P(true = c | x, said y) ∝ π_c(x) · Π_y P(y | c, x),  π = softmax(2 μ/τ),
-//! P(y | c, x) = C_cy √p_y(x) / Σ_j C_cj √p_j(x).
+//! P(true = c | x, labels y) ∝ π_c(x) · Π_y P(y | c, x),  π = softmax(a μ/τ),
+//! P(y | c, x) = C_cy p_y(x)^b / Σ_j C_cj p_j(x)^b.
 //!
 //! C is a confusion of the classes, learned by expectation maximisation from the labels of all
 //! examples: annotators err toward the classes that are confused in general (C) and that are
-//! plausible for this example (p, where Σ acts). The 2 sharpens μ, because softmax(μ/τ) is still
-//! the law of a label and not of the truth; the root keeps a label from being counted twice, as
-//! evidence for p and for the truth. `docs/audit.md` has the measurements.
+//! plausible for this example (p, where Σ acts). [`AuditSettings`] has a and b.
 
 use rayon::prelude::*;
 
-/// Sharpens the prior.
-const SHARPNESS: f64 = 2.0;
-/// So much of the labels' law acts on a confusion.
-const TEMPER: f64 = 0.5;
-/// Classes that may be true, of each example; all others are too improbable to matter.
-const CANDIDATES: usize = 16;
-/// Classes whose confusions are told apart: a matrix of this side is 32 MB.
-const PAIRWISE: usize = 2048;
-/// An example's worth of confidence in what the matrix was before.
-const SMOOTHING: f64 = 1.0;
-/// The share of right labels at the start.
-const RIGHT: f64 = 0.7;
-/// Parts whose sums are added in their order, so that threads change nothing.
+use super::settings::AuditSettings;
+
+/// Sums are added in this many parts, in their order, so that the number of threads changes
+/// nothing. Another number would change the last digits and nothing else.
 const PARTS: usize = 16;
 
-/// What one example says.
+/// What is known of one example.
 #[derive(Clone, Debug)]
 pub(super) struct Evidence<'a> {
     /// The classes that may be true, with their prior probabilities.
     pub candidates: Vec<(u32, f64)>,
-    /// √p, `[K]`.
+    /// p^b, `[K]`.
     tempered: Vec<f64>,
     total: f64,
-    /// The labels that were given.
-    said: &'a [u32],
+    /// The labels that it was given.
+    labels: &'a [u32],
 }
 
 impl<'a> Evidence<'a> {
     /// From μ/τ and log p, `[K]` each.
-    pub fn new(mean: impl Iterator<Item = f64>, log_probs: &[f32], said: &'a [u32]) -> Self {
-        let sharp: Vec<f64> = mean.map(|mean| SHARPNESS * mean).collect();
+    pub fn new(
+        mean: impl Iterator<Item = f64>,
+        log_probs: &[f32],
+        labels: &'a [u32],
+        settings: &AuditSettings,
+    ) -> Self {
+        let sharp: Vec<f64> = mean.map(|mean| settings.sharpness * mean).collect();
         let most = sharp.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut candidates: Vec<(u32, f64)> =
             (0..).zip(sharp.iter().map(|value| (value - most).exp())).collect();
-        if candidates.len() > CANDIDATES {
+        if candidates.len() > settings.candidates {
             let order = |a: &(u32, f64), b: &(u32, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-            let (first, _, rest) = candidates.select_nth_unstable_by(CANDIDATES - 1, order);
+            let (first, _, rest) =
+                candidates.select_nth_unstable_by(settings.candidates - 1, order);
             let missing: Vec<(u32, f64)> =
-                rest.iter().filter(|(class, _)| said.contains(class)).copied().collect();
+                rest.iter().filter(|(class, _)| labels.contains(class)).copied().collect();
             let kept = first.len() + 1;
             candidates.truncate(kept);
             candidates.extend(missing);
@@ -60,47 +55,55 @@ impl<'a> Evidence<'a> {
         }
         let sum: f64 = candidates.iter().map(|(_, weight)| weight).sum();
         candidates.iter_mut().for_each(|(_, weight)| *weight /= sum);
-        let tempered: Vec<f64> =
-            log_probs.iter().map(|log_p| (TEMPER * f64::from(*log_p)).exp()).collect();
+        let tempered: Vec<f64> = log_probs
+            .iter()
+            .map(|log_p| (settings.label_power * f64::from(*log_p)).exp())
+            .collect();
         let total = tempered.iter().sum();
-        Self { candidates, tempered, total, said }
+        Self { candidates, tempered, total, labels }
     }
 }
 
-/// Which class is named where another is true, up to the examples' own tendencies.
+/// Which label is given where a class is true, apart from what is particular to an example.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Confusion {
     /// C, `[K, K]`, rows are true classes.
     Pairs { classes: usize, weights: Vec<f64> },
-    /// C_kk beside off-diagonals of 1, `[K]`, for very many classes.
+    /// C_kk where all off-diagonals are 1, `[K]`, for very many classes.
     Classes(Vec<f64>),
 }
 
 impl Confusion {
-    /// Where nothing is known yet.
-    pub fn new(classes: usize) -> Self {
-        let wrong = (1.0 - RIGHT) / (classes.max(2) - 1) as f64;
-        if classes > PAIRWISE {
-            return Self::Classes(vec![RIGHT / wrong; classes]);
+    /// The confusion to start from.
+    pub fn new(classes: usize, settings: &AuditSettings) -> Self {
+        let right = settings.initial_accuracy;
+        let wrong = (1.0 - right) / (classes.max(2) - 1) as f64;
+        if classes > settings.confusion_classes {
+            return Self::Classes(vec![right / wrong; classes]);
         }
-        let weight = |at: usize| if at / classes == at % classes { RIGHT } else { wrong };
+        let weight = |at: usize| if at / classes == at % classes { right } else { wrong };
         Self::Pairs { classes, weights: (0..classes * classes).map(weight).collect() }
     }
 
-    fn weight(&self, truth: usize, said: usize) -> f64 {
+    /// All weights zero, to count in.
+    fn zeros_like(&self) -> Self {
         match self {
-            Self::Pairs { classes, weights } => weights[truth * classes + said],
-            Self::Classes(right) => {
-                if truth == said {
-                    right[truth]
-                } else {
-                    1.0
-                }
+            Self::Pairs { classes, weights } => {
+                Self::Pairs { classes: *classes, weights: vec![0.0; weights.len()] }
             }
+            Self::Classes(right) => Self::Classes(vec![0.0; right.len()]),
         }
     }
 
-    /// Σ_j C_cj √p_j.
+    fn weight(&self, truth: usize, label: usize) -> f64 {
+        match self {
+            Self::Pairs { classes, weights } => weights[truth * classes + label],
+            Self::Classes(right) if truth == label => right[truth],
+            Self::Classes(_) => 1.0,
+        }
+    }
+
+    /// Σ_j C_cj p_j^b.
     fn total(&self, truth: usize, evidence: &Evidence) -> f64 {
         match self {
             Self::Pairs { classes, weights } => {
@@ -115,21 +118,21 @@ impl Confusion {
     }
 
     /// The probability of each candidate to be true, in their order, and the logarithm of the
-    /// probability of what was said.
+    /// probability of the labels.
     pub fn posterior(&self, evidence: &Evidence) -> (Vec<f64>, f64) {
         let log_weight = |(class, prior): &(u32, f64)| {
             let truth = *class as usize;
             let total = self.total(truth, evidence).ln();
-            let said = evidence.said.iter().map(|said| {
-                let said = *said as usize;
-                (self.weight(truth, said) * evidence.tempered[said]).ln() - total
+            let labels = evidence.labels.iter().map(|label| {
+                let label = *label as usize;
+                (self.weight(truth, label) * evidence.tempered[label]).ln() - total
             });
-            prior.ln() + said.sum::<f64>()
+            prior.ln() + labels.sum::<f64>()
         };
         let logs: Vec<f64> = evidence.candidates.iter().map(log_weight).collect();
         let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if most == f64::NEG_INFINITY {
-            // No candidate could have been called so: the label says nothing.
+            // No candidate could have this label: it is evidence for none of them.
             let prior = evidence.candidates.iter().map(|(_, prior)| *prior).collect();
             return (prior, f64::NEG_INFINITY);
         }
@@ -142,33 +145,28 @@ impl Confusion {
 /// What one pass over all examples counts.
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
-    /// How often each class was said where another is true, by the posterior.
+    /// How often each label was given where a class is true, by the posterior.
     seen: Confusion,
     /// The same by the confusion as it is.
     expected: Confusion,
-    /// Σ log P(said).
+    /// Σ log P(labels).
     pub log_likelihood: f64,
 }
 
 impl Counts {
-    /// Nothing yet.
-    pub fn new(classes: usize) -> Self {
-        let nothing = match Confusion::new(classes) {
-            Confusion::Pairs { classes, weights } => {
-                Confusion::Pairs { classes, weights: vec![0.0; weights.len()] }
-            }
-            Confusion::Classes(right) => Confusion::Classes(vec![0.0; right.len()]),
-        };
-        Self { seen: nothing.clone(), expected: nothing, log_likelihood: 0.0 }
+    /// No examples yet.
+    pub fn new(confusion: &Confusion) -> Self {
+        let zeros = confusion.zeros_like();
+        Self { seen: zeros.clone(), expected: zeros, log_likelihood: 0.0 }
     }
 
     /// Counts some examples, in parallel; the same bits for any number of threads.
-    pub fn add_all(&mut self, evidence: &[Evidence], confusion: &Confusion, classes: usize) {
+    pub fn add_all(&mut self, evidence: &[Evidence], confusion: &Confusion) {
         let part = evidence.len().div_ceil(PARTS).max(1);
         let parts: Vec<Self> = evidence
             .par_chunks(part)
             .map(|evidence| {
-                let mut counts = Self::new(classes);
+                let mut counts = Self::new(confusion);
                 evidence.iter().for_each(|one| counts.add(one, confusion));
                 counts
             })
@@ -187,21 +185,21 @@ impl Counts {
             let truth = *class as usize;
             let total = confusion.total(truth, evidence);
             if total == 0.0 {
-                // Every label is impossible by the file: it says nothing of confusions.
+                // The model excludes every label: this tells nothing about confusions.
                 continue;
             }
-            for said in evidence.said {
-                self.seen.count(truth, *said as usize, probability);
+            for label in evidence.labels {
+                self.seen.count(truth, *label as usize, probability);
             }
-            let scale = probability * evidence.said.len() as f64 / total;
+            let scale = probability * evidence.labels.len() as f64 / total;
             self.expected.expect(truth, scale, evidence, confusion);
         }
     }
 
-    /// The confusion under which what was seen is expected, one step of it.
-    pub fn updated(&self, confusion: &Confusion) -> Confusion {
+    /// One step toward the confusion under which the labels that were seen are expected.
+    pub fn updated(&self, confusion: &Confusion, settings: &AuditSettings) -> Confusion {
         let step = |weight: &f64, seen: &f64, expected: &f64, count: usize| {
-            let prior = SMOOTHING / count as f64;
+            let prior = settings.smoothing / count as f64;
             weight * (seen + prior) / (expected + prior)
         };
         match (confusion, &self.seen, &self.expected) {
@@ -239,14 +237,14 @@ impl Confusion {
     }
 
     /// `seen`: one label.
-    fn count(&mut self, truth: usize, said: usize, probability: f64) {
+    fn count(&mut self, truth: usize, label: usize, probability: f64) {
         match self {
-            Self::Pairs { classes, weights } => weights[truth * *classes + said] += probability,
-            Self::Classes(right) => right[truth] += if truth == said { probability } else { 0.0 },
+            Self::Pairs { classes, weights } => weights[truth * *classes + label] += probability,
+            Self::Classes(right) => right[truth] += if truth == label { probability } else { 0.0 },
         }
     }
 
-    /// `expected`: what labels `confusion` would give.
+    /// `expected`: the labels that `confusion` would give.
     fn expect(&mut self, truth: usize, scale: f64, evidence: &Evidence, confusion: &Self) {
         match (self, confusion) {
             (Self::Pairs { classes, weights: sums }, Self::Pairs { weights, .. }) => {

@@ -1,10 +1,12 @@
-//! What an audit found, as its directory holds it.
+//! The findings of an audit, as its directory holds them.
 
 use std::path::{Path, PathBuf};
 
 use aleator_run::{ExampleRow, Link, Noise, RunError, read_examples, write_examples, write_file};
 use serde::{Deserialize, Serialize};
 
+use super::from_files::ProbabilityFiles;
+use super::settings::AuditSettings;
 use super::tables;
 use crate::error::ReportError;
 
@@ -12,7 +14,7 @@ use crate::error::ReportError;
 const FORMAT: u32 = 1;
 const SUMMARY: &str = "audit.json";
 
-/// What an audit found.
+/// The findings of an audit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Audit {
     /// `audit.json`.
@@ -29,7 +31,7 @@ pub struct Audit {
     pub examples: Vec<ExampleRow>,
 }
 
-/// `audit.json`: what a reader must know first.
+/// `audit.json`: the summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuditSummary {
     /// The version of the layout.
@@ -44,20 +46,31 @@ pub struct AuditSummary {
     pub fingerprint: String,
     /// The names of the classes, in their order.
     pub class_names: Vec<String>,
-    /// How many parts the data were divided into; each was judged by a model of the others.
+    /// How many parts the data were divided into, each judged by a model of the others; 0 where
+    /// probabilities were given and nothing is known of their folds.
     pub folds: usize,
-    /// By what the labels are ranked.
+    /// The name of the score that labels are ranked by.
     pub score: String,
     /// How many examples there are.
     pub examples: usize,
-    /// How many labels were judged: as many, or with several classes on or off as many times
-    /// the number of classes.
+    /// How many labels were judged: one for each example, or one for each class of each example
+    /// where each class is on or off.
     pub labels: usize,
     /// How many labels are wrong.
     pub wrong: Estimate,
     /// How well the ranking does, where the true labels are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<Known>,
+    /// How the labels were judged; audits by earlier versions do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<AuditSettings>,
+    /// What the probabilities of each class were divided by, `[K]`; `None` where the model gives
+    /// means, and where each class is on or off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub self_confidence: Option<Vec<f64>>,
+    /// The files that were judged; `None` for models that the audit trained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<ProbabilityFiles>,
 }
 
 /// A number that is not known exactly.
@@ -65,13 +78,13 @@ pub struct AuditSummary {
 pub struct Estimate {
     /// The best guess.
     pub count: f64,
-    /// With 95 % probability at least, if the model is right.
+    /// The lower end of a 95 % interval, if the model is right.
     pub low: f64,
-    /// With 95 % probability at most, if the model is right.
+    /// The upper end of a 95 % interval, if the model is right.
     pub high: f64,
 }
 
-/// The ranking beside the truth.
+/// The ranking compared with the truth.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Known {
     /// How many labels are wrong.
@@ -84,7 +97,7 @@ pub struct Known {
     pub suggestions_right: f64,
 }
 
-/// What a label says.
+/// The content of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Answer {
     /// This class is the right one.
@@ -111,7 +124,7 @@ pub struct Issue {
     pub id: String,
     /// The file of its image, where it has one of its own.
     pub path: Option<PathBuf>,
-    /// What the label says.
+    /// The label.
     pub given: Answer,
     /// The most probable other answer.
     pub suggested: Answer,
@@ -119,7 +132,7 @@ pub struct Issue {
     pub given_probability: f64,
     /// How probable the suggested one is.
     pub suggested_probability: f64,
-    /// How surely the label is wrong; larger is surer. The order of the file.
+    /// How probable the label is to be wrong; issues are sorted by it.
     pub score: f64,
     /// Whether it is among as many as are estimated to be wrong.
     pub wrong: bool,
@@ -132,23 +145,23 @@ pub struct Issue {
     pub truth: Option<Answer>,
 }
 
-/// What is known of one class.
+/// The findings about one class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassFinding {
     /// The class.
     pub class: u32,
-    /// How many labels say so.
+    /// How many labels name it.
     pub given: usize,
     /// How many examples are expected to be of it.
     pub expected: f64,
-    /// Of the labels that say so, the share that is expected to be wrong.
+    /// Of the labels that name it, the share that is expected to be wrong.
     pub noise_rate: f64,
     /// Of the examples that are expected to be of it, the share that is labelled otherwise.
     pub missed_rate: f64,
     /// The same as `noise_rate` by the true labels, where they are known.
     pub known_noise_rate: Option<f64>,
-    /// The classes that examples labelled so rather are: class and share of those labels, most
-    /// frequent first.
+    /// The classes that examples with this label more likely belong to: class and share of the
+    /// labels, most frequent first.
     pub confused_with: Vec<(u32, f64)>,
 }
 
@@ -162,7 +175,7 @@ pub struct PairFinding {
     /// How many examples are expected to be so.
     pub count: f64,
     /// How likely the utility of `given` is above that of `truth`, averaged over the examples
-    /// that rather are `truth`; `None` on the diagonal and without a noise model.
+    /// whose most probable class is `truth`; `None` on the diagonal and without a noise model.
     pub flip_probability: Option<f64>,
     /// The mean covariance of the two utilities over τ² and centred.
     pub covariance: Option<f64>,
@@ -170,7 +183,7 @@ pub struct PairFinding {
     pub correlation: Option<f64>,
 }
 
-/// What is known of one annotator.
+/// The findings about one annotator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnnotatorFinding {
     /// The name.
@@ -181,7 +194,7 @@ pub struct AnnotatorFinding {
     pub error_rate: f64,
     /// The same by the true labels, where they are known.
     pub known_error_rate: Option<f64>,
-    /// What they take for what: (true, given, how many are expected), most frequent first.
+    /// Their confusions: (true, given, expected number), most frequent first.
     pub confuses: Vec<(u32, u32, f64)>,
 }
 

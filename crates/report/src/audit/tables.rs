@@ -1,4 +1,4 @@
-//! The tables of an audit as CSV files, which people open in spreadsheets.
+//! The tables of an audit as CSV files, made for spreadsheets.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use aleator_run::{Link, RunError, write_file_by};
 use super::record::{AnnotatorFinding, Answer, ClassFinding, Issue, PairFinding};
 use crate::spreadsheet::{guarded, unguarded};
 
-/// So many confusions of a class or an annotator have columns.
+/// The number of confusions of a class or an annotator that have columns.
 pub(super) const CONFUSIONS: usize = 3;
 
 const NUMBERS: [&str; 6] =

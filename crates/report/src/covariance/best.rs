@@ -78,7 +78,13 @@ impl<T: Ord> Best<T> {
 
     /// The largest first.
     pub fn into_sorted(self) -> Vec<T> {
-        self.heap.into_sorted_vec().into_iter().map(|Reverse(candidate)| candidate.item).collect()
+        self.into_ranked().into_iter().map(|(_, item)| item).collect()
+    }
+
+    /// The largest first, each with its magnitude.
+    pub fn into_ranked(self) -> Vec<(f64, T)> {
+        let pair = |Reverse(Candidate { magnitude, item })| (magnitude, item);
+        self.heap.into_sorted_vec().into_iter().map(pair).collect()
     }
 }
 

@@ -65,6 +65,21 @@ impl Covariances {
         Ok(Self { reader, shared, memory: MEMORY, info, dir })
     }
 
+    /// The covariances of predictions that are in memory and belong to no run directory; `None`
+    /// without a noise model.
+    pub(crate) fn in_memory(
+        file: PredictionsFile,
+        examples: Vec<ExampleRow>,
+        info: RunInfo,
+    ) -> Option<Self> {
+        if !file.has(Field::DiagScale) {
+            return None;
+        }
+        let shared = file.shared_loadings().map(|loadings| SharedFactors::new(loadings, &file));
+        let reader = SplitReader { examples, file, split: Split::Test };
+        Some(Self { reader, shared, memory: MEMORY, info, dir: PathBuf::new() })
+    }
+
     /// Limits the memory of the sums over pairs of classes; with less, the file is read more often.
     pub fn with_memory(mut self, bytes: usize) -> Self {
         self.memory = bytes;

@@ -75,7 +75,13 @@ fn command(material: &Material, origin: &Origin) -> String {
             recipe if recipe.is_file() => {
                 format!("aleator audit {} --out again", shell(&recipe))
             }
-            _ => format!("aleator report {}", shell(&origin.dir)),
+            _ => {
+                let at = material.audits.iter().find(|at| at.dir == origin.dir);
+                match at.and_then(|at| at.audit.summary.files.as_ref()) {
+                    Some(files) => files.command("again", &shell),
+                    None => format!("aleator report {}", shell(&origin.dir)),
+                }
+            }
         },
         (Kind::Run, None) => String::new(),
     }

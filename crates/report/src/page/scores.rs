@@ -158,8 +158,11 @@ fn audit_tiles(at: &AuditAt, named: bool) -> String {
         let _ = writeln!(out, "<h3>{}</h3>", escape::name(&at.name));
     }
     out += "<dl class=\"tiles\">\n";
-    let judged =
-        format!("of {} examples, by {} folds", number::count(summary.examples), summary.folds);
+    let by = match summary.folds {
+        0 => "given probabilities".to_string(),
+        folds => format!("{folds} folds"),
+    };
+    let judged = format!("of {} examples, by {by}", number::count(summary.examples));
     out += &tile("Labels judged", &number::count(summary.labels), &judged);
     let wrong = summary.wrong;
     let count = |value: f64| number::fixed(value.max(0.0), 0);

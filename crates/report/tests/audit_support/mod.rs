@@ -67,7 +67,7 @@ impl Folds {
     }
 
     /// Every third example, in an order of its own.
-    fn members(fold: usize) -> Vec<usize> {
+    pub fn members(fold: usize) -> Vec<usize> {
         (0..EXAMPLES).rev().filter(|example| example % FOLDS == fold).collect()
     }
 

@@ -4,15 +4,16 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use safetensors::tensor::{Dtype, Metadata as Header};
 
 use super::{Field, METADATA, Metadata, Predictions, check_numbers, check_pair};
 use crate::error::RunError;
 
-/// A file of [`Predictions`] that is open, and is read by ranges of its rows.
+/// A file of [`Predictions`] that is open, or predictions in memory, read by ranges of rows.
 ///
-/// All sizes are compared with the file when it is opened; numbers are looked at as they are read.
+/// All sizes are compared with the file when it is opened; numbers are checked as they are read.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -34,12 +35,20 @@ use crate::error::RunError;
 #[derive(Debug)]
 pub struct PredictionsFile {
     path: PathBuf,
-    file: File,
+    storage: Storage,
     metadata: Metadata,
     examples: usize,
-    /// Where each of [`Field::ALL`] begins; `None` if it is not there.
-    starts: [Option<u64>; Field::ALL.len()],
     shared_loadings: Option<Vec<f32>>,
+}
+
+#[derive(Debug)]
+enum Storage {
+    File {
+        file: File,
+        /// Where each of [`Field::ALL`] begins; `None` if it is not there.
+        starts: [Option<u64>; Field::ALL.len()],
+    },
+    Memory(Arc<Predictions>),
 }
 
 /// Larger headers are refused by every reader of the format.
@@ -67,14 +76,26 @@ impl PredictionsFile {
         };
         let mut opened = Self {
             path: path.to_path_buf(),
-            file,
+            storage: Storage::File { file, starts: Field::ALL.map(place) },
             metadata,
             examples,
-            starts: Field::ALL.map(place),
             shared_loadings: None,
         };
         opened.shared_loadings = opened.read(Field::SharedLoadings, 0..metadata.classes)?;
         Ok(opened)
+    }
+
+    /// Predictions in memory, read like a file; `name` stands for its path in messages.
+    pub fn in_memory(predictions: Arc<Predictions>, name: &str) -> Result<Self, RunError> {
+        let path = PathBuf::from(name);
+        predictions.check().map_err(|message| RunError::damaged(&path, message))?;
+        Ok(Self {
+            metadata: predictions.metadata(),
+            examples: predictions.examples(),
+            shared_loadings: predictions.shared_loadings.clone(),
+            storage: Storage::Memory(predictions),
+            path,
+        })
     }
 
     /// The file.
@@ -104,7 +125,10 @@ impl PredictionsFile {
 
     /// Whether the file has this tensor.
     pub fn has(&self, field: Field) -> bool {
-        self.start(field).is_some()
+        match &self.storage {
+            Storage::File { starts, .. } => start_of(starts, field).is_some(),
+            Storage::Memory(predictions) => predictions.values(field).is_some(),
+        }
     }
 
     /// V of noise `"shared"`, `[K, R]`.
@@ -141,20 +165,29 @@ impl PredictionsFile {
     pub fn read(&mut self, field: Field, rows: Range<usize>) -> Result<Option<Vec<f32>>, RunError> {
         let shape = field.shape(self.examples, self.metadata);
         assert!(rows.start <= rows.end && rows.end <= shape[0], "rows {rows:?} of {}", shape[0]);
-        let Some(start) = self.start(field) else { return Ok(None) };
         let width = shape[1..].iter().product::<usize>();
-        let from = start + (rows.start * width * size_of::<f32>()) as u64;
-        let values = read_numbers(&mut self.file, from, rows.len() * width)
-            .map_err(RunError::io("read", &self.path))?;
+        let values = match &mut self.storage {
+            Storage::Memory(predictions) => {
+                let values = predictions.values(field);
+                // They were checked when they were given.
+                return Ok(values.map(|all| all[rows.start * width..rows.end * width].to_vec()));
+            }
+            Storage::File { file, starts } => {
+                let Some(start) = start_of(starts, field) else { return Ok(None) };
+                let from = start + (rows.start * width * size_of::<f32>()) as u64;
+                read_numbers(file, from, rows.len() * width)
+                    .map_err(RunError::io("read", &self.path))?
+            }
+        };
         check_numbers(field, &values, rows.start, width)
             .map_err(|message| RunError::damaged(&self.path, message))?;
         Ok(Some(values))
     }
+}
 
-    fn start(&self, field: Field) -> Option<u64> {
-        let at = Field::ALL.iter().position(|other| *other == field)?;
-        self.starts[at]
-    }
+fn start_of(starts: &[Option<u64>; Field::ALL.len()], field: Field) -> Option<u64> {
+    let at = Field::ALL.iter().position(|other| *other == field)?;
+    starts[at]
 }
 
 /// Where the tensors begin, and what they are; their sizes add up to the file's.

@@ -1,0 +1,122 @@
+//! Labels of examples whose inputs are not read, because a model has predicted them already.
+
+use std::path::PathBuf;
+
+use aleator_run::recipe::{
+    Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source,
+};
+
+use super::Labels;
+use super::classes::Classes;
+use super::read::{CleanLabels, RawLabels, Role};
+use super::table::Table;
+use crate::dataset::source::read_ids;
+use crate::error::DataError;
+use crate::ids::Ids;
+
+/// Files with the labels of N examples in K classes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelFiles {
+    /// The labels, `file` or `file#column`, of any kind that training takes.
+    pub labels: String,
+    /// The true classes, where they are known.
+    pub clean_labels: Option<String>,
+    /// The ids of the examples; without it they are numbered from 0.
+    pub ids: Option<String>,
+    /// The names of the classes, one per line, in the order of their numbers.
+    pub class_names: Option<PathBuf>,
+}
+
+/// What [`LabelFiles`] hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LabelledExamples {
+    /// The names of the classes, in the order of their numbers, `[K]`.
+    pub class_names: Vec<String>,
+    /// The ids of the examples, `[N]`.
+    pub ids: Ids,
+    /// The labels.
+    pub labels: Labels,
+    /// The true classes, where they are known.
+    pub clean_labels: Option<Vec<u32>>,
+}
+
+impl LabelFiles {
+    /// Reads the labels of `examples` examples in `classes` classes, some of which may have no
+    /// example.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or does not fit the number of examples or classes.
+    pub fn read(
+        &self,
+        examples: usize,
+        classes: usize,
+        link: Link,
+    ) -> Result<LabelledExamples, DataError> {
+        let ids = match &self.ids {
+            Some(spec) => read_ids(spec, examples)?,
+            None => Ids::Rows(examples),
+        };
+        let raw = RawLabels::load(&self.labels, LabelKind::Auto, link, Role::Training)?;
+        let clean = self.clean_labels.as_deref().map(Table::load).transpose()?;
+        let clean = clean.map(CleanLabels::Table);
+        let classes = self.classes(&raw, clean.as_ref(), classes)?;
+        Ok(LabelledExamples {
+            labels: raw.read(&classes, &ids, link)?,
+            clean_labels: clean.map(|clean| clean.read(&classes, &ids)).transpose()?,
+            class_names: classes.names,
+            ids,
+        })
+    }
+
+    fn classes(
+        &self,
+        labels: &RawLabels,
+        clean: Option<&CleanLabels>,
+        expected: usize,
+    ) -> Result<Classes, DataError> {
+        let find = |count| Classes::find(&self.data(count), labels, clean, None);
+        let numbers: Vec<String> = (0..expected).map(|class| class.to_string()).collect();
+        let classes = match &self.class_names {
+            Some(_) => find(None)?,
+            None => match find(Some(expected)) {
+                Ok(classes) if classes.names == numbers => Classes::given(&numbers)?,
+                Ok(classes) => classes,
+                // Words or columns of another number; any other error is found again.
+                Err(_) => find(None)?,
+            },
+        };
+        let found = classes.len();
+        if found == expected {
+            return Ok(classes);
+        }
+        let (path, what) = match &self.class_names {
+            Some(path) => (path.clone(), "names"),
+            None => (PathBuf::from(&self.labels), "classes"),
+        };
+        Err(DataError::invalid(
+            path,
+            format!(
+                "has {found} {what}, but there are probabilities of {expected} classes; name all \
+                 classes in a file, one per line, in the order of the probabilities"
+            ),
+        ))
+    }
+
+    /// The keys of a recipe that decide the classes.
+    fn data(&self, classes: Option<usize>) -> Data {
+        let (labels, clean_labels) = (Some(self.labels.clone()), self.clean_labels.clone());
+        Data {
+            label_kind: LabelKind::Auto,
+            annotations: Annotations::Majority,
+            classes,
+            class_names: self.class_names.clone(),
+            limit: None,
+            framing: Framing::PLAIN,
+            augment: None,
+            train: Source { inputs: InputSource::Digits, labels, clean_labels, ids: None },
+            validation: HeldOut::Fraction { fraction: 0.5, seed: 0 },
+            test: None,
+            noise: None,
+        }
+    }
+}
