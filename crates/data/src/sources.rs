@@ -13,7 +13,7 @@ use crate::augment::Augmenter;
 use crate::dataset::{DataSet, Split};
 use crate::error::DataError;
 use crate::ids::Ids;
-use crate::inputs::{InputShape, Inputs};
+use crate::inputs::InputShape;
 use crate::labels::{Classes, Labels, Role};
 use crate::noise;
 use crate::split::divide;

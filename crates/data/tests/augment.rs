@@ -11,8 +11,7 @@ use aleator_data::{
     Batch, DataSet, Order, Picture, Split, Targets, evaluation_batches, training_batches,
 };
 use aleator_run::recipe::{
-    Annotations, Augment, Crop, Data, Filter, Framing, HeldOut, InputSource, LabelKind, Link,
-    RandAugment, Source,
+    Augment, Crop, Data, Filter, Framing, HeldOut, InputSource, Link, RandAugment, Source,
 };
 
 const PLAIN: Augment = Augment { crop: Crop::None, flip: false, rand_augment: None, mixup: None };
@@ -109,19 +108,8 @@ fn cifar(folder: &Folder, examples: usize) -> InputSource {
 }
 
 fn data_of(inputs: InputSource, augment: Option<Augment>) -> Data {
-    Data {
-        label_kind: LabelKind::Auto,
-        annotations: Annotations::Majority,
-        classes: None,
-        class_names: None,
-        limit: None,
-        framing: Framing::PLAIN,
-        augment,
-        train: Source { inputs, labels: None, clean_labels: None, ids: None },
-        validation: HeldOut::Fraction { fraction: 0.2, seed: 0 },
-        test: None,
-        noise: None,
-    }
+    let validation = HeldOut::Fraction { fraction: 0.2, seed: 0 };
+    Data { augment, ..Data::of(Source::of(inputs), validation) }
 }
 
 fn order(split: &Split) -> Order {

@@ -89,7 +89,7 @@ fn head_recipe(resolved: &Resolved, folder: &Path, has_truth: bool) -> Result<Re
     }
     sets.extend(rank.map(|rank| format!("head.rank={rank}")));
     if let HeadTemperature::Fixed(temperature) = head.temperature {
-        sets.push(format!("head.temperature={temperature}"));
+        sets.push(format!("head.temperature={}", temperature.get()));
     }
     let seed = super::only_seed(resolved)?;
     Ok(aleator_run::load(&format!("{family}-{noise}"), &sets, Some(seed))?)

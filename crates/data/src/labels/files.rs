@@ -10,7 +10,7 @@ use super::Labels;
 use super::classes::Classes;
 use super::read::{CleanLabels, RawLabels, Role};
 use super::table::Table;
-use crate::dataset::source::read_ids;
+use crate::sources::source::read_ids;
 use crate::error::DataError;
 use crate::ids::Ids;
 

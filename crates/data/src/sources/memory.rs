@@ -145,7 +145,8 @@ impl ArraySplit {
 impl ArrayInputs {
     fn open(self, name: &str, framing: &Framing) -> Result<Inputs, DataError> {
         let place = format!("{name}.inputs");
-        let image = |[channels, height, width]| InputShape::Image { channels, height, width };
+        let image =
+            |[channels, height, width]: [usize; 3]| InputShape::Image { channels, height, width };
         let (shape, found) = match &self {
             Self::Features { values, width } => (InputShape::Features(*width), values.len()),
             Self::Images { values, shape } => (image(*shape), values.len()),
