@@ -209,5 +209,5 @@ fn mistakes_of_the_caller_are_named() {
     let prediction = complaint(|| Confusion::new(&[5], &[0], 2));
     assert!(prediction.contains("prediction is 5"), "{prediction}");
     let nll = complaint(|| per_class(&[0], &[0], &[f64::NAN], 2));
-    assert!(nll.contains("nll holds a NaN"), "{nll}");
+    assert!(nll.contains("nll contains a NaN"), "{nll}");
 }
