@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         })
     })?;
     let out = folder.join("report.html");
-    made.save(&out, &folder.join("figures"), None)?;
+    made.save(&out, &folder.join("figures"))?;
     let (megabytes, seconds) = (made.html.len() as f64 / 1e6, started.elapsed().as_secs_f64());
     writeln!(io::stdout(), "{}: {megabytes:.1} MB in {seconds:.1} s", out.display())?;
     Ok(())

@@ -179,7 +179,7 @@ fn numbers_that_are_not_finite_are_named_by_their_row() {
 fn matrices_of_very_many_classes_are_refused() {
     let case = Case::new(Noise::Diagonal, 1, 2049, 0);
     let mut opened = Covariances::open(&case.run(), Split::Test).unwrap();
-    refused(opened.average_covariance(&mut |_| {}), &["2049 classes", "at most 2048"]);
+    refused(opened.average_covariance(&mut |_| {}), &["2049 classes", "the limit is 2048"]);
     assert_eq!(opened.top_pairs(2, &mut |_| {}).unwrap().by_centred.len(), 2);
 }
 

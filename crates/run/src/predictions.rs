@@ -227,9 +227,10 @@ impl Predictions {
 }
 
 fn check_pair(loading_scale: bool, shared_loadings: bool) -> Result<(), String> {
-    match loading_scale == shared_loadings {
-        true => Ok(()),
-        false => Err("loading_scale and shared_loadings come together".to_string()),
+    if loading_scale == shared_loadings {
+        Ok(())
+    } else {
+        Err("loading_scale and shared_loadings must both be present".to_string())
     }
 }
 

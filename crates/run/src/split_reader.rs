@@ -79,23 +79,19 @@ impl SplitReader {
     /// # Errors
     /// When the tensor is missing or a number is not finite.
     pub fn read(&mut self, field: Field, rows: Range<usize>) -> Result<Vec<f32>, RunError> {
-        let first = rows.start;
-        let count = rows.len();
+        let (first, count, name) = (rows.start, rows.len(), field.name());
+        let values = self.file.read(field, rows)?;
         let damaged = |message: String| RunError::damaged(self.file.path(), message);
-        let name = field.name();
-        let Some(values) = self.file.read(field, rows)? else {
-            return Err(damaged(format!("tensor {name:?} is missing")));
-        };
+        let values = values.ok_or_else(|| damaged(format!("tensor {name:?} is missing")))?;
         // An impossible class has log 0.
         let is_log = matches!(field, Field::LogProbs | Field::LogProbsOff);
         let valid = |value: &f32| value.is_finite() || (is_log && *value == f32::NEG_INFINITY);
         match values.iter().position(|value| !valid(value)) {
             None => Ok(values),
             Some(at) => {
-                let row = first + at / (values.len() / count);
-                let found = values[at];
+                let (row, found) = (first + at / (values.len() / count), values[at]);
                 Err(damaged(format!(
-                    "tensor {name:?}: row {row} holds {found}, which is not finite"
+                    "tensor {name:?}: row {row} holds {found}, not a finite number"
                 )))
             }
         }

@@ -168,9 +168,10 @@ fn tie_numbers(tie: &Tie) -> [String; 3] {
 
 /// Six digits, more than 32-bit floats are accurate to.
 fn number(value: f64) -> String {
-    match value == 0.0 || (1e-4..1e6).contains(&value.abs()) {
-        true => format!("{value:.6}"),
-        false => format!("{value:.5e}"),
+    if value == 0.0 || (1e-4..1e6).contains(&value.abs()) {
+        format!("{value:.6}")
+    } else {
+        format!("{value:.5e}")
     }
 }
 

@@ -176,9 +176,10 @@ fn read_header(file: &mut File) -> io::Result<Result<(u64, Header), String>> {
         Err(error) => return Ok(Err(format!("its header: {error}"))),
     };
     let (start, expected) = (8 + length, header.data_len() as u64);
-    Ok(match bytes - start == expected {
-        true => Ok((start, header)),
-        false => Err(format!("tensors of {expected} bytes, found {}", bytes - start)),
+    Ok(if bytes - start == expected {
+        Ok((start, header))
+    } else {
+        Err(format!("tensors of {expected} bytes, found {}", bytes - start))
     })
 }
 
