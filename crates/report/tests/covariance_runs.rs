@@ -5,7 +5,7 @@ use std::fs;
 use crate::covariance_support::{Case, dense, random};
 use aleator_report::ReportError;
 use aleator_report::covariance::{
-    Comparison, Covariances, Measure, TiesTable, write_cases, write_pairs, write_ranks,
+    Comparison, Covariances, Measure, write_cases, write_pairs, write_ranks, write_ties,
 };
 use aleator_run::{Link, Noise, Predictions, RunDir, Split};
 
@@ -202,7 +202,7 @@ fn tables_are_csv_that_no_spreadsheet_computes() {
     write_ranks(&path("ranks.csv"), &comparison.ranks).unwrap();
     let predicted = opened.predicted(&mut |_| {}).unwrap();
     let ties = path("examples.csv");
-    TiesTable::write(&ties, &noisy.examples, &names, |table| {
+    write_ties(&ties, &noisy.examples, &names, |add| {
         opened.ties(&predicted, Measure::Raw, 2, &mut |_| {}, &mut |ties| Ok(table.add(&ties)?))
     })
     .unwrap();
