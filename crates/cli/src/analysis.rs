@@ -1,4 +1,4 @@
-//! `aleator analyse`: what a run's noise says of its classes.
+//! `aleator analyse`: the learned noise of a run.
 
 mod findings;
 mod print;
@@ -8,8 +8,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use aleator_report::covariance::{
-    Best, Covariances, ExampleTies, Measure, Ranked, Step, TiesTable, write_cases, write_pairs,
-    write_ranks,
+    Best, Covariances, ExampleTies, Measure, Ranked, Step, write_cases, write_pairs, write_ranks,
+    write_ties,
 };
 use aleator_run::{GroupFile, RunDir, RunTree, Split, write_file};
 use anyhow::{Context, Result, bail};
@@ -22,19 +22,19 @@ use findings::{Findings, Strongest};
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub struct AnalyseArgs {
-    /// An evaluated run that was trained with a noise model
+    /// An evaluated run with a noise model
     run: PathBuf,
     /// Which examples [default: test, or validation without a test split]
     #[arg(long)]
     split: Option<HeldOut>,
-    /// A run on the same data, mostly one with noise "none": does the noise tie its mistakes to
-    /// the right class?
+    /// Compare with a run on the same data, usually one with noise "none": does the noise tie its
+    /// mistakes to the right class?
     #[arg(long, value_name = "RUN")]
     against: Option<PathBuf>,
     /// How to rank the classes of an example
     #[arg(long, default_value = "raw")]
     by: By,
-    /// Rows of each table, and classes for each example
+    /// Rows of each table, and classes per example
     #[arg(long, default_value = "10", value_name = "N", value_parser = row_count)]
     top: usize,
     /// Write pairs.csv, examples.csv, against.csv, ranks.csv and analysis.json here
@@ -49,13 +49,13 @@ pub struct AnalyseArgs {
 }
 
 const AFTER_HELP: &str = "\
-The noise of two classes is tied where annotators take one for the other. A negative covariance \
-marks substitutes: where one class gains, the other loses. A positive one marks classes that \
-occur together or share a look, and gain together at the expense of others.
+The noise of two classes is tied if annotators confuse them. A negative covariance marks \
+substitutes: where one class gains, the other loses. A positive one marks classes that occur \
+together or look alike, and gain together at the expense of others.
 
 Each pair has three numbers. The covariance is the average of Σ(x), as in the paper; under the \
-softmax it is not determined by the labels, because noise that all classes share changes nothing. \
-The centred covariance, in units of τ², and its correlation are. Flips say how often the second \
+softmax labels do not determine it, because noise that all classes share changes nothing. The likelihood \
+depends on it through the centred covariance, in units of τ². Flips say how often the second \
 class overtakes the first where the first one leads. docs/analysis.md explains all of them.
 
 Examples:
@@ -64,7 +64,7 @@ Examples:
   aleator analyse run --by centred --top 30 --out findings
   aleator analyse run --json | jq .pairs.by_centred_covariance";
 
-/// The table of a larger number nobody reads.
+/// Most rows of a table.
 const MOST_ROWS: usize = 10_000;
 
 fn row_count(text: &str) -> Result<usize, String> {
@@ -76,9 +76,9 @@ fn row_count(text: &str) -> Result<usize, String> {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum HeldOut {
-    /// What chose between weights
+    /// The examples that chose the weights
     Validation,
-    /// What was only looked at
+    /// The examples that were only measured
     Test,
 }
 
@@ -86,7 +86,7 @@ enum HeldOut {
 enum By {
     /// The covariance Σ(x), as in the paper
     Raw,
-    /// The centred covariance, which labels determine
+    /// The centred covariance, on which the likelihood depends
     Centred,
     /// The correlation of the centred utilities
     Correlation,
@@ -137,7 +137,7 @@ fn open_run(dir: &Path) -> Result<RunDir> {
     }
 }
 
-/// All that is computed; the ties of all examples go straight to their file.
+/// Computes everything; the ties of all examples are written directly to their file.
 fn find(
     args: &AnalyseArgs,
     run: &RunDir,
@@ -177,10 +177,10 @@ fn find(
         })?,
         Some(out) => {
             fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-            TiesTable::write(&out.join(EXAMPLES), &examples, &names, |table| {
+            write_ties(&out.join(EXAMPLES), &examples, &names, |add| {
                 covariances.ties(&predicted, measure, args.top, &mut observer, &mut |example| {
                     keep(&example);
-                    Ok(table.add(&example)?)
+                    Ok(add(&example)?)
                 })
             })?;
         }
@@ -201,7 +201,7 @@ fn find(
     })
 }
 
-/// A counter for each thing that is counted.
+/// Shows a counter for each kind of progress.
 struct Watch {
     quiet: bool,
     counter: Option<(&'static str, Counter)>,
@@ -233,14 +233,14 @@ const AGAINST: &str = "against.csv";
 const RANKS: &str = "ranks.csv";
 const ANALYSIS: &str = "analysis.json";
 
-/// Refuses a folder in which a file of the same name may be something else: a run has an
+/// Refuses a directory whose files of the same names may be something else: a run has an
 /// `examples.csv` too.
 fn check_out(out: &Path) -> Result<()> {
     let exists = |name: &&&str| out.join(name).symlink_metadata().is_ok();
     let names = [RunDir::INFO, GroupFile::NAME, PAIRS, EXAMPLES, AGAINST, RANKS];
     match names.iter().find(exists) {
         Some(name) if !exists(&&ANALYSIS) => bail!(
-            "{} holds {name}, which is not of an analysis: choose another --out, such as {}",
+            "{} holds {name}, which does not belong to an analysis: choose another --out, such as {}",
             out.display(),
             out.join("analysis").display()
         ),
@@ -248,7 +248,7 @@ fn check_out(out: &Path) -> Result<()> {
     }
 }
 
-/// All files but that of the examples, which is there; `analysis.json` comes last.
+/// Writes all files except that of the examples, which exists; `analysis.json` last.
 fn write(out: &Path, findings: &Findings) -> Result<()> {
     let names = &findings.info.class_names;
     write_pairs(&out.join(PAIRS), &findings.pairs, names)?;
@@ -258,7 +258,7 @@ fn write(out: &Path, findings: &Findings) -> Result<()> {
             write_ranks(&out.join(RANKS), &comparison.ranks)?;
         }
         None => {
-            // Of an analysis before this one, whose numbers are not these.
+            // Files of an earlier analysis with --against.
             for stale in [AGAINST, RANKS].map(|name| out.join(name)) {
                 if stale.exists() {
                     fs::remove_file(&stale)

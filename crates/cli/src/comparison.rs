@@ -1,4 +1,4 @@
-//! `aleator compare`: runs side by side.
+//! `aleator compare`: a table of runs.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -17,38 +17,39 @@ use clap::{Args, ValueEnum};
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub struct CompareArgs {
-    /// A run, a folder of seeds, or a folder of several of them; NAME=DIR names its row, and
-    /// folders of the same name make one row
+    /// A run, a directory of seeds, or a directory with several of these; NAME=DIR names its row,
+    /// and directories of the same name make one row
     #[arg(value_name = "[NAME=]DIR", required_unless_present_any = ["table", "list"])]
     dirs: Vec<OsString>,
-    /// Which examples [default: test where the runs have it, else validation]
+    /// Which examples [default: test if the runs have it, otherwise validation]
     #[arg(long)]
     split: Option<SplitName>,
-    /// Which labels [default: clean where all runs know them, else given]
+    /// Which labels [default: clean if all runs have them, otherwise given]
     #[arg(long)]
     labels: Option<LabelsName>,
-    /// Numbers at the temperature that `--calibrate` fitted
+    /// Show numbers at the temperature that `--calibrate` fitted
     #[arg(long)]
     calibrated: bool,
-    /// The columns, of top1, top5, nll, brier, ece, gap and mean_ap [default: all that are there]
+    /// Columns: some of top1, top5, nll, brier, ece, gap and mean_ap [default: all available]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = measure)]
     metrics: Vec<Measure>,
-    /// The t-test that † stands for [default: paired; in tables of the paper unpaired, as there]
+    /// The t-test behind † [default: paired; in tables of the paper unpaired, as there]
     #[arg(long)]
     test: Option<TestName>,
-    /// A table that is planned in a file: one that --list lists, or the path of a TOML file
+    /// Fill a planned table: a name from --list, or the path of a TOML file
     #[arg(long, value_name = "NAME", conflicts_with_all = ["dirs", "split", "labels", "calibrated", "metrics"])]
     table: Option<String>,
-    /// Where the runs of the table stand [default: runs]
+    /// The directory with the runs of the table [default: runs]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["dirs", "list"])]
     runs: Option<PathBuf>,
     /// List the tables
     #[arg(long, conflicts_with_all = ["dirs", "table"])]
     list: bool,
-    /// The form of the table [default: by the ending of --out (.md, .tex, .csv), else terminal]
+    /// The format of the table [default: by the extension of --out (.md, .tex, .csv), otherwise
+    /// terminal]
     #[arg(long)]
     format: Option<FormatName>,
-    /// Write the table to a file, over one that is there
+    /// Write the table to a file; an existing file is overwritten
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -56,30 +57,30 @@ pub struct CompareArgs {
 const AFTER_HELP: &str = "\
 Examples:
   aleator compare aleator-demo                     the noise models of the demo
-  aleator compare none=runs/a full=runs/b          two folders of seeds, named
+  aleator compare none=runs/a full=runs/b          two named directories of seeds
   aleator compare x=runs/x-seed0 x=runs/x-seed1    two runs as seeds of one row
   aleator compare runs --metrics top1,nll --out table.tex
-  aleator compare --table ilsvrc12 --runs runs     a table of the paper, with what runs there are";
+  aleator compare --table ilsvrc12 --runs runs     a table of the paper, with existing runs";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum SplitName {
-    /// What chose the weights
+    /// The examples that chose the weights
     Validation,
-    /// What was only looked at
+    /// The examples that were only measured
     Test,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LabelsName {
-    /// Those that the data came with
+    /// The labels in the data
     Given,
-    /// The true ones
+    /// The true labels
     Clean,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum TestName {
-    /// Paired where two rows have the same seeds, else unpaired
+    /// Paired if two rows have the same seeds, otherwise unpaired
     Paired,
     /// Unpaired with pooled variance
     Unpaired,
@@ -89,11 +90,11 @@ enum TestName {
 enum FormatName {
     /// Aligned text
     Terminal,
-    /// A table of Markdown
+    /// Markdown
     Markdown,
-    /// A LaTeX table with the rules of booktabs
+    /// LaTeX with booktabs
     Latex,
-    /// All digits
+    /// CSV with all digits
     Csv,
 }
 
@@ -120,7 +121,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     Ok(())
 }
 
-/// What standard output can show.
+/// What standard output can display.
 pub fn terminal() -> Terminal {
     if !io::stdout().is_terminal() {
         return Terminal { width: None, bold: false };
@@ -163,8 +164,7 @@ fn given(args: &CompareArgs) -> Result<Table> {
     Ok(compare(&rows, &Settings { wanted, measures, test })?)
 }
 
-/// A path if something stands there, for folders of a sweep have `=` in their names; else
-/// NAME=DIR.
+/// A path if it exists, because directories of a sweep have `=` in their names; otherwise NAME=DIR.
 fn source(argument: &OsString) -> Source {
     let whole = PathBuf::from(argument);
     let parts = argument.to_str().and_then(|text| text.split_once('='));
@@ -179,7 +179,7 @@ fn source(argument: &OsString) -> Source {
 fn measure(text: &str) -> Result<Measure, String> {
     Measure::of_key(text).ok_or_else(|| {
         let known = Measure::ALL.map(Measure::key).join(", ");
-        format!("expected some of {known}, with commas between them")
+        format!("expected some of {known}, separated by commas")
     })
 }
 

@@ -1,4 +1,4 @@
-//! `aleator report`: a page to look at.
+//! `aleator report`: the HTML report.
 
 mod gallery;
 
@@ -16,24 +16,23 @@ use gallery::Gallery;
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub struct ReportArgs {
-    /// Runs, folders of runs and audits, all of the same classes
+    /// Runs, groups of runs and audits, all with the same classes
     #[arg(required = true, value_name = "DIR")]
     dirs: Vec<PathBuf>,
-    /// The page; a report that stands there is made anew, any other file is left alone
+    /// The page; an existing report is overwritten, any other file is refused
     /// [default: report.html in the first DIR]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Where the figures are saved as SVG [default: figures, beside the page]
-    #[arg(long, value_name = "FOLDER")]
+    /// Where to save the figures as SVG [default: figures, next to the page]
+    #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
-    /// The images that features were made from, to show with the examples; or images that were
-    /// moved
+    /// The images behind the features, to show with the examples; or images that were moved
     #[arg(long, value_name = "PATH")]
     images: Option<PathBuf>,
-    /// Suspect labels that are shown at most
+    /// Show at most N suspect labels
     #[arg(long, value_name = "N", default_value = "200", value_parser = shown)]
     suspects: usize,
-    /// Ambiguous examples that are shown at most
+    /// Show at most N ambiguous examples
     #[arg(long, value_name = "N", default_value = "24", value_parser = shown)]
     ambiguous: usize,
     /// Show no progress
@@ -44,15 +43,15 @@ pub struct ReportArgs {
 const AFTER_HELP: &str = "\
 The page is one file that needs no network: scores, training curves, calibration, confusions and \
 the learned noise, suspect labels and ambiguous examples with their pictures, every class, and the \
-recipe. docs/report.md says what each part means.
+recipe. docs/report.md explains each part.
 
 Examples:
   aleator report run                          run/report.html
   aleator report runs/seeds --out seeds.html  several seeds: mean ± standard deviation
-  aleator report plain full --out both.html   runs beside each other
-  aleator report run --images photos          photos beside the embeddings made from them";
+  aleator report plain full --out both.html   a comparison of runs
+  aleator report run --images photos          with the photos behind the embeddings";
 
-/// More pictures would make a page that no browser likes.
+/// More pictures would make a page too large for browsers.
 const MOST_SHOWN: usize = 2_000;
 
 fn shown(text: &str) -> Result<usize, String> {
@@ -69,7 +68,7 @@ pub fn report(args: &ReportArgs) -> Result<()> {
     let settings = PageSettings { suspects: args.suspects, ambiguous: args.ambiguous };
     if out.file_name().is_none() || out.is_dir() {
         bail!(
-            "{} is a folder: give a file, as in --out {}",
+            "{} is a directory: give a file, as in --out {}",
             out.display(),
             out.join("report.html").display()
         );
@@ -91,7 +90,7 @@ pub fn report(args: &ReportArgs) -> Result<()> {
     Ok(())
 }
 
-/// The report of a folder, inside it; says where the page is.
+/// Writes the report of a directory into it and returns its path.
 pub fn report_of(dir: &Path) -> Result<PathBuf> {
     let out = dir.join("report.html");
     let mut gallery = Gallery::new(None);

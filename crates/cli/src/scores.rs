@@ -1,4 +1,4 @@
-//! Evaluations as tables for people.
+//! Evaluations as tables.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use aleator_train::group::Member;
 
 use crate::comparison;
 
-/// What is shown of a run, as far as it has it.
+/// The measures to show, if the run has them.
 const SHOWN: [Measure; 6] =
     [Measure::Top1, Measure::Top5, Measure::Nll, Measure::Brier, Measure::Ece, Measure::Gap];
 
@@ -36,7 +36,7 @@ pub fn print_many(evaluations: &[Evaluation]) -> io::Result<()> {
     out.write_all(table(evaluations).as_bytes())
 }
 
-/// Splits and kinds of labels by measures, of runs that have the same of them.
+/// A table of splits and kinds of labels by measures; all runs must have the same ones.
 fn table(evaluations: &[Evaluation]) -> String {
     let all: Vec<Vec<(String, &Summary)>> = evaluations.iter().map(rows).collect();
     let names = all.first().map_or(&[][..], |first| first);
@@ -68,7 +68,7 @@ fn table(evaluations: &[Evaluation]) -> String {
     table.to_text(Format::Terminal(comparison::terminal()))
 }
 
-/// One row for each run, by the splits that it is judged by.
+/// One row per run, with its validation and test scores.
 pub fn print_each(members: &[Member], evaluations: &[Evaluation]) -> io::Result<()> {
     let tested = evaluations.iter().any(|evaluation| evaluation.test.is_some());
     let mut header = vec!["", "valid. NLL", "top-1", "ECE"];

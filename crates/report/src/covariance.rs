@@ -26,7 +26,7 @@ pub use matrix::{CovarianceMatrix, LARGEST_MATRIX};
 pub use open::Covariances;
 pub(crate) use open::{largest, pieces};
 pub use pairs::{ClassPair, Relation, TopPairs};
-pub use tables::{TiesTable, write_cases, write_pairs, write_ranks};
+pub use tables::{write_cases, write_pairs, write_ranks, write_ties};
 pub use ties::{ExampleTies, Tie};
 
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@ use std::fs;
 use crate::covariance_support::{Case, dense, random};
 use aleator_report::ReportError;
 use aleator_report::covariance::{
-    Comparison, Covariances, Measure, TiesTable, write_cases, write_pairs, write_ranks,
+    Comparison, Covariances, Measure, write_cases, write_pairs, write_ranks, write_ties,
 };
 use aleator_run::{Link, Noise, Predictions, RunDir, Split};
 
@@ -179,7 +179,7 @@ fn numbers_that_are_not_finite_are_named_by_their_row() {
 fn matrices_of_very_many_classes_are_refused() {
     let case = Case::new(Noise::Diagonal, 1, 2049, 0);
     let mut opened = Covariances::open(&case.run(), Split::Test).unwrap();
-    refused(opened.average_covariance(&mut |_| {}), &["2049 classes", "at most 2048"]);
+    refused(opened.average_covariance(&mut |_| {}), &["2049 classes", "the limit is 2048"]);
     assert_eq!(opened.top_pairs(2, &mut |_| {}).unwrap().by_centred.len(), 2);
 }
 
@@ -202,7 +202,7 @@ fn tables_are_csv_that_no_spreadsheet_computes() {
     write_ranks(&path("ranks.csv"), &comparison.ranks).unwrap();
     let predicted = opened.predicted(&mut |_| {}).unwrap();
     let ties = path("examples.csv");
-    TiesTable::write(&ties, &noisy.examples, &names, |table| {
+    write_ties(&ties, &noisy.examples, &names, |add| {
         opened.ties(&predicted, Measure::Raw, 2, &mut |_| {}, &mut |ties| Ok(table.add(&ties)?))
     })
     .unwrap();

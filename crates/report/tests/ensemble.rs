@@ -205,7 +205,7 @@ fn runs_that_held_out_other_examples_are_refused() {
     rows.swap(1, 2);
     runs.second().write_examples(rows).unwrap();
     let message = runs.refusal();
-    assert!(message.contains("\"v0\" stands where \"v1\""), "{message}");
+    assert!(message.contains("one has example \"v0\" where the other has \"v1\""), "{message}");
     runs.second().write_examples(examples().into_iter().take(3)).unwrap();
     let message = runs.refusal();
     assert!(message.contains("held out 3 and 2"), "{message}");
@@ -234,7 +234,7 @@ fn predictions_of_another_number_of_examples_are_named() {
     let path = runs.second().predictions_path(Split::Validation);
     predictions(&TEST[0], Link::Softmax, 1.0).save(&path).unwrap();
     let message = runs.refusal();
-    assert!(message.contains("holds 1 examples of 3 classes, expected 2 of 3"), "{message}");
+    assert!(message.contains("holds 1 examples of 3 classes, and the run has 2 of 3"), "{message}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use aleator_report::audit::{Answer, Issue};
 use aleator_report::spreadsheet::guarded;
-use aleator_run::{ExampleRow, Link, RunError, write_file_by};
+use aleator_run::{CsvFile, ExampleRow, Link, RunError};
 
 use crate::decision::{Decision, in_words};
 
@@ -109,19 +109,11 @@ fn write(
     header: &[&str],
     rows: impl Iterator<Item = Vec<String>>,
 ) -> Result<(), RunError> {
-    let failed = |error: csv::Error| RunError::Io {
-        action: "write",
-        path: path.to_path_buf(),
-        source: error.into(),
-    };
-    write_file_by(path, |temporary| {
-        let mut writer = csv::Writer::from_path(temporary).map_err(failed)?;
-        writer
-            .write_record(header.iter().map(|name| guarded(name).into_owned()))
-            .map_err(failed)?;
+    let header: Vec<String> = header.iter().map(|name| guarded(name).into_owned()).collect();
+    CsvFile::write(path, &header, |file| {
         for row in rows {
-            writer.write_record(row).map_err(failed)?;
+            file.row(&row)?;
         }
-        writer.flush().map_err(|error| failed(error.into()))
+        Ok(())
     })
 }

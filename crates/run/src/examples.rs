@@ -1,36 +1,35 @@
-//! `examples.csv`: which examples a run saw, in which split, with which labels.
+//! `examples.csv`: the examples of a run, with their splits and labels.
 
 use std::fs::File;
-use std::io::BufWriter;
 use std::path::Path;
 
-use crate::atomic;
+use crate::csv_file::CsvFile;
 use crate::error::RunError;
 use crate::record::{RunDir, Split};
 
 /// One row of `examples.csv`.
 ///
-/// Labels are class indices. A label of one class is a set of one; soft labels are written as
-/// their most probable class.
+/// Labels are class indices. A single label is a set of one class; soft labels are written as their
+/// most probable class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExampleRow {
-    /// The stable id.
+    /// Its stable id.
     pub id: String,
-    /// Where it was used.
+    /// Its split.
     pub split: Split,
-    /// The classes that the given label names, ascending; `None` without a label.
+    /// The classes of the given label, ascending; `None` without a label.
     pub label: Option<Vec<u32>>,
-    /// The classes of the true label, where it is known.
+    /// The classes of the true label, if it is known.
     pub clean_label: Option<Vec<u32>>,
 }
 
 const HEADER: [&str; 4] = ["id", "split", "label", "clean_label"];
 
-/// A label that is known and names no class, as multi-hot labels may.
+/// A label without any class, as multi-hot labels may be.
 const NO_CLASS: &str = "-";
 
 impl RunDir {
-    /// Writes `examples.csv`. Predictions of a split stand in the order of its rows here.
+    /// Writes `examples.csv`. The predictions of a split have the order of its rows here.
     pub fn write_examples(
         &self,
         rows: impl IntoIterator<Item = ExampleRow>,
@@ -44,23 +43,17 @@ impl RunDir {
     }
 }
 
-/// Writes such a file anywhere.
+/// Writes `examples.csv` to any path.
 pub fn write_examples(
     path: &Path,
     rows: impl IntoIterator<Item = ExampleRow>,
 ) -> Result<(), RunError> {
-    atomic::write_file_by(path, |temporary| {
-        let file = File::create(temporary).map_err(RunError::io("write", path))?;
-        let mut writer = csv::Writer::from_writer(BufWriter::new(file));
-        let write = |writer: &mut csv::Writer<_>, cells: [&str; 4]| {
-            writer.write_record(cells).map_err(|error| in_csv(path, "write", error))
-        };
-        write(&mut writer, HEADER)?;
+    CsvFile::write(path, &HEADER, |file| {
         for row in rows {
             let (label, clean) = (cell(row.label.as_deref()), cell(row.clean_label.as_deref()));
-            write(&mut writer, [&row.id, row.split.name(), &label, &clean])?;
+            file.row(&[row.id.as_str(), row.split.name(), &label, &clean])?;
         }
-        writer.flush().map_err(RunError::io("write", path))
+        Ok(())
     })
 }
 
@@ -68,14 +61,14 @@ pub fn write_examples(
 pub fn read_examples(path: &Path) -> Result<Vec<ExampleRow>, RunError> {
     let file = File::open(path).map_err(RunError::io("read", path))?;
     let mut reader = csv::Reader::from_reader(file);
-    let header = reader.headers().map_err(|error| in_csv(path, "read", error))?;
+    let header = reader.headers().map_err(|error| in_csv(path, error))?;
     if header.iter().ne(HEADER) {
         let found: Vec<&str> = header.iter().collect();
         let message = format!("the columns must be {HEADER:?}, found {found:?}");
         return Err(RunError::damaged(path, message));
     }
     let row = |record: Result<csv::StringRecord, csv::Error>| {
-        let record = record.map_err(|error| in_csv(path, "read", error))?;
+        let record = record.map_err(|error| in_csv(path, error))?;
         let line = record.position().map_or(0, csv::Position::line);
         parse_row(&record)
             .map_err(|message| RunError::damaged(path, format!("line {line}: {message}")))
@@ -114,16 +107,16 @@ fn parse_cell(column: &str, cell: &str) -> Result<Option<Vec<u32>>, String> {
         classes => {
             let classes: Result<Vec<u32>, _> = classes.split(';').map(str::parse).collect();
             let expected =
-                |_| format!("{column} must be class indices with ';' between them, found {cell:?}");
+                |_| format!("{column} must be class indices separated by ';', found {cell:?}");
             classes.map(Some).map_err(expected)
         }
     }
 }
 
-fn in_csv(path: &Path, action: &'static str, error: csv::Error) -> RunError {
+fn in_csv(path: &Path, error: csv::Error) -> RunError {
     let message = error.to_string();
     match error.into_kind() {
-        csv::ErrorKind::Io(source) => RunError::io(action, path)(source),
+        csv::ErrorKind::Io(source) => RunError::io("read", path)(source),
         _ => RunError::damaged(path, message),
     }
 }

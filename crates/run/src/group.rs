@@ -1,4 +1,4 @@
-//! `group.json`: which runs of a folder belong together, and why.
+//! `group.json`: which runs of a directory belong together, and why.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,25 +12,25 @@ use crate::error::RunError;
 /// The format of `group.json` that this program writes and reads.
 const FORMAT: u32 = 1;
 
-/// Why runs belong together: what is made of them when all are done.
+/// Why runs belong together, which decides what to do when all members have finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupKind {
-    /// One run by itself, or one for each seed: an ensemble.
+    /// One run, or one for each seed, which make an ensemble.
     Seeds,
     /// The points of a sweep.
     Sweep,
     /// The trials of a tuning.
     Tune,
-    /// The noise models of the demonstration.
+    /// The noise models of the demo.
     Demo,
-    /// The tasks that a network is carried over to.
+    /// The tasks of a transfer.
     Transfer,
-    /// The parts of an audit, each held out once.
+    /// The folds of an audit.
     Audit,
 }
 
-/// `group.json`: what suffices to go on with a group.
+/// `group.json`: everything that is needed to resume a group.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -55,7 +55,7 @@ pub struct GroupFile {
 /// One run of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupMember {
-    /// Its folder, inside the group's.
+    /// Its directory, inside the group's.
     pub name: String,
     /// Its seed.
     pub seed: u64,
@@ -67,12 +67,12 @@ impl GroupFile {
     /// The name of the file.
     pub const NAME: &str = "group.json";
 
-    /// Of this program.
+    /// A file in the current format.
     pub fn new(kind: GroupKind, members: Vec<GroupMember>) -> Self {
         Self { format: FORMAT, version: env!("CARGO_PKG_VERSION").to_string(), kind, members }
     }
 
-    /// Writes it to a folder.
+    /// Writes the file to a directory.
     pub fn save(&self, folder: &Path) -> Result<(), RunError> {
         let path = folder.join(Self::NAME);
         let text = serde_json::to_string_pretty(self)
@@ -80,7 +80,7 @@ impl GroupFile {
         atomic::write_file(&path, (text + "\n").as_bytes())
     }
 
-    /// Reads that of a folder.
+    /// Reads the file of a directory.
     pub fn load(folder: &Path) -> Result<Self, RunError> {
         let path = folder.join(Self::NAME);
         let text = fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
@@ -94,12 +94,14 @@ impl GroupFile {
         for (at, GroupMember { name, .. }) in group.members.iter().enumerate() {
             let inside = |part: Component<'_>| matches!(part, Component::Normal(_));
             if name.is_empty() || !Path::new(name).components().all(inside) {
-                let message =
-                    format!("members[{at}].name must be a folder inside this one, found {name:?}");
+                let message = format!(
+                    "members[{at}].name must be a directory inside this one, found {name:?}"
+                );
                 return Err(RunError::damaged(&path, message));
             }
             if !names.insert(name) {
-                let message = format!("members[{at}].name is {name:?}, as that of another member");
+                let message =
+                    format!("members[{at}].name is {name:?}, which another member has too");
                 return Err(RunError::damaged(&path, message));
             }
         }

@@ -6,6 +6,7 @@
 //! reads one needs this crate and nothing of the training.
 
 pub mod atomic;
+mod csv_file;
 mod decode;
 mod difference;
 mod document;
@@ -29,6 +30,7 @@ mod tasks;
 mod to_toml;
 
 pub use atomic::{AtomicFolder, remove_folder, remove_leftovers, write_file, write_file_by};
+pub use csv_file::CsvFile;
 pub use difference::Difference;
 pub use document::{Document, Node, Origin, Table, Value};
 pub use error::RunError;

@@ -1,4 +1,4 @@
-//! What a model says of every example of a split, as a file.
+//! The predictions of a model for the examples of a split, as a file.
 
 mod file;
 
@@ -17,8 +17,8 @@ use crate::error::RunError;
 
 /// The probabilities of N examples and the Normal on the utilities that they come from.
 ///
-/// Row n is the n-th example of the split in `examples.csv`. What a noise model does not have,
-/// or what is too large to keep, is `None`: the covariance of example n is
+/// Row n is the n-th example of the split in `examples.csv`. Tensors that the noise model does not
+/// have, or that are too large to store, are `None`. The covariance of example n is
 /// diag(`diag_scale`²) + V Vᵀ with V its `loadings`, or diag(`loading_scale`) `shared_loadings`.
 ///
 /// ```
@@ -46,7 +46,7 @@ use crate::error::RunError;
 pub struct Predictions {
     /// K.
     pub classes: usize,
-    /// R; 0 where the noise has no factors, or where no loadings are kept.
+    /// R; 0 if the noise has no factors, or no loadings are stored.
     pub rank: usize,
     /// τ.
     pub temperature: f32,
@@ -66,7 +66,7 @@ pub struct Predictions {
     pub shared_loadings: Option<Vec<f32>>,
 }
 
-/// A tensor of a file of predictions; the fields of [`Predictions`] say what they are.
+/// A tensor of a file of predictions, as described at the fields of [`Predictions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// `diag_scale`.
@@ -86,7 +86,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// All of them, in the order of their names.
+    /// All tensors, in the order of their names.
     pub const ALL: [Self; 7] = [
         Self::DiagScale,
         Self::LoadingScale,
@@ -97,7 +97,7 @@ impl Field {
         Self::SharedLoadings,
     ];
 
-    /// As the file calls it.
+    /// Its name in the file.
     pub fn name(self) -> &'static str {
         match self {
             Self::DiagScale => "diag_scale",
@@ -110,7 +110,7 @@ impl Field {
         }
     }
 
-    /// For N examples.
+    /// Its shape for N examples.
     fn shape(self, examples: usize, metadata: Metadata) -> Vec<usize> {
         let Metadata { classes, rank, .. } = metadata;
         match self {
@@ -121,7 +121,7 @@ impl Field {
     }
 }
 
-/// What the file says of itself beside the tensors.
+/// The metadata of the file.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Metadata {
     classes: usize,
@@ -148,8 +148,8 @@ impl Metadata {
     }
 }
 
-/// The one entry of the file's metadata: with several their order, and so the file's bytes,
-/// would change from run to run.
+/// The only entry of the file's metadata: with several, their order and so the bytes of the file
+/// would vary.
 const METADATA: &str = "aleator";
 
 impl Predictions {
@@ -158,7 +158,7 @@ impl Predictions {
         self.log_probs.len().checked_div(self.classes).unwrap_or(0)
     }
 
-    /// Writes a safetensors file, complete or not at all.
+    /// Writes a safetensors file atomically.
     pub fn save(&self, path: &Path) -> Result<(), RunError> {
         self.check().map_err(|message| RunError::damaged(path, message))?;
         let metadata = serde_json::to_string(&self.metadata())
@@ -204,7 +204,7 @@ impl Predictions {
         })
     }
 
-    /// Whether the fields agree with each other and hold numbers.
+    /// Checks that the fields agree with each other and hold no NaN.
     fn check(&self) -> Result<(), String> {
         self.metadata().check()?;
         let (found, classes) = (self.log_probs.len(), self.classes);
@@ -227,13 +227,14 @@ impl Predictions {
 }
 
 fn check_pair(loading_scale: bool, shared_loadings: bool) -> Result<(), String> {
-    match loading_scale == shared_loadings {
-        true => Ok(()),
-        false => Err("loading_scale and shared_loadings come together".to_string()),
+    if loading_scale == shared_loadings {
+        Ok(())
+    } else {
+        Err("loading_scale and shared_loadings must both be present".to_string())
     }
 }
 
-/// Refuses NaN, by its row. `values` begin with row `first`; each row has `width` numbers.
+/// Refuses NaN and names its row. `values` begin with row `first`; each row has `width` numbers.
 fn check_numbers(field: Field, values: &[f32], first: usize, width: usize) -> Result<(), String> {
     match values.iter().position(|value| value.is_nan()) {
         None => Ok(()),

@@ -1,7 +1,7 @@
-//! The run directory: everything that one run leaves behind.
+//! The run directory: everything that a run writes.
 //!
-//! `docs/run-directory.md` describes every file. The directory appears complete: until the
-//! recipe and `run.json` are on the disk, it has a temporary name.
+//! `docs/run-directory.md` describes every file. The directory has a temporary name until the recipe
+//! and `run.json` are on disk.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -17,23 +17,23 @@ use crate::recipe::{Link, Noise};
 /// The version of the directory's layout that this program writes and reads.
 pub const FORMAT: u32 = 1;
 
-/// What is measured apart.
+/// The parts into which examples are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Split {
-    /// What is learned from.
+    /// The examples to train on.
     Train,
-    /// What chooses between weights.
+    /// The examples that choose between weights.
     Validation,
-    /// What is only looked at.
+    /// The examples that are only measured.
     Test,
 }
 
 impl Split {
-    /// All of them, in the order of every file.
+    /// All splits, in the order of every file.
     pub const ALL: [Self; 3] = [Self::Train, Self::Validation, Self::Test];
 
-    /// As in `examples.csv` and the names of files.
+    /// The name in `examples.csv` and in names of files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Train => "train",
@@ -43,7 +43,7 @@ impl Split {
     }
 }
 
-/// `run.json`: what a reader of the directory must know first.
+/// `run.json`: the facts that every reader of the directory needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// [`FORMAT`].
@@ -52,22 +52,22 @@ pub struct RunInfo {
     pub version: String,
     /// The seed of this run: one of the recipe's.
     pub seed: u64,
-    /// Identifies the data, as the data loader computes it.
+    /// A hash of the data files.
     pub fingerprint: String,
     /// What turns utilities into probabilities.
     pub link: Link,
     /// The noise model.
     pub noise: Noise,
-    /// The names of the classes, in their order; as many as there are classes.
+    /// The names of the classes, in their order.
     pub class_names: Vec<String>,
-    /// The shape of one input, as `[768]` or `[3, 32, 32]`.
+    /// The shape of one input, such as `[768]` or `[3, 32, 32]`.
     pub input_shape: Vec<usize>,
     /// How many examples each split has.
     pub examples: SplitCounts,
     /// Examples that were left out because their images cannot be decoded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set_aside: Vec<SetAside>,
-    /// BLAKE3 of the file with the weights that the run began with, in hexadecimal.
+    /// BLAKE3 of the file with the initial weights, in hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pretrained: Option<String>,
 }
@@ -79,11 +79,11 @@ pub struct SetAside {
     pub split: Split,
     /// Its id.
     pub id: String,
-    /// What is wrong with it.
+    /// Why it was left out.
     pub reason: String,
 }
 
-/// Numbers in one input at most: larger ones are no input, but damage.
+/// Most numbers in one input; a larger one means a damaged file.
 const LARGEST_INPUT: usize = 1 << 28;
 
 impl RunInfo {
@@ -106,11 +106,11 @@ impl RunInfo {
 /// How many examples each split has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SplitCounts {
-    /// What is learned from.
+    /// Training examples.
     pub train: usize,
-    /// What chooses between weights.
+    /// Validation examples.
     pub validation: usize,
-    /// What is only looked at; 0 where there is none.
+    /// Test examples; 0 without a test split.
     pub test: usize,
 }
 
@@ -125,7 +125,7 @@ impl SplitCounts {
     }
 }
 
-/// What a run directory begins with.
+/// The first files of a run directory.
 #[derive(Clone, Debug)]
 pub struct CreateRun {
     /// The resolved recipe, as [`Document::to_toml`](crate::Document::to_toml) writes it.
@@ -170,7 +170,7 @@ impl RunDir {
     /// The name of the file with the [`RunInfo`], which makes a directory a run.
     pub const INFO: &str = "run.json";
 
-    /// Makes the directory, and its parents. An empty folder may stand there, nothing else.
+    /// Creates the directory and its parents. An empty directory may exist there, nothing else.
     pub fn create(path: &Path, run: &CreateRun) -> Result<Self, RunError> {
         if atomic::exists(path)? && !is_empty_folder(path) {
             return Err(RunError::Exists { path: path.to_path_buf() });
@@ -241,20 +241,20 @@ impl RunDir {
         self.path.join(TENSORBOARD).join("events.out.tfevents.0.aleator")
     }
 
-    /// The folder of the checkpoints, each a folder of its own.
+    /// The directory of the checkpoints, each a directory of its own.
     pub fn checkpoints_path(&self) -> PathBuf {
         self.path.join(CHECKPOINTS)
     }
 
-    /// What the model says of a split: see [`Predictions`](crate::Predictions).
+    /// The predictions for a split: see [`Predictions`](crate::Predictions).
     pub fn predictions_path(&self, split: Split) -> PathBuf {
         self.path.join(PREDICTIONS).join(format!("{}.safetensors", split.name()))
     }
 
-    /// Reserves the directory for writing until the lock is dropped, and takes away what a
-    /// killed writer left.
+    /// Locks the directory for writing until the lock is dropped, and removes what a killed writer
+    /// left.
     ///
-    /// On file systems that have no locks nothing is reserved.
+    /// On file systems without locks this does nothing.
     pub fn lock(&self) -> Result<RunLock, RunError> {
         let lock = lock_folder(&self.path)?;
         for folder in ["", CHECKPOINTS, PREDICTIONS, TENSORBOARD] {
@@ -263,7 +263,7 @@ impl RunDir {
         Ok(lock)
     }
 
-    /// Writes a JSON file of the directory, complete or not at all.
+    /// Writes a JSON file of the directory atomically.
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), RunError> {
         let path = self.path.join(name);
         let mut text = serde_json::to_string_pretty(value)
@@ -278,13 +278,13 @@ impl RunDir {
     }
 }
 
-/// Nobody else writes to the run while this lives.
+/// No other process writes to the run while this lives.
 #[derive(Debug)]
 pub struct RunLock {
     _file: File,
 }
 
-/// Reserves any folder for writing until the lock is dropped: [`RunDir::lock`] for what is no run.
+/// Locks any directory for writing until the lock is dropped, as [`RunDir::lock`] does for a run.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -324,10 +324,10 @@ fn read_json_file<T: DeserializeOwned>(path: &Path) -> Result<T, RunError> {
     serde_json::from_str(&text).map_err(|error| RunError::damaged(path, error.to_string()))
 }
 
-/// Who wrote its number into the lock file.
+/// The process whose id is in the lock file.
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
-    // Longer than any process number; some systems refuse to read a locked file.
+    // Longer than any process id; some systems refuse to read a locked file.
     let read = file.take(32).read_to_string(&mut text);
     match text.trim().parse::<u32>() {
         Ok(number) if read.is_ok() => format!("process {number}"),

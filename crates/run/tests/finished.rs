@@ -121,6 +121,6 @@ fn a_split_is_read_in_pieces_of_finite_numbers() {
     assert_eq!(reader.pieces(2, 2).collect::<Vec<_>>(), [0..2, 2..3]);
     assert_eq!(reader.read(Field::LogProbs, 1..3).unwrap()[2], f32::NEG_INFINITY);
     assert_eq!(reader.read(Field::Mean, 0..2).unwrap(), [-0.5, -1.0, -1.5, -2.0]);
-    refused(reader.read(Field::Mean, 1..3), &["\"mean\": row 2", "not finite"]);
+    refused(reader.read(Field::Mean, 1..3), &["\"mean\": row 2", "not a finite number"]);
     refused(reader.read(Field::DiagScale, 0..1), &["\"diag_scale\" is missing"]);
 }

@@ -1,4 +1,4 @@
-//! What an analysis found, and `analysis.json`.
+//! The results of an analysis, and `analysis.json`.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The version of `analysis.json`.
 const FORMAT: u32 = 1;
 
-/// All that tables and files are made of.
+/// Everything that tables and files show.
 pub struct Findings {
     pub dir: PathBuf,
     /// The run that it is compared with, and its noise.
@@ -127,7 +127,7 @@ impl Findings {
     }
 }
 
-/// What the sign of a tie says, by the number that the link determines.
+/// The meaning of a tie's sign: of the centred covariance, or of the covariance with the sigmoid.
 pub fn relation(findings: &Findings, tie: &Tie) -> Relation {
     let value = match findings.info.link {
         aleator_run::Link::Softmax => tie.centred,

@@ -1,4 +1,4 @@
-//! Findings as tables for people.
+//! The findings as tables.
 
 use aleator_report::covariance::{ClassPair, Comparison, Measure, Tie};
 use aleator_report::table::columns;
@@ -6,9 +6,9 @@ use aleator_run::{Link, Noise};
 
 use super::findings::{Findings, relation};
 
-/// Puts a text together.
+/// Writes the text.
 pub struct Printer {
-    /// Names are cut to what fits a line.
+    /// Whether names are cut to fit a line.
     terminal: bool,
     out: String,
 }
@@ -16,7 +16,7 @@ pub struct Printer {
 /// Characters of a name that fit a terminal's line.
 const NAME: usize = 26;
 
-/// Ranges of ranks, and characters of the longest bar.
+/// Most ranges of ranks, and characters of the longest bar.
 const BINS: usize = 20;
 const BAR: f64 = 40.0;
 
@@ -79,8 +79,8 @@ impl Printer {
                     .to_string()
             }
             (_, Link::Softmax) => format!(
-                "Labels determine the centred numbers and the flips, not the covariance. Independent \
-                 noise of\nequal size would have centred correlations of {:.3}.",
+                "The likelihood depends on the covariance through the centred numbers. Independent noise \
+                 of\nequal size would have centred correlations of {:.3}.",
                 -1.0 / others
             ),
             (_, Link::Sigmoid) => {
@@ -133,7 +133,7 @@ impl Printer {
         self.line(&format!("\nAgainst {}", other.display()));
         if *noise != Noise::None {
             self.line(
-                "It has a noise model of its own; the paper compares with one that has none.",
+                "It has a noise model of its own; the paper compares with a run without one.",
             );
         }
         self.line(&format!(
@@ -143,7 +143,7 @@ impl Printer {
         let cases = findings.shown_cases().count();
         self.line(&format!(
             "Where only the first is right, no class is tied more to the right one (by {}) than\n\
-             the one that the other run names in {cases} of {first_right}.",
+             the prediction of the other run in {cases} of {first_right}.",
             measure_name(findings.measure)
         ));
         let header =
@@ -164,7 +164,7 @@ impl Printer {
         else {
             return;
         };
-        self.line("\nRank of the class that the other run names, by its tie to the right class");
+        self.line("\nRank of the other run's prediction, by its tie to the right class");
         let bins = ranks.histogram(BINS);
         let most = bins.iter().map(|(_, _, count)| *count).max().unwrap_or(0).max(1);
         let row = |(low, high, count): (usize, usize, usize)| {
@@ -206,7 +206,7 @@ impl Printer {
         ties.map(row).collect()
     }
 
-    /// Columns as wide as their cells; those of words begin at the left.
+    /// Adds a table; the columns listed in `words` are aligned to the left.
     fn table(&mut self, header: &[&str], rows: &[Vec<String>], words: &[usize]) {
         columns::lines(header, rows, words).iter().for_each(|line| self.line(line));
     }
@@ -215,7 +215,7 @@ impl Printer {
         self.cut(&findings.info.class_names[class])
     }
 
-    /// A text that someone else chose, on one line.
+    /// A name on one line.
     fn cut(&self, text: &str) -> String {
         columns::on_one_line(text, self.terminal.then_some(NAME))
     }

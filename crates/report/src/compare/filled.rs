@@ -147,12 +147,11 @@ impl<'a> Filled<'a> {
         let seen: Vec<String> = views
             .map(|view| format!("{} split, {}", view.split.name(), view.labels.name()))
             .collect();
-        let mut lines = vec![match seen.is_empty() {
-            true => format!("No runs of this table in {root}."),
-            false => format!(
-                "Runs in {root}: mean ± standard deviation over seeds; {}.",
-                seen.join("; ")
-            ),
+        let seen = seen.join("; ");
+        let mut lines = vec![if seen.is_empty() {
+            format!("No runs of this table in {root}.")
+        } else {
+            format!("Runs in {root}: mean ± standard deviation over seeds; {seen}.")
         }];
         if !self.without.is_empty() && !seen.is_empty() {
             lines.push(format!("No runs in {root} of {}.", self.without.join(", ")));

@@ -103,17 +103,13 @@ impl Entries {
     /// Of two different classes, from their number of mean V Vᵀ, raw or centred.
     pub fn pair(&self, i: usize, j: usize, factors: f64) -> Entry {
         let Moments { factor_rows, factor_mean, .. } = &self.moments;
-        let raw = match self.centred {
-            true => factors + factor_rows[i] + factor_rows[j] - factor_mean,
-            false => factors,
-        };
-        let centred = match self.centred {
-            // The factors' part is exact as it is; only the diagonal's has to be centred.
-            true => {
-                let row = |class: usize| self.rows[class] - factor_rows[class];
-                factors - row(i) - row(j) + (self.mean - factor_mean)
-            }
-            false => raw - self.rows[i] - self.rows[j] + self.mean,
+        let (raw, centred) = if self.centred {
+            // The factors are centred exactly already; only the diagonal has to be centred.
+            let row = |class: usize| self.rows[class] - factor_rows[class];
+            let raw = factors + factor_rows[i] + factor_rows[j] - factor_mean;
+            (raw, factors - row(i) - row(j) + (self.mean - factor_mean))
+        } else {
+            (factors, factors - self.rows[i] - self.rows[j] + self.mean)
         };
         let correlation = (centred * self.inverse[i] * self.inverse[j]).clamp(-1.0, 1.0);
         Entry { raw, centred: centred / self.temperature.powi(2), correlation }

@@ -1,10 +1,8 @@
 //! The findings as CSV files.
 
-use std::fs::File;
-use std::io::{self, BufWriter};
 use std::path::Path;
 
-use aleator_run::{ExampleRow, RunError, write_file_by};
+use aleator_run::{CsvFile, ExampleRow, RunError};
 
 use super::open::truth;
 use super::{Case, ClassPair, ExampleTies, Measure, Ranks, Tie, TopPairs};
@@ -29,7 +27,7 @@ pub fn write_pairs(path: &Path, pairs: &TopPairs, names: &[String]) -> Result<()
         ("centred_covariance", Measure::Centred),
         ("correlation", Measure::Correlation),
     ];
-    write(path, &header, |table| {
+    CsvFile::write(path, &header, |table| {
         for (ranking, measure) in rankings {
             for (at, pair) in pairs.by(measure).iter().enumerate() {
                 table.row(&pair_cells(ranking, at + 1, pair, names))?;
@@ -55,52 +53,30 @@ fn pair_cells(ranking: &str, position: usize, pair: &ClassPair, names: &[String]
     ]
 }
 
-/// `examples.csv`: the ties of every example, written as they are found.
-pub struct TiesTable<'a> {
-    table: Table<'a>,
-    examples: &'a [ExampleRow],
-    names: &'a [String],
-}
-
-impl<'a> TiesTable<'a> {
-    /// Writes the file atomically, with the rows that `fill` adds.
-    pub fn write<E: From<RunError>>(
-        path: &'a Path,
-        examples: &'a [ExampleRow],
-        names: &'a [String],
-        fill: impl FnOnce(&mut Self) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let header = [
-            "id",
-            "predicted",
-            "position",
-            "class",
-            "covariance",
-            "centred_covariance",
-            "correlation",
-        ];
-        write_file_by(path, |temporary| {
-            let mut this = Self { table: Table::create(temporary, path)?, examples, names };
-            this.table.row(&header)?;
-            fill(&mut this)?;
-            Ok(this.table.finish()?)
+/// `examples.csv`: the ties of the examples that `fill` adds with the function that it gets.
+pub fn write_ties<E: From<RunError>>(
+    path: &Path,
+    examples: &[ExampleRow],
+    names: &[String],
+    fill: impl FnOnce(&mut dyn FnMut(&ExampleTies) -> Result<(), RunError>) -> Result<(), E>,
+) -> Result<(), E> {
+    let header =
+        ["id", "predicted", "position", "class", "covariance", "centred_covariance", "correlation"];
+    CsvFile::write(path, &header, |table| {
+        fill(&mut |example| {
+            for (at, tie) in example.ties.iter().enumerate() {
+                let mut cells = vec![
+                    guarded(&examples[example.row].id).into_owned(),
+                    class(example.predicted, names),
+                    (at + 1).to_string(),
+                    class(tie.class, names),
+                ];
+                cells.extend(tie_numbers(tie));
+                table.row(&cells)?;
+            }
+            Ok(())
         })
-    }
-
-    /// The rows of one example, one for each tie.
-    pub fn add(&mut self, example: &ExampleTies) -> Result<(), RunError> {
-        for (at, tie) in example.ties.iter().enumerate() {
-            let mut cells = vec![
-                guarded(&self.examples[example.row].id).into_owned(),
-                class(example.predicted, self.names),
-                (at + 1).to_string(),
-                class(tie.class, self.names),
-            ];
-            cells.extend(tie_numbers(tie));
-            self.table.row(&cells)?;
-        }
-        Ok(())
-    }
+    })
 }
 
 /// `against.csv`: the examples where the run is right and the other one is wrong.
@@ -120,7 +96,7 @@ pub fn write_cases(
         "correlation",
         "rank",
     ];
-    write(path, &header, |table| {
+    CsvFile::write(path, &header, |table| {
         for case in cases {
             let example = &examples[case.row];
             let labels = truth(example).unwrap_or_default().iter();
@@ -145,7 +121,7 @@ pub fn write_ranks(path: &Path, ranks: &Ranks) -> Result<(), RunError> {
     let header = ["rank", "examples", "share", "cumulative_share", "share_at_random"];
     let total = ranks.total().max(1) as f64;
     let random = (ranks.counts.len() as f64).recip();
-    write(path, &header, |table| {
+    CsvFile::write(path, &header, |table| {
         let mut within = 0;
         for (at, count) in ranks.counts.iter().enumerate() {
             within += count;
@@ -168,52 +144,13 @@ fn tie_numbers(tie: &Tie) -> [String; 3] {
 
 /// Six digits, more than 32-bit floats are accurate to.
 fn number(value: f64) -> String {
-    match value == 0.0 || (1e-4..1e6).contains(&value.abs()) {
-        true => format!("{value:.6}"),
-        false => format!("{value:.5e}"),
+    if value == 0.0 || (1e-4..1e6).contains(&value.abs()) {
+        format!("{value:.6}")
+    } else {
+        format!("{value:.5e}")
     }
 }
 
 fn maybe(value: Option<f64>) -> String {
     value.map_or(String::new(), number)
-}
-
-fn write(
-    path: &Path,
-    header: &[&str],
-    fill: impl FnOnce(&mut Table) -> Result<(), RunError>,
-) -> Result<(), RunError> {
-    write_file_by(path, |temporary| {
-        let mut table = Table::create(temporary, path)?;
-        table.row(header)?;
-        fill(&mut table)?;
-        table.finish()
-    })
-}
-
-/// A CSV file that is being written.
-struct Table<'a> {
-    writer: csv::Writer<BufWriter<File>>,
-    path: &'a Path,
-}
-
-impl<'a> Table<'a> {
-    /// Under a temporary name; messages name `path`.
-    fn create(temporary: &Path, path: &'a Path) -> Result<Self, RunError> {
-        let file = File::create(temporary).map_err(|error| in_words(path, error))?;
-        Ok(Self { writer: csv::Writer::from_writer(BufWriter::new(file)), path })
-    }
-
-    fn row(&mut self, cells: &[impl AsRef<[u8]>]) -> Result<(), RunError> {
-        let written = self.writer.write_record(cells);
-        written.map_err(|error| in_words(self.path, io::Error::from(error)))
-    }
-
-    fn finish(mut self) -> Result<(), RunError> {
-        self.writer.flush().map_err(|error| in_words(self.path, error))
-    }
-}
-
-fn in_words(path: &Path, source: io::Error) -> RunError {
-    RunError::Io { action: "write", path: path.to_path_buf(), source }
 }

@@ -156,9 +156,10 @@ impl HeatMap<'_> {
     }
 
     fn frame(&self, size: (f64, f64)) -> Figure {
-        let most = match self.percent {
-            true => number::percent(self.full, 1),
-            false => format!("±{}", number::fixed(self.full, 2)),
+        let most = if self.percent {
+            number::percent(self.full, 1)
+        } else {
+            format!("±{}", number::fixed(self.full, 2))
         };
         let (rows, columns) = (self.rows, self.columns);
         let sides = format!("rows: {rows} · columns: {columns} · full colour: {most}");

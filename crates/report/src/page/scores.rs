@@ -127,10 +127,7 @@ fn values(setting: &Setting, against: &Against, measure: &Measure) -> Vec<f64> {
 }
 
 fn shown(values: &[f64], measure: &Measure) -> String {
-    match measure.percent {
-        true => number::percent_spread(values, 2),
-        false => number::spread(values, 4),
-    }
+    if measure.percent { number::percent_spread(values, 2) } else { number::spread(values, 4) }
 }
 
 fn tile(label: &str, value: &str, words: &str) -> String {
@@ -206,9 +203,10 @@ fn beside(settings: &[Setting], figures: &mut Figures) -> String {
         };
         charts.push(figures.add(chart.draw()));
     }
-    let spread = match settings.iter().any(|setting| setting.runs.len() > 1) {
-        true => "each dot is the mean over seeds, its line one standard deviation to either side",
-        false => "each dot is one run",
+    let spread = if settings.iter().any(|setting| setting.runs.len() > 1) {
+        "each dot is the mean over seeds, its line one standard deviation to either side"
+    } else {
+        "each dot is one run"
     };
     let two = if charts.len() == 4 { " two" } else { "" };
     format!(

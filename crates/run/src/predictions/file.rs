@@ -1,4 +1,4 @@
-//! A file of predictions that need not fit in memory.
+//! A file of predictions, read in pieces that fit in memory.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,9 +11,9 @@ use safetensors::tensor::{Dtype, Metadata as Header};
 use super::{Field, METADATA, Metadata, Predictions, check_numbers, check_pair};
 use crate::error::RunError;
 
-/// A file of [`Predictions`] that is open, or predictions in memory, read by ranges of rows.
+/// Open [`Predictions`], in a file or in memory, that are read by ranges of rows.
 ///
-/// All sizes are compared with the file when it is opened; numbers are checked as they are read.
+/// Sizes are checked when the file is opened, numbers as they are read.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -45,16 +45,16 @@ pub struct PredictionsFile {
 enum Storage {
     File {
         file: File,
-        /// Where each of [`Field::ALL`] begins; `None` if it is not there.
+        /// Where each of [`Field::ALL`] begins; `None` if it is missing.
         starts: [Option<u64>; Field::ALL.len()],
     },
     Memory(Arc<Predictions>),
 }
 
-/// Larger headers are refused by every reader of the format.
+/// Readers of the format refuse larger headers.
 const LARGEST_HEADER: u64 = 100_000_000;
 
-/// Numbers that are read at a time.
+/// How many numbers are read at a time.
 const PIECE: usize = 1 << 16;
 
 impl PredictionsFile {
@@ -190,7 +190,7 @@ fn start_of(starts: &[Option<u64>; Field::ALL.len()], field: Field) -> Option<u6
     starts[at]
 }
 
-/// Where the tensors begin, and what they are; their sizes add up to the file's.
+/// The start of the tensors and the header; checks that their sizes add up to the file's.
 fn read_header(file: &mut File) -> io::Result<Result<(u64, Header), String>> {
     let bytes = file.metadata()?.len();
     let mut length = [0; 8];
@@ -209,9 +209,10 @@ fn read_header(file: &mut File) -> io::Result<Result<(u64, Header), String>> {
         Err(error) => return Ok(Err(format!("its header: {error}"))),
     };
     let (start, expected) = (8 + length, header.data_len() as u64);
-    Ok(match bytes - start == expected {
-        true => Ok((start, header)),
-        false => Err(format!("tensors of {expected} bytes, found {}", bytes - start)),
+    Ok(if bytes - start == expected {
+        Ok((start, header))
+    } else {
+        Err(format!("tensors of {expected} bytes, found {}", bytes - start))
     })
 }
 
@@ -226,7 +227,7 @@ fn read_metadata(header: &Header) -> Result<Metadata, String> {
     Ok(metadata)
 }
 
-/// N, if every tensor is what it must be and the necessary ones are there.
+/// N, after checking that all required tensors exist and every tensor has the right shape.
 fn check_tensors(header: &Header, metadata: Metadata) -> Result<usize, String> {
     let has = |field: Field| header.info(field.name()).is_some();
     for field in [Field::LogProbs, Field::Mean] {
