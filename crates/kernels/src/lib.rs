@@ -10,8 +10,9 @@
 //! - [`reference`](mod@reference) all of it once more in f64 with plain loops, to test against.
 //!
 //! Functions run in the rayon pool that they are called in and give the same bits for any number
-//! of threads. They panic on shapes that do not fit, labels out of range and numbers that are not
-//! finite, before any work is done, and say which.
+//! of threads. They panic on shapes that do not fit and labels out of range, before any work is
+//! done, and say which. Utilities that are not finite are an error with the examples, or a panic
+//! where a function returns no `Result`.
 
 #![allow(
     clippy::needless_range_loop,
@@ -41,5 +42,5 @@ mod tile;
 pub use draws::{Draws, Sampling};
 pub use fused::Targets;
 pub use key::{NoiseKey, Stream, split_mix};
-pub use latent::{BadTemperature, Covariance, Latent, LatentGrad, Temperature};
+pub use latent::{BadTemperature, Covariance, Latent, LatentGrad, NotFinite, Temperature};
 pub use simd::Vectors;
