@@ -11,9 +11,9 @@ use std::time::Instant;
 
 use aleator_model::{
     BackboneConfig, BatchNoise, ClassifierConfig, DiagScale, Draws, HeadTemperature,
-    HetLinearConfig, ImageNetwork, Labels, Link, Noise, NoiseKey, NormConfig, Temperature, params,
+    HetLinearConfig, ImageNetwork, Link, Noise, NoiseKey, NormConfig, Targets, Temperature, params,
 };
-use burn::tensor::{Device, Distribution, Int, Tensor};
+use burn::tensor::{Device, Distribution, Tensor};
 
 const USAGE: &str = "step NETWORK IMAGE_SIZE BATCH STEPS";
 
@@ -40,9 +40,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             samples: 1000,
             draws: Draws::Antithetic,
         };
-        let labels = Labels::Classes(Tensor::<1, Int>::zeros([batch], &device));
+        let (classes, weights) = (vec![0; batch], vec![1.0 / batch as f32; batch]);
         let start = Instant::now();
-        let outcome = model.loss(inputs.clone(), labels, &noise).map_err(|_| "not finite")?;
+        let forward = model.forward(inputs.clone());
+        let outcome = model
+            .loss(forward, Targets::Classes(&classes), &weights, &noise, None)
+            .map_err(|_| "not finite")?;
         let forward = start.elapsed().as_secs_f64();
         drop(outcome.loss.backward());
         let total = start.elapsed().as_secs_f64();

@@ -4,6 +4,7 @@ mod images;
 
 use std::sync::Mutex;
 
+use aleator_kernels::fused::Buffers;
 use aleator_kernels::{LatentGrad, Targets, Vectors, fused, multilabel, split_mix};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -21,7 +22,7 @@ pub struct HeadBench {
 }
 
 enum BenchLabels {
-    Classes(Vec<usize>),
+    Classes(Vec<u32>),
     MultiHot(Vec<f32>),
 }
 
@@ -37,7 +38,7 @@ impl HeadBench {
             (0..batch * width).map(|_| (0..12).map(|_| unit()).sum::<f32>() - 6.0).collect();
         let labels = match config.link {
             Link::Softmax => BenchLabels::Classes(
-                (0..batch).map(|_| ((unit() * classes as f32) as usize).min(classes - 1)).collect(),
+                (0..batch).map(|_| ((unit() * classes as f32) as u32).min(classes as u32 - 1)).collect(),
             ),
             Link::Sigmoid => {
                 let rate = (10.0 / classes as f32).min(0.5);
@@ -77,12 +78,14 @@ impl HeadBench {
                     Targets::Classes(classes),
                     &weights,
                     Vectors::Detected,
-                    grad,
+                    Buffers { grad, log_probs: None },
                 ),
                 BenchLabels::MultiHot(labels) => {
-                    multilabel::loss_and_grad(&view, tau, labels, &weights, Vectors::Detected)
+                    let targets = Targets::Dense(labels);
+                    multilabel::loss_and_grad(&view, tau, targets, &weights, Vectors::Detected)
                 }
             };
+            let out = out.expect("made-up features are finite");
             let loss = out.losses.iter().sum::<f32>() / batch as f32;
             if let Ok(mut spare) = spare.lock() {
                 *spare = Some(out.grad);
