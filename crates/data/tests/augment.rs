@@ -293,8 +293,7 @@ fn mixed_annotations_keep_the_weight_of_the_batch() {
 fn the_parts_of_a_step_are_the_step_in_pieces_also_when_mixed() {
     let folder = Folder::new();
     let inputs = cifar(&folder, 20);
-    let csv: String =
-        (0..20).map(|at| format!("{},{}\n", at % 10, (at * at) % 10)).collect();
+    let csv: String = (0..20).map(|at| format!("{},{}\n", at % 10, (at * at) % 10)).collect();
     let labels = folder.write("labels.csv", format!("a,b\n{csv}"));
     for (mixup, annotations) in [
         (None, Annotations::Sampled),
@@ -323,7 +322,8 @@ fn the_parts_of_a_step_are_the_step_in_pieces_also_when_mixed() {
             let inputs: Vec<f32> =
                 parts.iter_mut().flat_map(|part| std::mem::take(&mut part.inputs)).collect();
             assert_eq!(inputs, whole.inputs);
-            let examples: Vec<usize> = parts.iter().flat_map(|part| part.examples.clone()).collect();
+            let examples: Vec<usize> =
+                parts.iter().flat_map(|part| part.examples.clone()).collect();
             assert_eq!(examples, whole.examples);
             let rows = |batch: &Batch| -> Vec<Vec<(u32, f32)>> {
                 match &batch.targets {

@@ -50,9 +50,10 @@ fn batches_are_the_same_for_any_number_of_workers() {
     let order = order_of(&split, 64);
     let inline = training(&split, order, 0..50);
     for workers in [1, 2, 3, 7, 100] {
-        let threaded: Vec<Batch> = training_batches(Arc::clone(&split), order, 0..50, 0..1, workers)
-            .map(Result::unwrap)
-            .collect();
+        let threaded: Vec<Batch> =
+            training_batches(Arc::clone(&split), order, 0..50, 0..1, workers)
+                .map(Result::unwrap)
+                .collect();
         assert_eq!(threaded, inline, "{workers} workers");
     }
 }
@@ -63,10 +64,9 @@ fn training_resumes_at_any_step_with_the_batch_of_that_step() {
     let order = order_of(&split, 64);
     let whole = training(&split, order, 0..60);
     for from in [1, 29, 59] {
-        let resumed: Vec<Batch> =
-            training_batches(Arc::clone(&split), order, from..60, 0..1, 2)
-                .map(Result::unwrap)
-                .collect();
+        let resumed: Vec<Batch> = training_batches(Arc::clone(&split), order, from..60, 0..1, 2)
+            .map(Result::unwrap)
+            .collect();
         assert_eq!(resumed, whole[from..]);
     }
     assert!(training(&split, order, 60..60).is_empty());

@@ -3,7 +3,9 @@
 use crate::support;
 use crate::support::{Case, Kind};
 use aleator_kernels::{
-    Draws, LatentGrad, NoiseKey, Targets, Vectors, fused, fused::{Buffers, LossGrad}, multilabel,
+    Draws, LatentGrad, NoiseKey, Targets, Vectors, fused,
+    fused::{Buffers, LossGrad},
+    multilabel,
 };
 
 fn loss(case: &Case) -> LossGrad {
@@ -79,7 +81,8 @@ fn any_number_of_threads_gives_the_same_bits_of_predictions_and_backward_passes(
                 let (latent, tau, sampling) = (case.latent(), case.tau(), case.sampling());
                 let labels = vec![1.0; case.mean.len()];
                 let weights = vec![0.5; case.batch];
-                let prediction = fused::predict(&latent, tau, &sampling, Vectors::Detected).unwrap();
+                let prediction =
+                    fused::predict(&latent, tau, &sampling, Vectors::Detected).unwrap();
                 let up = &case.mean;
                 let log_probs = &prediction.log_probs;
                 let vectors = Vectors::Detected;

@@ -140,9 +140,8 @@ fn two_classes_without_smoothing_are_a_probit() {
         let probit =
             multilabel::log_probs(&one, Temperature::try_from(1.0).unwrap(), Vectors::Detected)
                 .unwrap()
-                .on
-                [0]
-            .exp();
+                .on[0]
+                .exp();
         // Monte Carlo's standard error is 0.003 here; scrambled Sobol' stays within it.
         assert!((out[0].exp() - probit).abs() < 0.003, "{} {probit}", out[0].exp());
     }

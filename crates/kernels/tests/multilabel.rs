@@ -73,8 +73,8 @@ fn extreme_means_and_scales_stay_finite() {
                 };
                 for tau in [0.05, 1.0, 20.0] {
                     let tau = Temperature::try_from(tau).unwrap();
-                    let out =
-                        multilabel::loss_and_grad(&case, tau, ON, &[1.0], Vectors::Detected).unwrap();
+                    let out = multilabel::loss_and_grad(&case, tau, ON, &[1.0], Vectors::Detected)
+                        .unwrap();
                     let grad = &out.grad;
                     let all = [out.losses[0], grad.mean[0], grad.diag_scale[0], grad.temperature];
                     assert!(all.iter().all(|v| v.is_finite()), "m {m} s {s}: {all:?}");

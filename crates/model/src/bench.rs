@@ -38,7 +38,9 @@ impl HeadBench {
             (0..batch * width).map(|_| (0..12).map(|_| unit()).sum::<f32>() - 6.0).collect();
         let labels = match config.link {
             Link::Softmax => BenchLabels::Classes(
-                (0..batch).map(|_| ((unit() * classes as f32) as u32).min(classes as u32 - 1)).collect(),
+                (0..batch)
+                    .map(|_| ((unit() * classes as f32) as u32).min(classes as u32 - 1))
+                    .collect(),
             ),
             Link::Sigmoid => {
                 let rate = (10.0 / classes as f32).min(0.5);

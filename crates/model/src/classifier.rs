@@ -113,6 +113,11 @@ impl Classifier {
         &self.output
     }
 
+    /// The device of the weights.
+    pub fn device(&self) -> Device {
+        self.output.head().mean.weight.device()
+    }
+
     /// Features as in evaluation, see [`Backbone::forward`].
     ///
     /// # Shapes

@@ -147,7 +147,7 @@ impl Latent {
                 *loadings = loadings.clone().to_device(&cpu);
             }
             Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => {
-                [diag_scale, loading_scale, shared_loadings].map(bring);
+                [diag_scale, loading_scale, shared_loadings].into_iter().for_each(bring);
             }
         }
         CpuLatent::new(latent).view().check()

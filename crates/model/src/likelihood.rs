@@ -1,9 +1,7 @@
 //! [`Latent`] + noise key → log-probabilities: the one place where kernels meet autograd.
 
 use aleator_kernels::fused::Buffers;
-use aleator_kernels::{
-    self as kernels, Draws, LatentGrad, NoiseKey, NotFinite, Sampling, Vectors,
-};
+use aleator_kernels::{self as kernels, Draws, LatentGrad, NoiseKey, NotFinite, Sampling, Vectors};
 use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
 
@@ -188,9 +186,7 @@ pub(crate) fn loss_on_cpu(
                 &view, tau, &sampling, targets, weights, vectors, buffers,
             )?
         }
-        Link::Sigmoid => {
-            kernels::multilabel::loss_and_grad(&view, tau, targets, weights, vectors)?
-        }
+        Link::Sigmoid => kernels::multilabel::loss_and_grad(&view, tau, targets, weights, vectors)?,
     };
     let batch = out.losses.len();
     let terms = out.losses.iter().zip(weights);

@@ -257,8 +257,9 @@ fn statistics_name_the_norms_in_the_order_of_the_parameters() {
 /// Moves the running statistics among the parameters.
 fn follow(parameters: &mut [Parameter], found: &[BatchStatistics], momentum: f32) {
     for parameter in parameters {
-        let update =
-            |found: &BatchStatistics| found.update(&parameter.name, &mut parameter.values, momentum);
+        let update = |found: &BatchStatistics| {
+            found.update(&parameter.name, &mut parameter.values, momentum)
+        };
         found.iter().for_each(update);
     }
 }

@@ -16,7 +16,7 @@ use crate::experiment::{self, Shape};
 use crate::normalize::Normalization;
 use crate::set_aside::without;
 use crate::state::State;
-use crate::{Ended, Job, Observer, train};
+use crate::{Job, Observer, Outcome, train};
 
 /// How [`finish_run`] came back.
 #[derive(Clone, Debug)]
@@ -144,8 +144,8 @@ pub fn finish_run(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<Finished
         return Ok(Finished::Evaluated(Box::new(job.run.read_json(EVALUATION)?)));
     }
     match train(job, observer)? {
-        Ended::Interrupted { step } => Ok(Finished::Interrupted { step }),
-        Ended::Finished { .. } => {
+        Outcome::Interrupted { step } => Ok(Finished::Interrupted { step }),
+        Outcome::Finished { .. } => {
             let settings = EvaluateSettings::default();
             Ok(Finished::Evaluated(Box::new(evaluate(job, &settings, observer)?)))
         }

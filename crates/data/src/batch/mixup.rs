@@ -20,7 +20,7 @@ pub(super) fn mix_rows(rows: &mut Vec<f32>, shares: &[f64], width: usize) {
         let (row, after) = rows[index * width..].split_at_mut(width);
         let (share, rest) = (*share as f32, (1.0 - share) as f32);
         for (own, other) in row.iter_mut().zip(after) {
-            *own = share * *own + rest * other;
+            *own = share * *own + rest * *other;
         }
     }
     rows.truncate(shares.len() * width);

@@ -101,8 +101,8 @@ pub(super) fn training(
         return unmixed(split, of_step, &of_step[rows], seed, epoch);
     }
     // Mixed annotations are scaled by their sum over the step; other targets need the next row.
-    let each = matches!(split.labels, Labels::Annotations(_))
-        && split.annotations == Annotations::Each;
+    let each =
+        matches!(split.labels, Labels::Annotations(_)) && split.annotations == Annotations::Each;
     let wanted = if each { 0..of_step.len() } else { rows.clone() };
     let examples = &of_step[wanted.clone()];
     let keys: Vec<u64> = examples.iter().map(|example| split.ids.key(*example)).collect();

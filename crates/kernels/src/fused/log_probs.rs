@@ -121,8 +121,8 @@ pub fn backward(
     log_probs: &[f32],
     upstream: &[f32],
 ) -> LatentGrad {
-    let call = Call::new(latent, temperature, sampling, vectors)
-        .unwrap_or_else(|error| panic!("{error}"));
+    let call =
+        Call::new(latent, temperature, sampling, vectors).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(log_probs.len(), latent.batch * latent.classes, "log_probs must be [B, K]");
     assert_eq!(upstream.len(), log_probs.len(), "upstream must be [B, K]");
     if has_few_classes(latent.classes) {

@@ -4,8 +4,8 @@ use pulp::Simd;
 use rayon::prelude::*;
 
 use super::LogProbs;
-use crate::fused::{LossGrad, Targets};
 use crate::fused::rows::{RowGrad, split_rows};
+use crate::fused::{LossGrad, Targets};
 use crate::latent::{Covariance, Latent, LatentGrad, NotFinite, Temperature};
 use crate::probit::{Marginal, marginal};
 use crate::simd::{LANES, Level, Vectorised, Vectors};
