@@ -26,7 +26,7 @@ fn resnet(out: &str) -> String {
          --set data.augment.flip=true --set data.augment.operations=1 \
          --set data.augment.magnitude=3 --set data.augment.mixup=0.2 --set head.rank=1 \
          --set head.samples=8 --set evaluation.samples=16 --set schedule.epochs=2 \
-         --set schedule.warm_up=0 --set training.batch=4 --set training.accumulate=2 \
+         --set schedule.warm_up=0 --set training.batch=8 --set training.parts=2 \
          --set checkpoint.every_steps=2 {} -q --out {out}",
         sgd("0.02", "0.9", true)
     )

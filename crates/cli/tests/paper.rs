@@ -26,7 +26,7 @@ fn quick(recipe: &str) -> String {
          --set data.validation= --set data.test= --set data.validation.fraction=0.34 \
          --set data.validation.seed=0 --set schedule= --set schedule.kind=constant \
          --set schedule.epochs=1 --set schedule.warm_up_steps=1000 --set training.batch=2 \
-         --set training.accumulate=1 --set checkpoint.every_steps= --set checkpoint.keep=1 \
+         --set training.parts=1 --set checkpoint.every_steps= --set checkpoint.keep=1 \
          --set evaluation.samples=8 --set evaluation.batch=2 --set evaluation.loadings_mib=0 \
          --seed 0 -q --out run"
     )

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use crate::support::{ADAM, Ended, FILES, Outcome, Place, SMALL, last_checkpoint, sgd};
 
-/// 36 steps in 4 epochs, with everything that has a state: Adam, running average, accumulation.
+/// 36 steps in 4 epochs, with everything that has a state: Adam, running average, parts.
 fn adam(out: &str) -> String {
     format!(
         "train features-full {FILES} {SMALL} {ADAM} --set head.rank=2 --set schedule.epochs=4 \
-         --set training.batch=8 --set training.accumulate=2 --set training.ema=0.9 \
+         --set training.batch=16 --set training.parts=2 --set training.ema=0.9 \
          --set checkpoint.every_steps=4 --seed 3 --set training.min_steps= --out {out}"
     )
 }

@@ -29,9 +29,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = Instant::now();
     match mode.as_str() {
         "train" => {
-            let order = Order { examples: train.len(), batch: BATCH, seed: 0 };
+            let order = Order { examples: train.len(), batch: BATCH, part: BATCH, seed: 0 };
             let steps = 0..passes * order.steps_per_epoch();
-            for batch in training_batches(train, order, steps, workers) {
+            for batch in training_batches(train, order, steps, 0..1, workers) {
                 let batch = batch?;
                 images += batch.examples.len();
                 sum += batch.inputs[0];

@@ -14,24 +14,19 @@ use crate::error::DataError;
 
 pub use order::Order;
 pub use prefetch::Batches;
+pub use targets::{SparseTargets, Targets};
 
-/// What the loss compares predictions with.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Targets {
-    /// One class an example, `[B]`.
-    Classes(Vec<u32>),
-    /// A weight for every class, `[B, K]`: zeros and ones, probabilities, or scaled counts of
-    /// annotations.
-    Dense(Vec<f32>),
-}
-
-/// One step's worth of examples.
+/// The examples of a step, or of one part of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     /// The step, counted from the start of training.
     pub step: usize,
     /// The pass over the data that the step belongs to.
     pub epoch: usize,
+    /// The part of the step.
+    pub part: usize,
+    /// Examples of the whole step.
+    pub step_examples: usize,
     /// Positions in the split, `[B]`.
     pub examples: Vec<usize>,
     /// What names the examples in random draws, `[B]`.
@@ -42,11 +37,12 @@ pub struct Batch {
     pub targets: Targets,
 }
 
-/// The batches of `steps` in the order that `order` gives, prepared by `workers` threads ahead of
-/// use, or by the caller's thread when `workers` is 0.
+/// These parts of each of these steps, one after the other, in the order that `order` gives,
+/// prepared by `workers` threads ahead of use, or by the caller's thread when `workers` is 0.
 ///
-/// Batch `n` is the same for any number of workers and wherever the range starts, so training
-/// resumes at any step.
+/// A part is the same for any number of workers, wherever the steps start and whichever other
+/// parts are asked for: training resumes at any step, and a process prepares only the parts that it
+/// computes.
 ///
 /// ```
 /// use aleator_data::{DataSet, Order, training_batches};
@@ -55,8 +51,9 @@ pub struct Batch {
 /// let validation = HeldOut::Fraction { fraction: 0.1, seed: 0 };
 /// let data = Data::of(Source::of(InputSource::Digits), validation);
 /// let train = DataSet::open(&data, Link::Softmax)?.train;
-/// let order = Order { examples: train.len(), batch: 100, seed: 0 };
-/// for batch in training_batches(train, order, 0..order.steps_per_epoch(), 2) {
+/// let order = Order { examples: train.len(), batch: 100, part: 50, seed: 0 };
+/// let (steps, parts) = (0..order.steps_per_epoch(), 0..order.parts());
+/// for batch in training_batches(train, order, steps, parts, 2) {
 ///     let batch = batch?;
 ///     assert_eq!(batch.inputs.len(), batch.examples.len() * 64);
 /// }
@@ -64,15 +61,19 @@ pub struct Batch {
 /// ```
 ///
 /// # Panics
-/// When `order` is not of as many examples as the split has.
+/// When `order` is not of as many examples as the split has, or has no such parts.
 pub fn training_batches(
     split: Arc<Split>,
     order: Order,
     steps: Range<usize>,
+    parts: Range<usize>,
     workers: usize,
 ) -> Batches {
     assert_eq!(order.examples, split.len(), "the order must be of the split's examples");
-    Batches::new(Job { split, plan: Plan::Training(order) }, steps, workers)
+    assert!(parts.end <= order.parts(), "a step has {} parts, not {parts:?}", order.parts());
+    let count = parts.len();
+    let job = Job { split, plan: Plan::Training { order, parts } };
+    Batches::new(job, steps.start * count..steps.end * count, workers)
 }
 
 /// Every example of the split once, in order, `batch` at a time.
@@ -85,48 +86,117 @@ pub fn evaluation_batches(split: Arc<Split>, batch: usize, workers: usize) -> Ba
     Batches::new(Job { split, plan: Plan::Evaluation { batch } }, 0..steps, workers)
 }
 
-/// What is made of which examples, for any step.
+/// What to prepare for any index of [`Batches`].
 #[derive(Clone)]
 struct Job {
     split: Arc<Split>,
     plan: Plan,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Plan {
-    Training(Order),
+    /// Index n is part n mod P of step n div P, of P parts.
+    Training { order: Order, parts: Range<usize> },
+    /// Index n is the n-th batch.
     Evaluation { batch: usize },
 }
 
 impl Job {
     /// Bytes of the inputs of a batch, about.
     fn batch_bytes(&self) -> usize {
-        let (Plan::Training(Order { batch, .. }) | Plan::Evaluation { batch }) = self.plan;
+        let batch = match &self.plan {
+            Plan::Training { order, .. } => order.batch.min(order.part),
+            Plan::Evaluation { batch } => *batch,
+        };
         let numbers = batch.min(self.split.len()).saturating_mul(self.split.inputs.shape().len());
         numbers.saturating_mul(size_of::<f32>())
     }
 
-    /// The batch of one step; `None` when `stop` was raised meanwhile.
-    fn prepare(&self, step: usize, stop: &AtomicBool) -> Option<Result<Batch, DataError>> {
-        let split = &self.split;
-        let (epoch, examples): (usize, Vec<usize>) = match self.plan {
-            Plan::Training(order) => (order.epoch(step), order.examples_of(step).collect()),
-            Plan::Evaluation { batch } => {
-                let from = step * batch;
-                (0, (from..split.len().min(from + batch)).collect())
+    /// The batch of an index; `None` when `stop` was raised meanwhile.
+    fn prepare(&self, index: usize, stop: &AtomicBool) -> Option<Result<Batch, DataError>> {
+        match &self.plan {
+            Plan::Training { order, parts } => {
+                let (step, part) = (index / parts.len(), parts.start + index % parts.len());
+                self.prepare_training(order, step, part, stop)
             }
+            Plan::Evaluation { batch } => {
+                let from = index * batch;
+                let examples: Vec<usize> = (from..self.split.len().min(from + batch)).collect();
+                let inputs = match self.read(&examples, None, stop)? {
+                    Ok(inputs) => inputs,
+                    Err(error) => return Some(Err(error)),
+                };
+                let targets = targets::evaluation(&self.split, &examples);
+                let (keys, step_examples) = (self.keys(&examples), examples.len());
+                let batch = Batch {
+                    step: index,
+                    epoch: 0,
+                    part: 0,
+                    step_examples,
+                    examples,
+                    keys,
+                    inputs,
+                    targets,
+                };
+                Some(Ok(batch))
+            }
+        }
+    }
+
+    fn prepare_training(
+        &self,
+        order: &Order,
+        step: usize,
+        part: usize,
+        stop: &AtomicBool,
+    ) -> Option<Result<Batch, DataError>> {
+        let (split, epoch) = (&*self.split, order.epoch(step));
+        let of_step: Vec<usize> = order.examples_of(step).collect();
+        let rows = order.rows_of(step, part);
+        let mut examples = of_step[rows.clone()].to_vec();
+        let shares = mixup::shares(split, &self.keys(&examples), order.seed, epoch)
+            .filter(|_| of_step.len() > 1);
+        let mixed = shares.is_some();
+        if mixed && examples.len() < of_step.len() {
+            // The last example of a part is mixed with the first of the next one.
+            examples.push(of_step[rows.end % of_step.len()]);
+        }
+        let mut inputs = match self.read(&examples, Some((order.seed, epoch)), stop)? {
+            Ok(inputs) => inputs,
+            Err(error) => return Some(Err(error)),
         };
-        let keys: Vec<u64> = examples.iter().map(|example| split.ids.key(*example)).collect();
+        examples.truncate(rows.len());
+        if let Some(shares) = &shares {
+            mixup::mix_rows(&mut inputs, shares, split.inputs.shape().len());
+        }
+        let targets = targets::training(split, &of_step, rows, order.seed, epoch, mixed);
+        let (keys, step_examples) = (self.keys(&examples), of_step.len());
+        Some(Ok(Batch { step, epoch, part, step_examples, examples, keys, inputs, targets }))
+    }
+
+    fn keys(&self, examples: &[usize]) -> Vec<u64> {
+        examples.iter().map(|example| self.split.ids.key(*example)).collect()
+    }
+
+    /// The inputs of some examples, varied for this seed and epoch where the recipe says so;
+    /// `None` when `stop` was raised meanwhile.
+    fn read(
+        &self,
+        examples: &[usize],
+        varied: Option<(u64, usize)>,
+        stop: &AtomicBool,
+    ) -> Option<Result<Vec<f32>, DataError>> {
+        let split = &self.split;
         let width = split.inputs.shape().len();
         let mut inputs = vec![0.0; examples.len() * width];
-        for ((input, example), key) in inputs.chunks_exact_mut(width).zip(&examples).zip(&keys) {
+        for (input, example) in inputs.chunks_exact_mut(width).zip(examples) {
             if stop.load(Ordering::Relaxed) {
                 return None;
             }
-            let row = split.rows[*example];
-            let read = match (self.plan, &split.augment) {
-                (Plan::Training(order), Some(augmenter)) => {
-                    split.inputs.read_augmented(row, augmenter, order.seed, epoch, *key, input)
+            let (row, key) = (split.rows[*example], split.ids.key(*example));
+            let read = match (varied, &split.augment) {
+                (Some((seed, epoch)), Some(augmenter)) => {
+                    split.inputs.read_augmented(row, augmenter, seed, epoch, key, input)
                 }
                 _ => split.inputs.read(row, input),
             };
@@ -134,13 +204,6 @@ impl Job {
                 return Some(Err(error));
             }
         }
-        let targets = match self.plan {
-            Plan::Training(order) => {
-                let targets = targets::training(split, &examples, order.seed, epoch);
-                mixup::mix(split, &keys, order.seed, epoch, &mut inputs, targets)
-            }
-            Plan::Evaluation { .. } => targets::evaluation(split, &examples),
-        };
-        Some(Ok(Batch { step, epoch, examples, keys, inputs, targets }))
+        Some(Ok(inputs))
     }
 }

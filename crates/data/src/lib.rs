@@ -50,7 +50,9 @@ pub mod split;
 pub mod thumbnails;
 pub mod write;
 
-pub use batch::{Batch, Batches, Order, Targets, evaluation_batches, training_batches};
+pub use batch::{
+    Batch, Batches, Order, SparseTargets, Targets, evaluation_batches, training_batches,
+};
 pub use dataset::{DataSet, Split};
 pub use doctor::{Diagnosis, examine};
 pub use error::DataError;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::golden::{assert_golden, scene, sheet};
-use crate::support::Folder;
+use crate::support::{Folder, dense};
 use aleator_data::augment::Augmenter;
 use aleator_data::picture::{Frame, Limits, decode};
 use aleator_data::{
@@ -113,11 +113,11 @@ fn data_of(inputs: InputSource, augment: Option<Augment>) -> Data {
 }
 
 fn order(split: &Split) -> Order {
-    Order { examples: split.len(), batch: 7, seed: 4 }
+    Order { examples: split.len(), batch: 7, part: 7, seed: 4 }
 }
 
 fn batches(split: &Arc<Split>, steps: std::ops::Range<usize>, workers: usize) -> Vec<Batch> {
-    let batches = training_batches(Arc::clone(split), order(split), steps, workers);
+    let batches = training_batches(Arc::clone(split), order(split), steps, 0..1, workers);
     batches.map(Result::unwrap).collect()
 }
 
@@ -194,7 +194,7 @@ fn mixup_mixes_inputs_and_targets_by_the_same_shares() {
     let mut shares = BTreeSet::new();
     for (plain, batch) in batches(&plain, 0..12, 0).iter().zip(batches(&mixed, 0..12, 0)) {
         let Targets::Classes(classes) = &plain.targets else { panic!("{:?}", plain.targets) };
-        let Targets::Dense(weights) = &batch.targets else { panic!("{:?}", batch.targets) };
+        let weights = dense(&batch.targets, 10);
         let count = classes.len();
         for (at, weights) in weights.chunks_exact(10).enumerate() {
             let next = (at + 1) % count;
@@ -270,9 +270,59 @@ fn mixed_annotations_keep_the_weight_of_the_batch() {
     data.annotations = Annotations::Each;
     let train = DataSet::open(&data, Link::Softmax).unwrap().train;
     for batch in batches(&train, 0..6, 0) {
-        let Targets::Dense(weights) = &batch.targets else { panic!("{:?}", batch.targets) };
+        let weights = dense(&batch.targets, 10);
         let sum: f32 = weights.iter().sum();
         assert!((sum - batch.examples.len() as f32).abs() < 1e-4, "{sum}");
+    }
+}
+
+/// What one process prepares does not depend on who prepares the rest.
+#[test]
+fn the_parts_of_a_step_are_the_step_in_pieces_also_when_mixed() {
+    let folder = Folder::new();
+    let inputs = cifar(&folder, 20);
+    let csv: String = (0..20).map(|at| format!("{},{}\n", at % 10, (at * at) % 10)).collect();
+    let labels = folder.write("labels.csv", format!("a,b\n{csv}"));
+    for (mixup, annotations) in [
+        (None, Annotations::Sampled),
+        (None, Annotations::Each),
+        (Some(0.4), Annotations::Majority),
+        (Some(0.4), Annotations::Each),
+    ] {
+        let mut data = data_of(inputs.clone(), Some(Augment { mixup, ..PLAIN }));
+        data.train.labels = Some(labels.clone());
+        data.label_kind = LabelKind::Annotators;
+        data.annotations = annotations;
+        let train = DataSet::open(&data, Link::Softmax).unwrap().train;
+        let in_parts = Order { part: 3, ..order(&train) };
+        assert_eq!(in_parts.parts(), 3);
+        for whole in batches(&train, 0..4, 0) {
+            let steps = whole.step..whole.step + 1;
+            // One process has the first two parts, another the last.
+            let mut parts: Vec<Batch> = [0..2, 2..3]
+                .into_iter()
+                .flat_map(|parts| {
+                    training_batches(Arc::clone(&train), in_parts, steps.clone(), parts, 0)
+                })
+                .map(Result::unwrap)
+                .collect();
+            assert!(parts.iter().all(|part| part.step_examples == whole.examples.len()));
+            let inputs: Vec<f32> =
+                parts.iter_mut().flat_map(|part| std::mem::take(&mut part.inputs)).collect();
+            assert_eq!(inputs, whole.inputs);
+            let examples: Vec<usize> =
+                parts.iter().flat_map(|part| part.examples.clone()).collect();
+            assert_eq!(examples, whole.examples);
+            let rows = |batch: &Batch| -> Vec<Vec<(u32, f32)>> {
+                match &batch.targets {
+                    Targets::Classes(classes) => classes.iter().map(|c| vec![(*c, 1.0)]).collect(),
+                    Targets::Sparse(rows) => {
+                        (0..rows.len()).map(|at| rows.row(at).collect()).collect()
+                    }
+                }
+            };
+            assert_eq!(parts.iter().flat_map(rows).collect::<Vec<_>>(), rows(&whole));
+        }
     }
 }
 
@@ -281,9 +331,9 @@ fn an_example_alone_is_not_mixed() {
     let folder = Folder::new();
     let data = data_of(cifar(&folder, 20), Some(Augment { mixup: Some(0.4), ..PLAIN }));
     let train = DataSet::open(&data, Link::Softmax).unwrap().train;
-    let order = Order { examples: train.len(), batch: 1, seed: 0 };
+    let order = Order { examples: train.len(), batch: 1, part: 1, seed: 0 };
     let mut pixels = [0.0; 3_072];
-    for batch in training_batches(Arc::clone(&train), order, 0..5, 0) {
+    for batch in training_batches(Arc::clone(&train), order, 0..5, 0..1, 0) {
         let batch = batch.unwrap();
         assert!(matches!(batch.targets, Targets::Classes(_)));
         train.inputs.read(train.rows[batch.examples[0]], &mut pixels).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::support::{Folder, data, digits};
+use crate::support::{Folder, data, dense, digits};
 use aleator_data::{
     Batch, DataSet, Ids, InputShape, Inputs, Labels, Order, Split, Targets, evaluation_batches,
     training_batches,
@@ -15,11 +15,11 @@ fn digits_train() -> Arc<Split> {
 }
 
 fn order_of(split: &Split, batch: usize) -> Order {
-    Order { examples: split.len(), batch, seed: 3 }
+    Order { examples: split.len(), batch, part: batch, seed: 3 }
 }
 
 fn training(split: &Arc<Split>, order: Order, steps: std::ops::Range<usize>) -> Vec<Batch> {
-    training_batches(Arc::clone(split), order, steps, 0).map(Result::unwrap).collect()
+    training_batches(Arc::clone(split), order, steps, 0..1, 0).map(Result::unwrap).collect()
 }
 
 #[test]
@@ -50,9 +50,10 @@ fn batches_are_the_same_for_any_number_of_workers() {
     let order = order_of(&split, 64);
     let inline = training(&split, order, 0..50);
     for workers in [1, 2, 3, 7, 100] {
-        let threaded: Vec<Batch> = training_batches(Arc::clone(&split), order, 0..50, workers)
-            .map(Result::unwrap)
-            .collect();
+        let threaded: Vec<Batch> =
+            training_batches(Arc::clone(&split), order, 0..50, 0..1, workers)
+                .map(Result::unwrap)
+                .collect();
         assert_eq!(threaded, inline, "{workers} workers");
     }
 }
@@ -63,8 +64,9 @@ fn training_resumes_at_any_step_with_the_batch_of_that_step() {
     let order = order_of(&split, 64);
     let whole = training(&split, order, 0..60);
     for from in [1, 29, 59] {
-        let resumed: Vec<Batch> =
-            training_batches(Arc::clone(&split), order, from..60, 2).map(Result::unwrap).collect();
+        let resumed: Vec<Batch> = training_batches(Arc::clone(&split), order, from..60, 0..1, 2)
+            .map(Result::unwrap)
+            .collect();
         assert_eq!(resumed, whole[from..]);
     }
     assert!(training(&split, order, 60..60).is_empty());
@@ -86,7 +88,7 @@ fn evaluation_sees_every_example_once_in_order() {
 fn batches_that_are_not_wanted_any_more_stop_their_threads() {
     let split = digits_train();
     let order = order_of(&split, 10);
-    let mut batches = training_batches(Arc::clone(&split), order, 0..usize::MAX / 2, 3);
+    let mut batches = training_batches(Arc::clone(&split), order, 0..usize::MAX / 2, 0..1, 3);
     assert_eq!(batches.next().unwrap().unwrap().step, 0);
     drop(batches);
     // The threads are joined, so nobody else holds the split.
@@ -98,7 +100,7 @@ fn the_panic_of_a_worker_becomes_an_error_and_ends_the_batches() {
     let mut broken = Split::clone(&digits_train());
     broken.labels = Labels::Single(vec![]);
     let order = order_of(&broken, 10);
-    let mut batches = training_batches(Arc::new(broken), order, 0..20, 2);
+    let mut batches = training_batches(Arc::new(broken), order, 0..20, 0..1, 2);
     let message = batches.next().unwrap().unwrap_err().to_string();
     assert!(message.contains("worker thread failed") && message.contains("index"), "{message}");
     assert!(batches.next().is_none());
@@ -132,9 +134,9 @@ fn single_labels_are_zeros_and_ones_under_sigmoid() {
     let set = DataSet::open(&data(digits()), Link::Sigmoid).unwrap();
     let split = set.train;
     let batch = &training(&split, order_of(&split, 50), 0..1)[0];
-    let Targets::Dense(dense) = &batch.targets else { panic!("{:?}", batch.targets) };
+    let dense = dense(&batch.targets, 10);
     let wanted = split.labels.select(&batch.examples).multi_hot_dense(10).unwrap();
-    assert_eq!(dense, &wanted);
+    assert_eq!(dense, wanted);
     assert_eq!(dense.iter().sum::<f32>(), batch.examples.len() as f32);
 }
 
@@ -144,13 +146,13 @@ fn probabilities_and_multi_hot_labels_come_as_they_are() {
     let soft = data(folder.source(4, &"0.25,0.75\n".repeat(4)));
     let split = DataSet::open(&soft, Link::Softmax).unwrap().train;
     let targets = &training(&split, order_of(&split, 3), 0..1)[0].targets;
-    assert_eq!(targets, &Targets::Dense([0.25, 0.75].repeat(3)));
+    assert_eq!(dense(targets, 2), [0.25, 0.75].repeat(3));
 
     let folder = Folder::new();
     let multi_hot = data(folder.source(4, &"1,0,1\n".repeat(4)));
     let split = DataSet::open(&multi_hot, Link::Sigmoid).unwrap().train;
     let targets = &training(&split, order_of(&split, 3), 0..1)[0].targets;
-    assert_eq!(targets, &Targets::Dense([1.0, 0.0, 1.0].repeat(3)));
+    assert_eq!(dense(targets, 3), [1.0, 0.0, 1.0].repeat(3));
 }
 
 /// Four examples: annotations 0 0 1; 2; 1 1; 0 2.
@@ -210,31 +212,25 @@ fn one_annotation_is_drawn_anew_every_epoch_in_proportion() {
 fn each_annotation_is_a_term_and_a_batch_weighs_as_many_as_it_has_examples() {
     let split = annotated(Annotations::Each, Link::Softmax);
     let batch = &training(&split, order_of(&split, 4), 0..1)[0];
-    let Targets::Dense(dense) = &batch.targets else { panic!("{:?}", batch.targets) };
+    let weights = dense(&batch.targets, 3);
     // 8 annotations of 4 examples: each weighs a half.
     let first = batch.examples.iter().position(|example| *example == 0).unwrap();
-    assert_eq!(dense[3 * first..][..3], [1.0, 0.5, 0.0]);
-    assert_eq!(dense.iter().sum::<f32>(), 4.0);
+    assert_eq!(weights[3 * first..][..3], [1.0, 0.5, 0.0]);
+    assert_eq!(weights.iter().sum::<f32>(), 4.0);
     for batch in training(&split, order_of(&split, 2), 0..2) {
-        let Targets::Dense(dense) = &batch.targets else { panic!("{:?}", batch.targets) };
-        assert!((dense.iter().sum::<f32>() - 2.0).abs() < 1e-6);
+        assert!((dense(&batch.targets, 3).iter().sum::<f32>() - 2.0).abs() < 1e-6);
     }
 }
 
 #[test]
 fn evaluation_of_annotations_draws_nothing() {
-    let dense = |annotations| {
+    let weights = |annotations| {
         let batches = evaluation_batches(annotated(annotations, Link::Softmax), 3, 0);
-        batches
-            .flat_map(|batch| match batch.unwrap().targets {
-                Targets::Dense(dense) => dense,
-                Targets::Classes(classes) => panic!("{classes:?}"),
-            })
-            .collect::<Vec<f32>>()
+        batches.flat_map(|batch| dense(&batch.unwrap().targets, 3)).collect::<Vec<f32>>()
     };
-    let shares = dense(Annotations::Sampled);
+    let shares = weights(Annotations::Sampled);
     assert_eq!(shares[3..], [0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.5, 0.0, 0.5]);
-    let terms = dense(Annotations::Each);
+    let terms = weights(Annotations::Each);
     assert_eq!(terms[..6], [1.0, 0.5, 0.0, 0.0, 0.0, 0.5]);
     assert_eq!(terms.iter().sum::<f32>(), 4.0, "whatever the size of batches");
 }
@@ -243,7 +239,7 @@ fn evaluation_of_annotations_draws_nothing() {
 fn annotations_become_zeros_and_ones_under_sigmoid() {
     let split = annotated(Annotations::Majority, Link::Sigmoid);
     let batch = evaluation_batches(split, 2, 0).next().unwrap().unwrap();
-    assert_eq!(batch.targets, Targets::Dense(vec![1.0, 0.0, 0.0, 0.0, 0.0, 1.0]));
+    assert_eq!(dense(&batch.targets, 3), [1.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
 }
 
 #[test]
@@ -256,6 +252,5 @@ fn a_recipe_s_label_kind_is_kept_for_annotators_of_two_classes() {
     };
     let split = DataSet::open(&data, Link::Softmax).unwrap().train;
     let batch = &training(&split, order_of(&split, 3), 0..1)[0];
-    let Targets::Dense(dense) = &batch.targets else { panic!("{:?}", batch.targets) };
-    assert_eq!(dense.iter().sum::<f32>(), 3.0);
+    assert_eq!(dense(&batch.targets, 2).iter().sum::<f32>(), 3.0);
 }

@@ -230,9 +230,9 @@ fn weights_are_of_softmax_only_and_scale_training_targets() {
     let message = DataSet::open(&data(&path), Link::Sigmoid).unwrap_err().to_string();
     assert!(message.contains("weights") && message.contains("softmax"), "{message}");
     let train = DataSet::open(&data(&path), Link::Softmax).unwrap().train;
-    let order = Order { examples: 2, batch: 2, seed: 0 };
-    let batch = training_batches(train.clone(), order, 0..1, 0).next().unwrap().unwrap();
-    let Targets::Dense(targets) = &batch.targets else { panic!("{:?}", batch.targets) };
+    let order = Order { examples: 2, batch: 2, part: 2, seed: 0 };
+    let batch = training_batches(train.clone(), order, 0..1, 0..1, 0).next().unwrap().unwrap();
+    let targets = crate::support::dense(&batch.targets, 2);
     for (example, row) in batch.examples.iter().zip(targets.chunks(2)) {
         assert_eq!(row, [[0.5, 0.0], [0.0, 1.5]][*example]);
     }

@@ -12,12 +12,12 @@ mod samples;
 mod worker;
 
 pub use log_probs::{backward, log_probs};
-pub use loss::{LossGrad, loss_and_grad, loss_and_grad_into};
+pub use loss::{Buffers, LossGrad, loss_and_grad, loss_and_grad_into};
 pub use predict::{Prediction, predict};
 pub use samples::{Noise, drawn_noise, for_each_noise_block, for_each_utility_block};
 
 use crate::draws::Sampling;
-use crate::latent::Latent;
+use crate::latent::{Latent, NotFinite};
 
 /// The targets of a batch.
 ///
@@ -35,29 +35,34 @@ use crate::latent::Latent;
 #[derive(Clone, Copy, Debug)]
 pub enum Targets<'a> {
     /// One class for each example, `[B]`.
-    Classes(&'a [usize]),
-    /// Soft targets: example i has `classes[offsets[i]..offsets[i + 1]]` with the `probs` at the
-    /// same indices.
+    Classes(&'a [u32]),
+    /// Weights of some classes: example i has `classes[offsets[i]..offsets[i + 1]]` with those
+    /// `probs`.
     Sparse {
         /// [B + 1], ascending from 0.
         offsets: &'a [usize],
-        /// Classes with a non-zero probability, example by example.
-        classes: &'a [usize],
-        /// Their probabilities.
+        /// Classes with a weight other than zero, example by example.
+        classes: &'a [u32],
+        /// Their weights.
         probs: &'a [f32],
     },
+    /// A weight for each example and class, [B, K].
+    Dense(&'a [f32]),
 }
 
 impl Targets<'_> {
     /// # Panics
-    /// If the shapes do not match, a class is out of range or a probability is not finite; the
-    /// message names the example.
+    /// If the shapes do not match, a class is out of range or a weight is not finite; the message
+    /// names the example.
     pub fn check(&self, batch: usize, classes: usize) {
-        let in_range = |row: usize, class: usize| {
+        let in_range = |row: usize, class: u32| {
             assert!(
-                class < classes,
+                (class as usize) < classes,
                 "label of example {row} must be below {classes}, found {class}"
             );
+        };
+        let finite = |row: usize, prob: f32| {
+            assert!(prob.is_finite(), "target probability of example {row} is {prob}");
         };
         match self {
             Self::Classes(labels) => {
@@ -79,31 +84,41 @@ impl Targets<'_> {
                 for row in 0..batch {
                     for at in offsets[row]..offsets[row + 1] {
                         in_range(row, classes[at]);
-                        let prob = probs[at];
-                        assert!(prob.is_finite(), "target probability of example {row} is {prob}");
+                        finite(row, probs[at]);
                     }
                 }
+            }
+            Self::Dense(probs) => {
+                let (found, expected) = (probs.len(), batch * classes);
+                assert!(found == expected, "labels must be [B, K] = {expected}, found {found}");
+                probs.iter().enumerate().for_each(|(at, prob)| finite(at / classes, *prob));
             }
         }
     }
 
-    /// The target classes of one example with their probabilities.
-    pub(crate) fn of(&self, row: usize) -> Vec<(usize, f32)> {
+    /// The target classes of one example of K with their weights.
+    pub(crate) fn of(&self, row: usize, classes: usize) -> Vec<(usize, f32)> {
+        let weighty = |(_, prob): &(usize, f32)| *prob != 0.0;
         match self {
-            Self::Classes(labels) => vec![(labels[row], 1.0)],
+            Self::Classes(labels) => vec![(labels[row] as usize, 1.0)],
             Self::Sparse { offsets, classes, probs } => (offsets[row]..offsets[row + 1])
-                .map(|at| (classes[at], probs[at]))
-                .filter(|(_, prob)| *prob != 0.0)
+                .map(|at| (classes[at] as usize, probs[at]))
+                .filter(weighty)
                 .collect(),
+            Self::Dense(probs) => {
+                let row = &probs[row * classes..(row + 1) * classes];
+                row.iter().copied().enumerate().filter(weighty).collect()
+            }
         }
     }
 }
 
-fn check(latent: &Latent, sampling: &Sampling) {
-    latent.check();
+fn check(latent: &Latent, sampling: &Sampling) -> Result<(), NotFinite> {
+    latent.check()?;
     let (ids, batch) = (sampling.ids.len(), latent.batch);
     assert!(ids == batch, "example ids must be [B] = {batch} long, found {ids}");
     assert!(sampling.samples > 0 || !latent.is_noisy(), "samples must be at least 1, found 0");
     let countable = u32::try_from(sampling.samples).is_ok();
     assert!(countable, "samples must be below 2^32, found {}", sampling.samples);
+    Ok(())
 }

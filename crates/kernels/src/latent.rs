@@ -1,5 +1,7 @@
 //! The Normal on the utilities: the output of a head.
 
+use std::collections::BTreeSet;
+
 pub use aleator_vocabulary::Temperature;
 use rayon::prelude::*;
 
@@ -46,7 +48,7 @@ pub enum Covariance<'a> {
 ///     mean: &[0.5, -0.5],
 ///     covariance: Covariance::Diagonal { diag_scale: &[1.0, 2.0] },
 /// };
-/// latent.check();
+/// assert!(latent.check().is_ok());
 /// assert_eq!(latent.rank(), 0);
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -75,52 +77,78 @@ impl<'a> Latent<'a> {
         !matches!(self.covariance, Covariance::None)
     }
 
+    /// Checks the shapes, and that every number is finite: one that is not would otherwise vanish,
+    /// because the vector maximum of it and another number is the other number.
+    ///
+    /// # Errors
+    /// The examples with numbers that are not finite.
+    ///
     /// # Panics
-    /// If a slice does not have the length that `batch`, `classes` and `rank` require, or contains a
-    /// number that is not finite; the message names the example and the class.
-    pub fn check(&self) {
+    /// When a slice does not have the shape that `batch`, `classes` and `rank` give it.
+    pub fn check(&self) -> Result<(), NotFinite> {
         assert!(self.classes > 0, "classes must be at least 1, found 0");
-        let entries = self.batch * self.classes;
-        let check = |name: &str, shape: &str, values: &[f32], expected: usize| {
+        let (entries, rank) = (self.batch * self.classes, self.rank());
+        let parts = self.parts();
+        for (name, values) in &parts {
+            let (shape, expected) = match *name {
+                "loadings" => ("[B, K, R]", entries * rank),
+                "shared_loadings" => ("[K, R]", self.classes * rank),
+                _ => ("[B, K]", entries),
+            };
             let found = values.len();
             assert!(found == expected, "{name} must be {shape} = {expected} long, found {found}");
-            self.check_finite(name, values);
-        };
-        check("mean", "[B, K]", self.mean, entries);
-        match self.covariance {
-            Covariance::None => {}
-            Covariance::Diagonal { diag_scale } => {
-                check("diag_scale", "[B, K]", diag_scale, entries);
-            }
-            Covariance::LowRank { diag_scale, loadings, rank } => {
-                assert!(rank > 0, "rank must be at least 1; without factors use Diagonal");
-                check("diag_scale", "[B, K]", diag_scale, entries);
-                check("loadings", "[B, K, R]", loadings, entries * rank);
-            }
-            Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings, rank } => {
-                assert!(rank > 0, "rank must be at least 1; without factors use Diagonal");
-                check("diag_scale", "[B, K]", diag_scale, entries);
-                check("loading_scale", "[B, K]", loading_scale, entries);
-                check("shared_loadings", "[K, R]", shared_loadings, self.classes * rank);
-            }
+        }
+        if let Covariance::LowRank { .. } | Covariance::SharedLowRank { .. } = self.covariance {
+            assert!(rank > 0, "rank must be at least 1; without factors use Diagonal");
+        }
+        match parts.iter().find(|(_, values)| !all_finite(values)) {
+            None => Ok(()),
+            Some(_) => Err(self.not_finite(&parts)),
         }
     }
 
-    /// Without this check a NaN would get lost: the vector maximum of a NaN and a number is the
-    /// number.
-    fn check_finite(&self, name: &str, values: &[f32]) {
-        const EXPONENT: u32 = 0x7f80_0000;
-        let largest = |values: &[f32]| {
-            values.iter().fold(0, |largest: u32, value| largest.max(value.to_bits() & !(1 << 31)))
-        };
-        if values.par_chunks(1 << 16).all(|part| largest(part) < EXPONENT) {
-            return;
+    /// # Panics
+    /// When [`Latent::check`] finds something.
+    pub(crate) fn expect_finite(&self) {
+        self.check().unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// The slices by name.
+    fn parts(&self) -> Vec<(&'static str, &'a [f32])> {
+        let mut parts = vec![("mean", self.mean)];
+        match self.covariance {
+            Covariance::None => {}
+            Covariance::Diagonal { diag_scale } => parts.push(("diag_scale", diag_scale)),
+            Covariance::LowRank { diag_scale, loadings, .. } => {
+                parts.extend([("diag_scale", diag_scale), ("loadings", loadings)]);
+            }
+            Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings, .. } => {
+                parts.extend([("diag_scale", diag_scale), ("loading_scale", loading_scale)]);
+                parts.push(("shared_loadings", shared_loadings));
+            }
         }
-        let at = values.iter().position(|value| !value.is_finite()).expect("one was found");
-        let per_class =
-            if name == "loadings" || name == "shared_loadings" { self.rank() } else { 1 };
-        let (example, class) = (at / per_class / self.classes, at / per_class % self.classes);
-        panic!("{name} must be finite: example {example}, class {class} is {}", values[at]);
+        parts
+    }
+
+    fn not_finite(&self, parts: &[(&'static str, &[f32])]) -> NotFinite {
+        let mut rows = BTreeSet::new();
+        let mut first = None;
+        for (name, values) in parts {
+            let bad = |(_, value): &(usize, &f32)| !value.is_finite();
+            for (at, value) in values.iter().enumerate().filter(bad) {
+                let of_class = if name.ends_with("loadings") { at / self.rank() } else { at };
+                let (row, class) = (of_class / self.classes, of_class % self.classes);
+                first.get_or_insert_with(|| {
+                    format!("{name} must be finite: example {row}, class {class} is {value}")
+                });
+                match *name {
+                    // They belong to every example.
+                    "shared_loadings" => rows.extend(0..self.batch),
+                    _ => drop(rows.insert(row)),
+                }
+            }
+        }
+        NotFinite { rows: rows.into_iter().collect(), message: first.unwrap_or_default() }
     }
 
     /// The parameters of one example.
@@ -144,6 +172,31 @@ impl<'a> Latent<'a> {
         Example { mean: of(self.mean), diag_scale, loadings }
     }
 }
+
+fn all_finite(values: &[f32]) -> bool {
+    const EXPONENT: u32 = 0x7f80_0000;
+    let largest = |values: &[f32]| {
+        values.iter().fold(0, |largest: u32, value| largest.max(value.to_bits() & !(1 << 31)))
+    };
+    values.par_chunks(1 << 16).all(|part| largest(part) < EXPONENT)
+}
+
+/// Utilities that are not finite: weights or inputs have left the range of f32.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotFinite {
+    /// The examples, ascending.
+    pub rows: Vec<usize>,
+    /// The first such number, with its name, example and class.
+    pub message: String,
+}
+
+impl core::fmt::Display for NotFinite {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl core::error::Error for NotFinite {}
 
 /// V of one example, its own or the shared one scaled by class.
 #[derive(Clone, Copy, Debug)]

@@ -19,8 +19,9 @@
 //! | `simd` | sixteen lanes on any vector width, chosen at run time; exp and ln with stated errors |
 //!
 //! Functions run in the rayon pool that calls them and return the same bits for any number of
-//! threads. Before any work is done they panic if shapes do not match, a label is out of range or a
-//! number is not finite; the message names the argument and the example.
+//! threads. Before any work is done they panic if shapes do not match or a label is out of range;
+//! the message names the argument and the example. Utilities that are not finite are an error with
+//! the examples, or a panic where a function returns no `Result`.
 
 #![allow(
     clippy::needless_range_loop,
@@ -46,5 +47,5 @@ pub use aleator_vocabulary::{BadTemperature, Draws, Temperature};
 pub use draws::Sampling;
 pub use fused::Targets;
 pub use key::{NoiseKey, Stream, split_mix};
-pub use latent::{Covariance, Latent, LatentGrad};
+pub use latent::{Covariance, Latent, LatentGrad, NotFinite};
 pub use simd::Vectors;

@@ -53,7 +53,7 @@ fn expand(
     temperature: Temperature,
     finish: impl Fn(&[f64], &[f64]) -> Vec<f32>,
 ) -> Vec<f32> {
-    latent.check();
+    latent.expect_finite();
     let tau = temperature.get() as f64;
     (0..latent.batch)
         .flat_map(|row| {

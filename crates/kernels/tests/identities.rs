@@ -10,7 +10,8 @@ use proptest::prelude::*;
 
 fn log_probs(case: &Case) -> Vec<f32> {
     let mut out = vec![0.0; case.batch * case.classes];
-    fused::log_probs(&case.latent(), case.tau(), &case.sampling(), Vectors::Detected, &mut out);
+    fused::log_probs(&case.latent(), case.tau(), &case.sampling(), Vectors::Detected, &mut out)
+        .unwrap();
     out
 }
 
@@ -107,7 +108,7 @@ proptest! {
         assert_close("silent", &log_probs(&silent), &expected, case.tolerance());
         assert_close("plain", &log_probs(&plain), &expected, case.tolerance());
         assert_close("taylor", &taylor::log_probs(&silent.latent(), case.tau()), &expected, case.tolerance());
-        let on = multilabel::log_probs(&silent.latent(), case.tau(), Vectors::Detected).on;
+        let on = multilabel::log_probs(&silent.latent(), case.tau(), Vectors::Detected).unwrap().on;
         let sigmoid: Vec<f64> = case
             .mean
             .iter()
@@ -115,7 +116,7 @@ proptest! {
             .collect();
         assert_close("sigmoid", &on, &sigmoid, case.tolerance());
         let prediction =
-            fused::predict(&silent.latent(), case.tau(), &case.sampling(), Vectors::Detected);
+            fused::predict(&silent.latent(), case.tau(), &case.sampling(), Vectors::Detected).unwrap();
         prop_assert!(prediction.variance.iter().all(|v| *v < 1e-12), "no noise, no variance");
     }
 }
@@ -130,16 +131,17 @@ fn two_classes_without_smoothing_are_a_probit() {
         let case = Case { draws: Draws::Sobol, ..Case::new(Kind::None, 1, 2, 1, samples) };
         let tau = Temperature::try_from(1e-3).unwrap();
         let mut out = [0.0; 2];
-        fused::log_probs(&latent, tau, &case.sampling(), Vectors::Detected, &mut out);
+        fused::log_probs(&latent, tau, &case.sampling(), Vectors::Detected, &mut out).unwrap();
         let sd = (d[0] * d[0] + d[1] * d[1] + (v[0] - v[1]).powi(2)).sqrt();
         // With a tiny temperature the closed form of the sigmoid link is Φ.
         let z = [gap / sd * 1e3];
         let unit = Covariance::Diagonal { diag_scale: &[1e3] };
         let one = Latent { batch: 1, classes: 1, mean: &z, covariance: unit };
         let probit =
-            multilabel::log_probs(&one, Temperature::try_from(1.0).unwrap(), Vectors::Detected).on
-                [0]
-            .exp();
+            multilabel::log_probs(&one, Temperature::try_from(1.0).unwrap(), Vectors::Detected)
+                .unwrap()
+                .on[0]
+                .exp();
         // Monte Carlo's standard error is 0.003 here; scrambled Sobol' stays within it.
         assert!((out[0].exp() - probit).abs() < 0.003, "{} {probit}", out[0].exp());
     }
@@ -222,7 +224,7 @@ fn a_hundred_thousand_classes_work() {
         Vectors::Detected,
     );
     let expected = case.reference(0).log_probs(&case.noise(0));
-    let loss = [-expected[case.labels[0]]];
+    let loss = [-expected[case.labels[0] as usize]];
     assert_close("loss", &out.losses, &loss, case.tolerance());
     assert!(out.grad.loadings.iter().all(|g| g.is_finite()));
 }
@@ -301,4 +303,31 @@ fn expansion_meets_sampling_when_noise_is_small() {
     // Variances are at most 0.03/τ² = 0.037: the fourth-order term is below 0.037² / 4.
     assert_close("expansion", &expansion, &sampled, 4e-4);
     assert_close("safe", &safe, &sampled, 4e-4);
+}
+
+/// Wherever a number that is not finite stands, the error names the examples that have one.
+#[test]
+fn the_examples_whose_utilities_are_not_finite_are_named() {
+    let kinds: [(Kind, &dyn Fn(&mut Case) -> &mut Vec<f32>, &[usize], &str); 5] = [
+        (Kind::None, &|case| &mut case.mean, &[1], "mean must be finite: example 1, class 2"),
+        (Kind::Diagonal, &|case| &mut case.diag_scale, &[1], "diag_scale"),
+        (Kind::LowRank, &|case| &mut case.loadings, &[0], "loadings"),
+        (Kind::Shared, &|case| &mut case.loading_scale, &[1], "loading_scale"),
+        (Kind::Shared, &|case| &mut case.shared_loadings, &[0, 1, 2], "shared_loadings"),
+    ];
+    for (kind, field, rows, words) in kinds {
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut case = Case::new(kind, 3, 4, 2, 8);
+            field(&mut case)[6] = bad; // example 1, class 2; with two factors example 0, class 3
+            let mut out = vec![0.0; 12];
+            let (latent, tau, sampling) = (case.latent(), case.tau(), case.sampling());
+            let vectors = Vectors::Detected;
+            let error = fused::log_probs(&latent, tau, &sampling, vectors, &mut out).unwrap_err();
+            assert_eq!(error.rows, rows, "{kind:?}");
+            assert!(error.to_string().starts_with(words), "{error}");
+            let targets = Targets::Classes(&case.labels);
+            let of_sigmoid = multilabel::loss_and_grad(&latent, tau, targets, &[1.0; 3], vectors);
+            assert_eq!(of_sigmoid.unwrap_err(), error);
+        }
+    }
 }

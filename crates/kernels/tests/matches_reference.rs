@@ -3,7 +3,7 @@
 #![allow(clippy::needless_range_loop, reason = "indices are the classes of the formulas")]
 
 use crate::support::{Case, Kind, Random, assert_close, case, norm};
-use aleator_kernels::fused::{self, LossGrad};
+use aleator_kernels::fused::{self, Buffers, LossGrad};
 use aleator_kernels::{LatentGrad, Targets, Vectors};
 use proptest::prelude::*;
 
@@ -82,7 +82,7 @@ fn assert_grad(case: &Case, found: &LatentGrad, expected: &Expected) {
 
 fn log_probs(case: &Case, vectors: Vectors) -> Vec<f32> {
     let mut out = vec![0.0; case.batch * case.classes];
-    fused::log_probs(&case.latent(), case.tau(), &case.sampling(), vectors, &mut out);
+    fused::log_probs(&case.latent(), case.tau(), &case.sampling(), vectors, &mut out).unwrap();
     out
 }
 
@@ -103,7 +103,7 @@ fn check_case(case: &Case, vectors: Vectors) {
         &weights,
         vectors,
     );
-    let at = |row: usize| row * case.classes + case.labels[row];
+    let at = |row: usize| row * case.classes + case.labels[row] as usize;
     let nll: Vec<f64> = (0..case.batch).map(|row| -expected[at(row)]).collect();
     assert_close("losses", &losses, &nll, case.tolerance());
     let mut upstream = vec![0.0; expected.len()];
@@ -154,7 +154,7 @@ proptest! {
         for row in 0..case.batch {
             for j in 0..count {
                 let (class, prob) = ((row + j * 5) % case.classes, random.unit());
-                classes.push(class);
+                classes.push(class as u32);
                 probs.push(prob);
                 upstream[row * case.classes + class] -= 0.5 * prob as f64;
             }
@@ -169,18 +169,26 @@ proptest! {
             .map(|row| {
                 let log_probs = case.reference(row).log_probs(&case.noise(row));
                 (offsets[row]..offsets[row + 1])
-                    .map(|at| -probs[at] as f64 * log_probs[classes[at]])
+                    .map(|at| -probs[at] as f64 * log_probs[classes[at] as usize])
                     .sum()
             })
             .collect();
         assert_close("losses", &found.losses, &losses, count as f64 * case.tolerance());
         assert_grad(&case, &found.grad, &expected_grad(&case, &upstream));
+        // Log-probabilities that are already known save a pass and change no bit.
+        let known = log_probs(&case, Vectors::Detected);
+        let grad = LatentGrad::zeros(&case.latent());
+        let again = fused::loss_and_grad_into(
+            &case.latent(), case.tau(), &case.sampling(), targets, &weights, Vectors::Detected,
+            Buffers { grad, log_probs: Some(&known) },
+        );
+        assert_eq!(again.unwrap(), found);
     }
 
     #[test]
     fn predictive_variance_equals_reference(case in case()) {
         let found =
-            fused::predict(&case.latent(), case.tau(), &case.sampling(), Vectors::Detected);
+            fused::predict(&case.latent(), case.tau(), &case.sampling(), Vectors::Detected).unwrap();
         for row in 0..case.batch {
             let samples = case.reference(row).sample_log_probs(&case.noise(row));
             let count = samples.len() as f64;

@@ -215,7 +215,8 @@ fn antithetic_and_sobol_draws_reduce_the_variance_of_the_estimate() {
                 let case = Case { key: NoiseKey { seed, step: 0 }, ..base.clone() };
                 let mut out = vec![0.0; 10];
                 let vectors = aleator_kernels::Vectors::Detected;
-                fused::log_probs(&case.latent(), case.tau(), &case.sampling(), vectors, &mut out);
+                fused::log_probs(&case.latent(), case.tau(), &case.sampling(), vectors, &mut out)
+                    .unwrap();
                 (out[0] as f64).exp()
             })
             .collect();

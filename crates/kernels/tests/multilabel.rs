@@ -4,8 +4,11 @@
 
 use crate::support::{Case, Kind, Random, assert_close, case};
 use aleator_kernels::reference::log_sigmoid;
-use aleator_kernels::{Covariance, Draws, Latent, Temperature, Vectors, multilabel};
+use aleator_kernels::{Covariance, Draws, Latent, Targets, Temperature, Vectors, multilabel};
 use proptest::prelude::*;
+
+/// One example of one class, which is on.
+const ON: Targets = Targets::Dense(&[1.0]);
 
 /// E[sigmoid(u)], u ~ N(m, s²), by the trapezoidal rule in f64 on the exponentially tilted
 /// integrand's own scale: spectrally accurate for a smooth integrand over the whole line.
@@ -24,7 +27,7 @@ fn quadrature(m: f64, s: f64) -> f64 {
 fn exact(m: f32, s: f32, vectors: Vectors) -> (f64, f64) {
     let covariance = Covariance::Diagonal { diag_scale: &[s] };
     let latent = Latent { batch: 1, classes: 1, mean: &[m], covariance };
-    let out = multilabel::log_probs(&latent, Temperature::try_from(1.0).unwrap(), vectors);
+    let out = multilabel::log_probs(&latent, Temperature::try_from(1.0).unwrap(), vectors).unwrap();
     (out.on[0] as f64, out.off[0] as f64)
 }
 
@@ -70,8 +73,8 @@ fn extreme_means_and_scales_stay_finite() {
                 };
                 for tau in [0.05, 1.0, 20.0] {
                     let tau = Temperature::try_from(tau).unwrap();
-                    let out =
-                        multilabel::loss_and_grad(&case, tau, &[1.0], &[1.0], Vectors::Detected);
+                    let out = multilabel::loss_and_grad(&case, tau, ON, &[1.0], Vectors::Detected)
+                        .unwrap();
                     let grad = &out.grad;
                     let all = [out.losses[0], grad.mean[0], grad.diag_scale[0], grad.temperature];
                     assert!(all.iter().all(|v| v.is_finite()), "m {m} s {s}: {all:?}");
@@ -101,7 +104,7 @@ fn gradients_equal_finite_differences_of_quadrature() {
         };
         let temperature = Temperature::try_from(tau as f32).unwrap();
         let out =
-            multilabel::loss_and_grad(&latent, temperature, &[1.0], &[1.0], Vectors::Detected);
+            multilabel::loss_and_grad(&latent, temperature, ON, &[1.0], Vectors::Detected).unwrap();
         let found = [out.grad.mean[0], out.grad.diag_scale[0], out.grad.temperature];
         // h² truncation is below 1e-7; the mixture's gradient error of 1e-6 grows by 2d/τ², m/τ.
         let tolerance = 2e-5;
@@ -121,8 +124,10 @@ proptest! {
             .collect();
         let weights = Random(2).vector(case.batch, 0.5, 1.5);
         let (latent, tau) = (case.latent(), case.tau());
-        let out = multilabel::loss_and_grad(&latent, tau, &labels, &weights, Vectors::Detected);
-        let log_probs = multilabel::log_probs(&latent, tau, Vectors::Detected);
+        let targets = Targets::Dense(&labels);
+        let out =
+            multilabel::loss_and_grad(&latent, tau, targets, &weights, Vectors::Detected).unwrap();
+        let log_probs = multilabel::log_probs(&latent, tau, Vectors::Detected).unwrap();
         for row in 0..case.batch {
             let at = case.entries(row);
             let loss: f64 = at
@@ -185,10 +190,11 @@ fn an_example_of_weight_zero_has_a_loss_and_no_gradient() {
     let out = multilabel::loss_and_grad(
         &case.latent(),
         case.tau(),
-        &labels,
+        Targets::Dense(&labels),
         &[0.0, 1.0],
         Vectors::Detected,
-    );
+    )
+    .unwrap();
     assert!(out.losses.iter().all(|loss| loss.is_finite() && *loss > 0.0), "{:?}", out.losses);
     assert!(out.grad.mean[..3].iter().all(|grad| *grad == 0.0));
     assert!(out.grad.mean[3..].iter().all(|grad| *grad != 0.0));
@@ -220,10 +226,11 @@ fn loadings_gradients_equal_finite_differences() {
         let out = multilabel::loss_and_grad(
             &case.latent(),
             case.tau(),
-            &labels,
+            Targets::Dense(&labels),
             &weights,
             Vectors::Detected,
-        );
+        )
+        .unwrap();
         let check = |name: &str, found: &[f32], field: &dyn Fn(&mut Case) -> &mut Vec<f32>| {
             for (at, found) in found.iter().enumerate() {
                 let moved = |by: f32| {
@@ -252,7 +259,7 @@ fn joint_of_one_label_is_its_marginal_and_the_joints_of_all_sets_sum_to_one() {
     let case = Case { draws: Draws::Sobol, ..Case::new(Kind::LowRank, 1, 3, 2, 4096) };
     let (latent, tau, sampling) = (case.latent(), case.tau(), case.sampling());
     let sampled = multilabel::sampled_log_probs(&latent, tau, &sampling);
-    let exact = multilabel::log_probs(&latent, tau, Vectors::Detected);
+    let exact = multilabel::log_probs(&latent, tau, Vectors::Detected).unwrap();
     for class in 0..3 {
         let joint = multilabel::joint_log_prob(&latent, tau, &sampling, 0, &[(class, true)]);
         assert!((joint - sampled.on[class] as f64).abs() < 1e-6);

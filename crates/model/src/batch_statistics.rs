@@ -1,29 +1,24 @@
-//! What the norms of a network found in a batch, and the running averages of it.
+//! Batch statistics of the norms of a network, and their running averages.
 
 use burn::module::{ModuleVisitor, Param, ParamId};
 use burn::tensor::Tensor;
 
-use crate::params::{Parameter, RUNNING_MEAN, RUNNING_VARIANCE};
+use crate::params::{RUNNING_MEAN, RUNNING_VARIANCE};
 
 /// Mean and variance of a batch, as one norm saw it.
 ///
 /// ```
 /// use aleator_model::BatchStatistics;
-/// use aleator_model::params::Parameter;
 ///
-/// let of = |name: &str, value| Parameter {
-///     name: format!("network.norm.{name}"),
-///     shape: vec![1],
-///     values: vec![value],
-/// };
-/// let mut parameters = [of("running_mean", 0.0), of("running_variance", 1.0)];
 /// let found = BatchStatistics {
 ///     name: "network.norm".to_string(),
 ///     mean: vec![10.0],
 ///     variance: vec![3.0],
 /// };
-/// found.update(&mut parameters, 0.5);
-/// assert_eq!((parameters[0].values[0], parameters[1].values[0]), (5.0, 2.0));
+/// let mut running_mean = [0.0];
+/// found.update("network.norm.running_mean", &mut running_mean, 0.5);
+/// found.update("network.other.running_mean", &mut running_mean, 0.5); // of another norm
+/// assert_eq!(running_mean, [5.0]);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatchStatistics {
@@ -36,22 +31,24 @@ pub struct BatchStatistics {
 }
 
 impl BatchStatistics {
-    /// running = momentum · running + (1 − momentum) · batch, for the two parameters of this norm.
+    /// running = momentum · running + (1 − momentum) · batch, where the parameter of this name is a
+    /// running statistic of this norm.
     ///
     /// # Panics
-    /// When the norm's running statistics are not among the parameters.
-    pub fn update(&self, parameters: &mut [Parameter], momentum: f32) {
-        for (ending, batch) in [(RUNNING_MEAN, &self.mean), (RUNNING_VARIANCE, &self.variance)] {
-            let of_this = |name: &str| {
-                name.strip_suffix(ending).and_then(|rest| rest.strip_suffix('.'))
-                    == Some(self.name.as_str())
-            };
-            let running = parameters.iter_mut().find(|parameter| of_this(&parameter.name));
-            let running = running.unwrap_or_else(|| panic!("no parameter {}.{ending}", self.name));
-            assert_eq!(running.values.len(), batch.len(), "channels of {}", self.name);
-            for (running, batch) in running.values.iter_mut().zip(batch) {
-                *running = momentum * *running + (1.0 - momentum) * batch;
-            }
+    /// When the norm has another number of channels.
+    pub fn update(&self, name: &str, running: &mut [f32], momentum: f32) {
+        let Some((norm, statistic)) = name.rsplit_once('.') else { return };
+        let batch = match statistic {
+            RUNNING_MEAN => &self.mean,
+            RUNNING_VARIANCE => &self.variance,
+            _ => return,
+        };
+        if norm != self.name {
+            return;
+        }
+        assert_eq!(running.len(), batch.len(), "channels of {norm}");
+        for (running, batch) in running.iter_mut().zip(batch) {
+            *running = momentum * *running + (1.0 - momentum) * batch;
         }
     }
 }

@@ -1,16 +1,19 @@
 //! A network and a head: what is trained.
 
+use aleator_kernels::{NotFinite, Targets};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
 use crate::backbone::{Backbone, BackboneConfig};
 use crate::batch_statistics::BatchStatistics;
-use crate::het_linear::{HetLinear, HetLinearConfig, Labels};
-use crate::latent::{Covariance, Latent};
-use crate::likelihood::BatchNoise;
+use crate::het_linear::{HetLinear, HetLinearConfig};
+use crate::latent::Latent;
+use crate::likelihood::{Against, BatchNoise, WeightedLoss, try_softmax_log_probs};
 use crate::predict::{Prediction, Scores, predict, score};
+use crate::slices::is_cpu;
+use crate::values::Values;
 
-/// What a [`Classifier`] is made from.
+/// The configuration of a [`Classifier`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassifierConfig {
     /// Inputs → features.
@@ -58,15 +61,28 @@ pub struct Classifier {
     frozen: bool,
 }
 
-/// The loss of a batch, and what the mean says of it.
+/// A batch between the network and the loss.
 #[derive(Clone, Debug)]
-pub struct TrainingLoss {
-    /// −log p of the labels, averaged over the batch.
-    pub loss: Tensor<1>,
-    /// μ(x), [B, K] row by row.
-    pub mean: Vec<f32>,
+pub struct Forward {
+    /// The Normal of each example. A training method may change it before the loss.
+    pub latent: Latent,
     /// What each norm of the network found in the batch, in the order of the parameters; give
     /// them to [`BatchStatistics::update`]. Empty without norms and when the network is frozen.
+    pub statistics: Vec<BatchStatistics>,
+    /// To name the examples whose inputs are not finite.
+    inputs: Tensor<2>,
+}
+
+/// The loss of a batch.
+#[derive(Clone, Debug)]
+pub struct TrainingLoss {
+    /// Σ weight · loss over the examples, `[1]`, with its gradient.
+    pub loss: Tensor<1>,
+    /// −Σ target · log p of each example, not weighted and without gradient, `[B]`.
+    pub losses: Values,
+    /// μ(x), [B, K].
+    pub mean: Values,
+    /// See [`Forward::statistics`].
     pub statistics: Vec<BatchStatistics>,
 }
 
@@ -97,6 +113,11 @@ impl Classifier {
         &self.output
     }
 
+    /// The device of the weights.
+    pub fn device(&self) -> Device {
+        self.output.head().mean.weight.device()
+    }
+
     /// Features as in evaluation, see [`Backbone::forward`].
     ///
     /// # Shapes
@@ -106,33 +127,90 @@ impl Classifier {
         self.network.forward(inputs)
     }
 
-    /// What [`BatchStatistics::update`] is to be called with after a step, if there is anything to
-    /// update: the network has norms and is not frozen.
+    /// The momentum for [`BatchStatistics::update`] after a step; none where there is nothing to
+    /// update, because the network has no norms or is frozen.
     pub fn norm_momentum(&self) -> Option<f32> {
         if self.frozen { None } else { self.network.norm_momentum() }
     }
 
-    /// The loss of a batch, see [`HetLinear::loss_with`]. Norms go by the batch; a frozen network
-    /// is that of evaluation, and no gradient reaches it.
+    /// The first half of a training step. Norms go by the batch; a frozen network is that of
+    /// evaluation, and no gradient reaches it.
     ///
-    /// # Errors
-    /// The rows of the examples whose inputs, features or utilities are not finite: weights or
-    /// inputs have left what f32 can hold.
-    pub fn loss(
-        &self,
-        inputs: Tensor<2>,
-        labels: Labels,
-        noise: &BatchNoise,
-    ) -> Result<TrainingLoss, Vec<usize>> {
+    /// # Shapes
+    /// - inputs: [B, N]
+    pub fn forward(&self, inputs: Tensor<2>) -> Forward {
         let (features, statistics) = if self.frozen {
             (self.frozen_features(inputs.clone()), vec![])
         } else {
             self.network.forward_training(inputs.clone())
         };
-        // In the statistics of a batch one bad example spoils all; the inputs tell which it was.
-        let blame = |rows| finite_rows(inputs).err().unwrap_or(rows);
-        let (latent, mean) = self.latent(features).map_err(blame)?;
-        Ok(TrainingLoss { loss: self.output.loss_of(latent, labels, noise), mean, statistics })
+        Forward { latent: self.output.head().forward_unchecked(features), statistics, inputs }
+    }
+
+    /// log p of every class under the softmax link, [B, K], without gradient.
+    ///
+    /// # Errors
+    /// As [`Classifier::loss`].
+    pub fn log_probs(&self, forward: &Forward, noise: &BatchNoise) -> Result<Values, Vec<usize>> {
+        let log_probs = try_softmax_log_probs(forward.latent.inner(), noise);
+        log_probs.map(Values::from_tensor).map_err(|error| forward.blame(error))
+    }
+
+    /// The second half: the loss of each example against its targets, and their sum under a weight
+    /// for each. What [`Classifier::log_probs`] gave for the same noise saves time where examples
+    /// have many targets; it changes no bit.
+    ///
+    /// ```
+    /// # use aleator_model::*;
+    /// # let output = HetLinearConfig {
+    /// #     feature_dim: 8, classes: 3, noise: Noise::LowRank { rank: 2 }, link: Link::Softmax,
+    /// #     temperature: HeadTemperature::Fixed(Temperature::try_from(1.0).unwrap()),
+    /// #     diag_scale: DiagScale::Softplus, samples: 100, draws: Draws::Antithetic, seed: 0,
+    /// # };
+    /// # let backbone = BackboneConfig::None { inputs: 8 };
+    /// # let config = ClassifierConfig { backbone, output, frozen: false };
+    /// # let noise = BatchNoise {
+    /// #     key: NoiseKey { seed: 0, step: 0 }, ids: vec![12, 40], samples: 100,
+    /// #     draws: Draws::Antithetic,
+    /// # };
+    /// use burn::tensor::{Device, Tensor};
+    ///
+    /// let device = Device::flex().autodiff();
+    /// let model = config.init(&device);
+    /// let forward = model.forward(Tensor::ones([2, 8], &device));
+    /// // The first example is of class 2; the second is mixed from classes 0 and 1.
+    /// let targets = Targets::Sparse {
+    ///     offsets: &[0, 1, 3],
+    ///     classes: &[2, 0, 1],
+    ///     probs: &[1.0, 0.7, 0.3],
+    /// };
+    /// let loss = model.loss(forward, targets, &[0.5, 0.5], &noise, None).unwrap();
+    /// assert_eq!(loss.losses.len(), 2);
+    /// let grads = loss.loss.backward();
+    /// # let _ = grads;
+    /// ```
+    ///
+    /// # Errors
+    /// The rows of the examples whose inputs or utilities are not finite: weights or inputs have
+    /// left the range of f32.
+    ///
+    /// # Panics
+    /// When the targets or weights do not fit the batch.
+    pub fn loss(
+        &self,
+        forward: Forward,
+        targets: Targets<'_>,
+        weights: &[f32],
+        noise: &BatchNoise,
+        log_probs: Option<&Values>,
+    ) -> Result<TrainingLoss, Vec<usize>> {
+        let log_probs = log_probs.map(Values::read);
+        let against = Against { targets, weights, noise, log_probs: log_probs.as_deref() };
+        let mean = Values::from_tensor(forward.latent.mean.clone());
+        let loss = self.output.loss_of(forward.latent.clone(), against);
+        let WeightedLoss { sum, losses } = loss.map_err(|error| forward.blame(error))?;
+        let losses = Values::from_tensor(losses);
+        Ok(TrainingLoss { loss: sum, losses, mean, statistics: forward.statistics })
     }
 
     /// Features outside the graph: nothing of the network is kept for a backward pass.
@@ -142,61 +220,50 @@ impl Classifier {
         if tracked { features.autodiff() } else { features }
     }
 
-    /// The Normal of each example, and its mean as numbers.
-    fn latent(&self, features: Tensor<2>) -> Result<(Latent, Vec<f32>), Vec<usize>> {
-        finite_rows(features.clone())?;
-        let latent = self.output.head().forward(features);
-        let mean = finite_rows(latent.mean.clone())?;
-        let [batch, classes] = latent.dims();
-        let check = |matrix: &Tensor<2>| finite_rows(matrix.clone()).map(drop);
-        match &latent.covariance {
-            Covariance::None => {}
-            Covariance::Diagonal { diag_scale } => check(diag_scale)?,
-            Covariance::LowRank { diag_scale, loadings } => {
-                check(diag_scale)?;
-                check(&loadings.clone().reshape([batch, classes * latent.rank()]))?;
-            }
-            Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => {
-                check(diag_scale)?;
-                check(loading_scale)?;
-                // They are every example's.
-                check(shared_loadings).map_err(|_| (0..batch).collect::<Vec<usize>>())?;
-            }
+    /// The Normal of each example as in evaluation.
+    fn latent(&self, inputs: Tensor<2>, noise: &BatchNoise) -> Result<Latent, NotFinite> {
+        noise.check(inputs.dims()[0]);
+        let latent = self.output.head().forward_unchecked(self.features(inputs)).inner();
+        // On the CPU the kernels check.
+        if !is_cpu(&latent.device()) {
+            latent.check()?;
         }
-        Ok((latent, mean))
+        Ok(latent)
     }
 
     /// Log-probabilities and the Normal behind them, see [`HetLinear::score_with`].
     ///
     /// # Errors
-    /// The rows of the examples whose features or utilities are not finite.
+    /// The rows of the examples whose utilities are not finite.
     pub fn score(&self, inputs: Tensor<2>, noise: &BatchNoise) -> Result<Scores, Vec<usize>> {
-        let (latent, _) = self.latent(self.features(inputs))?;
-        noise.check(latent.dims()[0]);
-        Ok(score(latent.inner(), self.output.config().link, noise))
+        let scores = self
+            .latent(inputs, noise)
+            .and_then(|latent| score(latent, self.output.config().link, noise));
+        scores.map_err(|error| error.rows)
     }
 
     /// Log-probabilities, their variance over the noise, and the Normal behind them.
     ///
     /// # Errors
-    /// The rows of the examples whose features or utilities are not finite.
+    /// The rows of the examples whose utilities are not finite.
     pub fn predict(&self, inputs: Tensor<2>, noise: &BatchNoise) -> Result<Prediction, Vec<usize>> {
-        let (latent, _) = self.latent(self.features(inputs))?;
-        noise.check(latent.dims()[0]);
-        Ok(predict(latent.inner(), self.output.config().link, noise))
+        let prediction = self
+            .latent(inputs, noise)
+            .and_then(|latent| predict(latent, self.output.config().link, noise));
+        prediction.map_err(|error| error.rows)
     }
 }
 
-/// The numbers of a matrix, or the rows that hold one which is not finite.
-fn finite_rows(matrix: Tensor<2>) -> Result<Vec<f32>, Vec<usize>> {
-    let [_, width] = matrix.dims();
-    let values: Vec<f32> = matrix.inner().into_data().iter::<f32>().collect();
-    if values.iter().all(|value| value.is_finite()) {
-        return Ok(values);
+impl Forward {
+    /// The rows to report. In the statistics of a batch one bad example spoils all; the inputs
+    /// tell which it was.
+    fn blame(&self, error: NotFinite) -> Vec<usize> {
+        let [_, width] = self.inputs.dims();
+        let inputs = Values::from_tensor(self.inputs.clone());
+        let inputs = inputs.read();
+        let bad = |(_, row): &(usize, &[f32])| row.iter().any(|value| !value.is_finite());
+        let rows = inputs.chunks_exact(width).enumerate();
+        let rows: Vec<usize> = rows.filter(bad).map(|(at, _)| at).collect();
+        if rows.is_empty() { error.rows } else { rows }
     }
-    let rows = values.chunks_exact(width).enumerate();
-    Err(rows
-        .filter(|(_, row)| !row.iter().all(|value| value.is_finite()))
-        .map(|(at, _)| at)
-        .collect())
 }

@@ -136,6 +136,12 @@ impl Head {
     /// When features have another width or are not finite; the message names the example.
     pub fn forward(&self, features: Tensor<2>) -> Latent {
         self.check_features(&features);
+        self.forward_unchecked(features)
+    }
+
+    /// [`Head::forward`] of features that may not be finite: then neither is the mean, and the
+    /// likelihood finds the examples.
+    pub(crate) fn forward_unchecked(&self, features: Tensor<2>) -> Latent {
         let [batch, _] = features.dims();
         let (classes, noise) = (self.config.classes, self.config.noise);
         let mean = self.mean.forward(features.clone());

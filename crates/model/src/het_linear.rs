@@ -2,20 +2,21 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use aleator_kernels::{Draws, NoiseKey, Targets};
+use aleator_kernels::{Draws, NoiseKey, NotFinite, Targets};
 use burn::module::Module;
 use burn::tensor::activation::log_sigmoid;
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::head::{DiagScale, Head, HeadConfig, HeadTemperature, Noise};
 use crate::latent::Latent;
 use crate::likelihood::{
-    BatchNoise, Link, sigmoid_logits, sigmoid_loss_on_cpu, softmax_log_probs, softmax_loss_on_cpu,
+    Against, BatchNoise, Link, WeightedLoss, loss_on_cpu, sigmoid_logits, softmax_log_probs,
 };
 use crate::predict::{Prediction, Scores, predict, score};
-use crate::slices::{Floats, integers, is_cpu};
+use crate::slices::is_cpu;
+use crate::values::Values;
 
-/// What a [`HetLinear`] is made from. Every field is a decision, so none has a default.
+/// The configuration of a [`HetLinear`]. Every field is a decision, so none has a default.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HetLinearConfig {
     /// D, the width of the features.
@@ -76,7 +77,7 @@ pub struct HetLinear {
     step: Step,
 }
 
-/// A count of steps. A copy of a layer goes on from the same step, by itself.
+/// A count of steps. A copy of a layer counts on from the same step, independently.
 #[derive(Debug)]
 struct Step(AtomicU64);
 
@@ -143,7 +144,7 @@ impl HetLinear {
         self
     }
 
-    /// What the layer was made from.
+    /// The configuration of the layer.
     pub fn config(&self) -> &HetLinearConfig {
         &self.config
     }
@@ -153,7 +154,7 @@ impl HetLinear {
         self.step.0.load(Ordering::Relaxed)
     }
 
-    /// Goes on from a saved step.
+    /// Continues from a saved step.
     pub fn set_step(&self, step: u64) {
         self.step.0.store(step, Ordering::Relaxed);
     }
@@ -201,58 +202,106 @@ impl HetLinear {
         labels: impl Into<Labels>,
         noise: &BatchNoise,
     ) -> Tensor<1> {
-        self.loss_of(self.head.forward(features), labels, noise)
+        let [batch, _] = features.dims();
+        let mean = vec![1.0 / batch as f32; batch];
+        self.weighted_loss_with(features, labels, &mean, noise).sum
     }
 
-    /// [`HetLinear::loss_with`] from what the head made of the features.
+    /// The loss of each example, and their sum under a weight for each.
+    ///
+    /// Weights are taken as they are: 1/B for each of B examples gives [`HetLinear::loss`], and 0
+    /// leaves an example out.
+    ///
+    /// ```
+    /// # use aleator_model::*;
+    /// # let config = HetLinearConfig {
+    /// #     feature_dim: 8, classes: 3, noise: Noise::LowRank { rank: 2 }, link: Link::Softmax,
+    /// #     temperature: HeadTemperature::Fixed(Temperature::try_from(0.9).unwrap()),
+    /// #     diag_scale: DiagScale::Softplus, samples: 100, draws: Draws::Antithetic, seed: 0,
+    /// # };
+    /// use burn::tensor::{Device, Int, Tensor};
+    ///
+    /// let device = Device::flex().autodiff();
+    /// let layer = config.init(&device);
+    /// let labels = Tensor::<1, Int>::from_ints([0, 2], &device);
+    /// let weights = [1.0, 0.25]; // the second label is doubtful
+    /// let loss = layer.weighted_loss(Tensor::ones([2, 8], &device), labels, &weights);
+    /// let losses: Vec<f32> = loss.losses.into_data().iter().collect();
+    /// let sum: f32 = loss.sum.clone().into_scalar();
+    /// assert!((sum - (losses[0] + 0.25 * losses[1])).abs() < 1e-6);
+    /// let grads = loss.sum.backward();
+    /// # let _ = grads;
+    /// ```
     ///
     /// # Panics
-    /// When a label is out of range; the message names the example.
-    pub fn loss_of(
+    /// When a label is out of range, with the example in the message, or the weights are not `[B]`.
+    pub fn weighted_loss(
+        &self,
+        features: Tensor<2>,
+        labels: impl Into<Labels>,
+        weights: &[f32],
+    ) -> WeightedLoss {
+        let noise = self.training_noise(&features);
+        self.weighted_loss_with(features, labels, weights, &noise)
+    }
+
+    /// [`HetLinear::weighted_loss`] with noise named by the caller.
+    pub fn weighted_loss_with(
+        &self,
+        features: Tensor<2>,
+        labels: impl Into<Labels>,
+        weights: &[f32],
+        noise: &BatchNoise,
+    ) -> WeightedLoss {
+        let latent = self.head.forward(features);
+        let [batch, _] = latent.dims();
+        assert!(batch > 0, "a batch must have at least 1 example, found 0");
+        let labels = self.checked(labels.into(), batch);
+        let targets = labels.targets();
+        let against = Against { targets, weights, noise, log_probs: None };
+        self.loss_of(latent, against).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The loss from what the head made of the features.
+    ///
+    /// # Errors
+    /// The examples whose utilities are not finite.
+    pub(crate) fn loss_of(
         &self,
         latent: Latent,
-        labels: impl Into<Labels>,
-        noise: &BatchNoise,
-    ) -> Tensor<1> {
+        against: Against<'_>,
+    ) -> Result<WeightedLoss, NotFinite> {
         let [batch, _] = latent.dims();
-        let labels = labels.into();
-        assert!(batch > 0, "a batch must have at least 1 example, found 0");
-        noise.check(batch);
-        self.check_dense(&labels, batch);
-        let weights = vec![1.0 / batch as f32; batch];
-        if !is_cpu(&latent.device()) {
-            return self.loss_from_logits(latent, labels, noise);
+        against.noise.check(batch);
+        if is_cpu(&latent.device()) {
+            return loss_on_cpu(latent, self.config.link, against);
         }
-        match (self.config.link, labels) {
-            (Link::Softmax, Labels::Classes(classes)) => {
-                let classes = self.check_classes(integers(classes), batch);
-                softmax_loss_on_cpu(latent, noise, Targets::Classes(&classes), &weights)
-            }
-            (Link::Softmax, Labels::Dense(targets)) => {
-                let sparse = SparseTargets::new(targets, self.config.classes);
-                softmax_loss_on_cpu(latent, noise, sparse.view(), &weights)
-            }
-            (Link::Sigmoid, labels) => {
-                let labels = Floats::new(self.multi_hot(labels, batch));
-                sigmoid_loss_on_cpu(latent, labels.as_slice(), &weights)
-            }
-        }
+        latent.check()?;
+        Ok(self.loss_from_logits(latent, against))
     }
 
     /// The loss by way of the logits, for devices without the fused pass.
-    fn loss_from_logits(&self, latent: Latent, labels: Labels, noise: &BatchNoise) -> Tensor<1> {
-        let [batch, _] = latent.dims();
+    fn loss_from_logits(&self, latent: Latent, against: Against<'_>) -> WeightedLoss {
+        let [batch, classes] = latent.dims();
         let device = latent.device();
-        let hot = self.multi_hot(labels, batch);
-        let hot = if device.is_autodiff() { hot.inner().autodiff() } else { hot };
-        let logits = self.logits(latent, noise);
+        let constant = |values: Vec<f32>, shape: [usize; 2]| {
+            let tensor =
+                Tensor::<2>::from_data(TensorData::new(values, shape), &device.clone().inner());
+            if device.is_autodiff() { tensor.autodiff() } else { tensor }
+        };
+        let targets = constant(dense(against.targets, batch, classes), [batch, classes]);
+        let weights = constant(against.weights.to_vec(), [batch, 1]);
+        let logits = self.logits(latent, against.noise);
         let log_likelihood = match self.config.link {
-            Link::Softmax => logits * hot,
+            Link::Softmax => logits * targets,
             Link::Sigmoid => {
-                hot.clone() * log_sigmoid(logits.clone()) + (-hot + 1.0) * log_sigmoid(-logits)
+                targets.clone() * log_sigmoid(logits.clone())
+                    + (-targets + 1.0) * log_sigmoid(-logits)
             }
         };
-        log_likelihood.sum() / -(batch as f32)
+        let losses = -log_likelihood.sum_dim(1);
+        let plain = losses.clone().inner().reshape([batch]);
+        WeightedLoss { sum: (losses * weights).sum(), losses: plain }
     }
 
     /// Log-probabilities, their variance over the noise, and the Normal behind them.
@@ -267,6 +316,7 @@ impl HetLinear {
     pub fn predict_with(&self, features: Tensor<2>, noise: &BatchNoise) -> Prediction {
         noise.check(features.dims()[0]);
         predict(self.head.forward(features.inner()).inner(), self.config.link, noise)
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// [`HetLinear::predict_with`] without the variance, which the sigmoid link would have to
@@ -274,6 +324,7 @@ impl HetLinear {
     pub fn score_with(&self, features: Tensor<2>, noise: &BatchNoise) -> Scores {
         noise.check(features.dims()[0]);
         score(self.head.forward(features.inner()).inner(), self.config.link, noise)
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn noise(&self, step: u64, batch: usize) -> BatchNoise {
@@ -296,73 +347,72 @@ impl HetLinear {
         self.noise(step, features.dims()[0])
     }
 
-    fn check_classes(&self, labels: Vec<i64>, batch: usize) -> Vec<usize> {
-        let (found, classes) = (labels.len(), self.config.classes);
-        assert!(found == batch, "labels must be [B] = {batch} long, found {found}");
-        let check = |(row, label): (usize, i64)| match usize::try_from(label) {
-            Ok(class) if class < classes => class,
-            _ => panic!("label of example {row} must be in 0..{classes}, found {label}"),
-        };
-        labels.into_iter().enumerate().map(check).collect()
-    }
-
-    /// Dense labels are numbers that a cross-entropy can have for a target.
-    fn check_dense(&self, labels: &Labels, batch: usize) {
-        let Labels::Dense(dense) = labels else { return };
-        let (found, classes) = (dense.dims(), self.config.classes);
-        assert!(found == [batch, classes], "labels must be [{batch}, {classes}], found {found:?}");
-        let valid = |value: f32| match self.config.link {
-            Link::Softmax => value.is_finite() && value >= 0.0,
-            Link::Sigmoid => (0.0..=1.0).contains(&value),
-        };
-        let values = dense.clone().inner().into_data();
-        if let Some((at, value)) = values.iter::<f32>().enumerate().find(|(_, v)| !valid(*v)) {
-            let (row, class) = (at / classes, at % classes);
-            panic!("label of example {row}, class {class} must be a probability, found {value}");
-        }
-    }
-
-    /// Labels as [B, K] on the inner device.
-    fn multi_hot(&self, labels: Labels, batch: usize) -> Tensor<2> {
+    /// Labels as numbers that a cross-entropy can have for a target.
+    fn checked(&self, labels: Labels, batch: usize) -> CheckedLabels {
         let classes = self.config.classes;
         match labels {
-            Labels::Dense(dense) => dense.inner(),
             Labels::Classes(labels) => {
-                let device = labels.device().inner();
-                let checked = self.check_classes(integers(labels), batch);
-                let mut hot = vec![0.0f32; batch * classes];
-                checked
-                    .iter()
-                    .enumerate()
-                    .for_each(|(row, class)| hot[row * classes + class] = 1.0);
-                Tensor::<1>::from_floats(hot.as_slice(), &device).reshape([batch, classes])
+                let found = labels.dims()[0];
+                assert!(found == batch, "labels must be [B] = {batch} long, found {found}");
+                let check = |(row, label): (usize, i64)| match u32::try_from(label) {
+                    Ok(class) if (class as usize) < classes => class,
+                    _ => panic!("label of example {row} must be in 0..{classes}, found {label}"),
+                };
+                let labels = labels.into_data();
+                CheckedLabels::Classes(labels.iter::<i64>().enumerate().map(check).collect())
+            }
+            Labels::Dense(dense) => {
+                let found = dense.dims();
+                let expected = [batch, classes];
+                assert!(found == expected, "labels must be {expected:?}, found {found:?}");
+                let values = Values::from_tensor(dense);
+                let valid = |value: f32| match self.config.link {
+                    Link::Softmax => value.is_finite() && value >= 0.0,
+                    Link::Sigmoid => (0.0..=1.0).contains(&value),
+                };
+                if let Some((at, value)) =
+                    values.read().iter().enumerate().find(|(_, value)| !valid(**value))
+                {
+                    let (row, class) = (at / classes, at % classes);
+                    panic!(
+                        "label of example {row}, class {class} must be a probability, found {value}"
+                    );
+                }
+                CheckedLabels::Dense(values.on(&Device::flex()))
             }
         }
     }
 }
 
-/// Soft targets without their zeros.
-struct SparseTargets {
-    offsets: Vec<usize>,
-    classes: Vec<usize>,
-    probs: Vec<f32>,
+/// Labels that the kernels take, in this process's memory.
+enum CheckedLabels {
+    Classes(Vec<u32>),
+    Dense(Values),
 }
 
-impl SparseTargets {
-    fn new(targets: Tensor<2>, classes: usize) -> Self {
-        let values = Floats::new(targets.inner());
-        let mut out = Self { offsets: vec![0], classes: vec![], probs: vec![] };
-        for row in values.as_slice().chunks_exact(classes) {
-            for (class, prob) in row.iter().enumerate().filter(|(_, prob)| **prob != 0.0) {
-                out.classes.push(class);
-                out.probs.push(*prob);
-            }
-            out.offsets.push(out.classes.len());
+impl CheckedLabels {
+    fn targets(&self) -> Targets<'_> {
+        match self {
+            Self::Classes(classes) => Targets::Classes(classes),
+            Self::Dense(values) => Targets::Dense(values.as_slice()),
         }
-        out
     }
+}
 
-    fn view(&self) -> Targets<'_> {
-        Targets::Sparse { offsets: &self.offsets, classes: &self.classes, probs: &self.probs }
+/// Targets as [B, K].
+fn dense(targets: Targets<'_>, batch: usize, classes: usize) -> Vec<f32> {
+    let mut out = vec![0.0; batch * classes];
+    match targets {
+        Targets::Classes(labels) => {
+            let rows = out.chunks_exact_mut(classes).zip(labels);
+            rows.for_each(|(row, class)| row[*class as usize] = 1.0);
+        }
+        Targets::Sparse { offsets, classes: labels, probs } => {
+            for (row, entries) in out.chunks_exact_mut(classes).zip(offsets.windows(2)) {
+                (entries[0]..entries[1]).for_each(|at| row[labels[at] as usize] = probs[at]);
+            }
+        }
+        Targets::Dense(values) => out.copy_from_slice(values),
     }
+    out
 }

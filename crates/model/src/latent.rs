@@ -128,6 +128,30 @@ impl Latent {
     pub(crate) fn device(&self) -> Device {
         self.mean.device()
     }
+
+    /// Checks on any device what the kernels check on the CPU.
+    ///
+    /// # Errors
+    /// The examples with numbers that are not finite.
+    pub(crate) fn check(&self) -> Result<(), kernels::NotFinite> {
+        let cpu = Device::flex();
+        let mut latent = self.inner();
+        let bring = |tensor: &mut Tensor<2>| *tensor = tensor.clone().to_device(&cpu);
+        bring(&mut latent.mean);
+        latent.temperature = latent.temperature.to_device(&cpu);
+        match &mut latent.covariance {
+            Covariance::None => {}
+            Covariance::Diagonal { diag_scale } => bring(diag_scale),
+            Covariance::LowRank { diag_scale, loadings } => {
+                bring(diag_scale);
+                *loadings = loadings.clone().to_device(&cpu);
+            }
+            Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => {
+                [diag_scale, loading_scale, shared_loadings].into_iter().for_each(bring);
+            }
+        }
+        CpuLatent::new(latent).view().check()
+    }
 }
 
 /// A [`Latent`] on the CPU, readable as slices.

@@ -45,9 +45,10 @@ mod predict;
 mod pretrained;
 mod recycled;
 mod slices;
+mod values;
 mod weights;
 
-pub use aleator_kernels::NoiseKey;
+pub use aleator_kernels::{NoiseKey, Targets};
 pub use aleator_layers::batch_norm::Activation;
 pub use aleator_vocabulary::{
     BadTemperature, DiagScale, Draws, HeadTemperature, ImageNetwork, Link, Noise, Temperature,
@@ -55,13 +56,13 @@ pub use aleator_vocabulary::{
 pub use backbone::{Backbone, BackboneConfig, NormConfig};
 pub use batch_norm::{Normalised, normalise_batch, normalise_fixed};
 pub use batch_statistics::BatchStatistics;
-pub use classifier::{Classifier, ClassifierConfig, TrainingLoss};
+pub use classifier::{Classifier, ClassifierConfig, Forward, TrainingLoss};
 pub use convolution::convolve;
 pub use dense::Dense;
 pub use head::{Head, HeadConfig};
 pub use het_linear::{HetLinear, HetLinearConfig, Labels};
 pub use latent::{Covariance, Latent};
-pub use likelihood::{BatchNoise, sigmoid_logits, softmax_log_probs};
+pub use likelihood::{BatchNoise, WeightedLoss, sigmoid_logits, softmax_log_probs};
 pub use predict::{Prediction, Scores};
 pub use pretrained::{load_network, published_tensors};
 pub use weights::{Array, DenseArrays, ReferenceLayer, WeightsError};

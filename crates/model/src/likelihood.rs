@@ -1,6 +1,7 @@
 //! [`Latent`] + noise key → log-probabilities: the one place where kernels meet autograd.
 
-use aleator_kernels::{self as kernels, Draws, LatentGrad, NoiseKey, Sampling, Vectors};
+use aleator_kernels::fused::Buffers;
+use aleator_kernels::{self as kernels, Draws, LatentGrad, NoiseKey, NotFinite, Sampling, Vectors};
 pub use aleator_vocabulary::Link;
 use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
@@ -67,7 +68,17 @@ impl BatchNoise {
 ///
 /// # Shapes
 /// - returns: [B, K]
+///
+/// # Panics
+/// When utilities are not finite; the message names the example.
 pub fn softmax_log_probs(latent: Latent, noise: &BatchNoise) -> Tensor<2> {
+    try_softmax_log_probs(latent, noise).unwrap_or_else(|error| panic!("{error}"))
+}
+
+pub(crate) fn try_softmax_log_probs(
+    latent: Latent,
+    noise: &BatchNoise,
+) -> Result<Tensor<2>, NotFinite> {
     let [batch, classes] = latent.dims();
     noise.check(batch);
     let inner = latent.inner();
@@ -75,17 +86,17 @@ pub fn softmax_log_probs(latent: Latent, noise: &BatchNoise) -> Tensor<2> {
     if !is_cpu(&inner.device()) {
         let value = on_device::log_probs(&inner, &noise);
         let saved = value.clone();
-        return custom_grad(value, latent.tensors(), move |upstream, _| {
+        return Ok(custom_grad(value, latent.tensors(), move |upstream, _| {
             on_device::backward(&inner, &noise, saved, upstream)
-        });
+        }));
     }
     let cpu = CpuLatent::new(inner);
     let mut log_probs = recycled::take(batch * classes);
     let (view, tau) = (cpu.view(), cpu.temperature());
-    kernels::fused::log_probs(&view, tau, &noise.sampling(), Vectors::Detected, &mut log_probs);
+    kernels::fused::log_probs(&view, tau, &noise.sampling(), Vectors::Detected, &mut log_probs)?;
     let value = recycled::tensor(log_probs, [batch, classes]);
     let saved = Floats::new(value.clone());
-    custom_grad(value, latent.tensors(), move |upstream: Tensor<2>, _| {
+    Ok(custom_grad(value, latent.tensors(), move |upstream: Tensor<2>, _| {
         let upstream = Floats::new(upstream);
         let grad = kernels::fused::backward(
             &cpu.view(),
@@ -96,13 +107,16 @@ pub fn softmax_log_probs(latent: Latent, noise: &BatchNoise) -> Tensor<2> {
             upstream.as_slice(),
         );
         gradients(grad, &cpu)
-    })
+    }))
 }
 
 /// log p − log(1 − p) of every class under the sigmoid link, exact, differentiable.
 ///
 /// # Shapes
 /// - returns: [B, K]
+///
+/// # Panics
+/// When utilities are not finite; the message names the example.
 pub fn sigmoid_logits(latent: Latent) -> Tensor<2> {
     let [batch, classes] = latent.dims();
     let inner = latent.inner();
@@ -112,7 +126,8 @@ pub fn sigmoid_logits(latent: Latent) -> Tensor<2> {
     }
     let cpu = CpuLatent::new(inner);
     let log_probs =
-        kernels::multilabel::log_probs(&cpu.view(), cpu.temperature(), Vectors::Detected);
+        kernels::multilabel::log_probs(&cpu.view(), cpu.temperature(), Vectors::Detected)
+            .unwrap_or_else(|error| panic!("{error}"));
     let logits = log_probs.on.iter().zip(&log_probs.off).map(|(on, off)| on - off).collect();
     let value = recycled::tensor(logits, [batch, classes]);
     custom_grad(value, latent.tensors(), move |upstream: Tensor<2>, _| {
@@ -125,54 +140,67 @@ pub fn sigmoid_logits(latent: Latent) -> Tensor<2> {
     })
 }
 
-/// −log p of the targets, summed with `weights`, and all gradients in the same pass.
-pub(crate) fn softmax_loss_on_cpu(
-    latent: Latent,
-    noise: &BatchNoise,
-    targets: kernels::Targets,
-    weights: &[f32],
-) -> Tensor<1> {
-    let [batch, _] = latent.dims();
-    noise.check(batch);
-    let cpu = CpuLatent::new(latent.inner());
-    let (view, tau, sampling) = (cpu.view(), cpu.temperature(), noise.sampling());
-    let grad = LatentGrad::from_buffers(&view, recycled::take);
-    let vectors = Vectors::Detected;
-    let out =
-        kernels::fused::loss_and_grad_into(&view, tau, &sampling, targets, weights, vectors, grad);
-    fused_loss(latent, cpu, out, weights)
+/// The loss of a batch under a weight for each example.
+#[derive(Clone, Debug)]
+pub struct WeightedLoss {
+    /// Σ weight · loss over the examples, `[1]`; its gradient is that of the training step.
+    pub sum: Tensor<1>,
+    /// −log p of the labels of each example, not weighted and without gradient, `[B]`.
+    pub losses: Tensor<1>,
 }
 
-/// Binary cross-entropy, summed with `weights`, and all gradients in the same pass.
-pub(crate) fn sigmoid_loss_on_cpu(latent: Latent, labels: &[f32], weights: &[f32]) -> Tensor<1> {
-    let cpu = CpuLatent::new(latent.inner());
-    let (view, tau) = (cpu.view(), cpu.temperature());
-    let out = kernels::multilabel::loss_and_grad(&view, tau, labels, weights, Vectors::Detected);
-    fused_loss(latent, cpu, out, weights)
+/// What a loss is computed against.
+#[derive(Clone, Copy)]
+pub(crate) struct Against<'a> {
+    pub targets: kernels::Targets<'a>,
+    /// `[B]`.
+    pub weights: &'a [f32],
+    pub noise: &'a BatchNoise,
+    /// log p for the same noise, [B, K], where it is known.
+    pub log_probs: Option<&'a [f32]>,
 }
 
-fn fused_loss(
+/// The loss, and all gradients in the same pass.
+pub(crate) fn loss_on_cpu(
     latent: Latent,
-    cpu: CpuLatent,
-    out: kernels::fused::LossGrad,
-    weights: &[f32],
-) -> Tensor<1> {
-    let terms = out.losses.iter().zip(weights);
-    let loss: f64 = terms.map(|(loss, weight)| *loss as f64 * *weight as f64).sum();
-    let value = recycled::tensor(vec![loss as f32], [1]);
-    custom_grad(value, latent.tensors(), move |upstream: Tensor<1>, _| {
-        let scale: f32 = upstream.into_scalar();
-        let mut grad = out.grad;
-        if scale != 1.0 {
-            let LatentGrad { mean, diag_scale, loadings, loading_scale, shared_loadings, .. } =
-                &mut grad;
-            for values in [mean, diag_scale, loadings, loading_scale, shared_loadings] {
-                values.iter_mut().for_each(|value| *value *= scale);
-            }
-            grad.temperature *= scale;
+    link: Link,
+    against: Against<'_>,
+) -> Result<WeightedLoss, NotFinite> {
+    let Against { targets, weights, noise, log_probs } = against;
+    let cpu = CpuLatent::new(latent.inner());
+    let (view, tau, vectors) = (cpu.view(), cpu.temperature(), Vectors::Detected);
+    let out = match link {
+        Link::Softmax => {
+            let grad = LatentGrad::from_buffers(&view, recycled::take);
+            let buffers = Buffers { grad, log_probs };
+            let sampling = noise.sampling();
+            kernels::fused::loss_and_grad_into(
+                &view, tau, &sampling, targets, weights, vectors, buffers,
+            )?
         }
-        gradients(grad, &cpu)
-    })
+        Link::Sigmoid => kernels::multilabel::loss_and_grad(&view, tau, targets, weights, vectors)?,
+    };
+    let batch = out.losses.len();
+    let terms = out.losses.iter().zip(weights);
+    let sum: f64 = terms.map(|(loss, weight)| *loss as f64 * *weight as f64).sum();
+    let value = recycled::tensor(vec![sum as f32], [1]);
+    let grad = out.grad;
+    let sum = custom_grad(value, latent.tensors(), move |upstream: Tensor<1>, _| {
+        gradients(scaled(grad, upstream.into_scalar()), &cpu)
+    });
+    Ok(WeightedLoss { sum, losses: recycled::tensor(out.losses, [batch]) })
+}
+
+fn scaled(mut grad: LatentGrad, scale: f32) -> LatentGrad {
+    if scale != 1.0 {
+        let LatentGrad { mean, diag_scale, loadings, loading_scale, shared_loadings, .. } =
+            &mut grad;
+        for values in [mean, diag_scale, loadings, loading_scale, shared_loadings] {
+            values.iter_mut().for_each(|value| *value *= scale);
+        }
+        grad.temperature *= scale;
+    }
+    grad
 }
 
 /// Gradients in the order of [`Latent::tensors`].

@@ -1,10 +1,13 @@
 //! The parameters of a model by name, as plain numbers.
 //!
 //! A parameter's name is its path in the model, `output.head.mean.weight`; it is also its key in
-//! files of weights.
+//! files of weights. [`read`] and [`write`] copy; [`update`] and [`take_gradients`] work on the
+//! numbers where they are.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Gradients, Tensor, TensorData};
+
+pub use crate::values::Values;
 
 /// One parameter.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +65,43 @@ pub fn gradients<M: Module>(model: &M, gradients: &Gradients) -> Vec<Parameter> 
     let mut reader = Reader { path: vec![], gradients: Some(gradients), found: vec![] };
     model.visit(&mut reader);
     reader.found
+}
+
+/// The gradient of each parameter where it was computed, in the same order; zeros where the loss
+/// does not reach it.
+pub fn take_gradients<M: Module>(model: &M, gradients: &mut Gradients) -> Vec<Values> {
+    let mut taker = Taker { gradients, found: vec![] };
+    model.visit(&mut taker);
+    taker.found
+}
+
+/// Changes the numbers of each parameter where they are, in the order of [`read`]: without
+/// copying, unless somebody else holds a copy of the model.
+///
+/// ```
+/// use aleator_model::{Dense, params};
+/// use burn::tensor::Device;
+///
+/// let layer = Dense::init(4, 2, 0, &Device::flex());
+/// let layer = params::update(layer, |index, parameter| {
+///     assert_eq!(parameter.name, ["weight", "bias"][index]);
+///     parameter.values.change(|values| values.fill(0.5));
+/// });
+/// assert_eq!(params::read(&layer)[1].values, [0.5, 0.5]);
+/// ```
+pub fn update<M: Module>(model: M, change: impl FnMut(usize, Live<'_>)) -> M {
+    model.map(&mut Updater { path: vec![], next: 0, change })
+}
+
+/// A parameter of a model that is being changed.
+#[derive(Debug)]
+pub struct Live<'a> {
+    /// Its path in the model.
+    pub name: &'a str,
+    /// Its shape.
+    pub shape: &'a [usize],
+    /// Its numbers, row by row.
+    pub values: &'a mut Values,
 }
 
 /// The model with these numbers in place of its own, in the order of [`read`].
@@ -131,6 +171,51 @@ impl ModuleMapper for Writer<'_> {
         let data = TensorData::new(next.values.clone(), next.shape.clone());
         let value = Tensor::from_data(data, &old.device());
         let value = if old.is_require_grad() { value.require_grad() } else { value };
+        Param::from_mapped_value(id, value, mapper)
+    }
+}
+
+struct Taker<'a> {
+    gradients: &'a mut Gradients,
+    found: Vec<Values>,
+}
+
+impl ModuleVisitor for Taker<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let value = param.val();
+        let values = match value.grad_remove(self.gradients) {
+            Some(gradient) => Values::from_tensor(gradient),
+            None => Values::from_tensor(value).zeros_like(),
+        };
+        self.found.push(values);
+    }
+}
+
+struct Updater<F> {
+    path: Vec<String>,
+    next: usize,
+    change: F,
+}
+
+impl<F: FnMut(usize, Live<'_>)> ModuleMapper for Updater<F> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_string());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let (id, old, mapper) = param.consume();
+        let (shape, learned, tracked) = (old.dims(), old.is_require_grad(), old.is_autodiff());
+        let mut values = Values::from_tensor(old);
+        let name = self.path.join(".");
+        (self.change)(self.next, Live { name: &name, shape: &shape, values: &mut values });
+        self.next += 1;
+        let value = values.into_tensor(shape);
+        let value = if tracked { value.autodiff() } else { value };
+        let value = if learned { value.require_grad() } else { value };
         Param::from_mapped_value(id, value, mapper)
     }
 }

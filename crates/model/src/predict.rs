@@ -1,11 +1,11 @@
 //! Predictions: probabilities, how much they vary with the noise, and the Normal behind them.
 
-use aleator_kernels::{self as kernels, Vectors};
+use aleator_kernels::{self as kernels, NotFinite, Vectors};
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_sigmoid;
 
 use crate::latent::{CpuLatent, Latent};
-use crate::likelihood::{BatchNoise, Link, sigmoid_logits, softmax_log_probs};
+use crate::likelihood::{BatchNoise, Link, sigmoid_logits, try_softmax_log_probs};
 use crate::on_device;
 use crate::recycled;
 use crate::slices::is_cpu;
@@ -50,13 +50,13 @@ pub struct Scores {
     pub latent: Latent,
 }
 
-pub(crate) fn score(latent: Latent, link: Link, noise: &BatchNoise) -> Scores {
+pub(crate) fn score(latent: Latent, link: Link, noise: &BatchNoise) -> Result<Scores, NotFinite> {
     let (log_probs, log_complements) = match link {
-        Link::Softmax => (softmax_log_probs(latent.clone(), noise), None),
+        Link::Softmax => (try_softmax_log_probs(latent.clone(), noise)?, None),
         Link::Sigmoid if is_cpu(&latent.device()) => {
             let cpu = CpuLatent::new(latent.clone());
             let both =
-                kernels::multilabel::log_probs(&cpu.view(), cpu.temperature(), Vectors::Detected);
+                kernels::multilabel::log_probs(&cpu.view(), cpu.temperature(), Vectors::Detected)?;
             let shape = latent.dims();
             (recycled::tensor(both.on, shape), Some(recycled::tensor(both.off, shape)))
         }
@@ -65,35 +65,39 @@ pub(crate) fn score(latent: Latent, link: Link, noise: &BatchNoise) -> Scores {
             (log_sigmoid(logits.clone()), Some(log_sigmoid(-logits)))
         }
     };
-    Scores { log_probs, log_complements, latent }
+    Ok(Scores { log_probs, log_complements, latent })
 }
 
-pub(crate) fn predict(latent: Latent, link: Link, noise: &BatchNoise) -> Prediction {
+pub(crate) fn predict(
+    latent: Latent,
+    link: Link,
+    noise: &BatchNoise,
+) -> Result<Prediction, NotFinite> {
     let [batch, classes] = latent.dims();
     if !is_cpu(&latent.device()) {
         let log_probs = match link {
-            Link::Softmax => softmax_log_probs(latent.clone(), noise),
+            Link::Softmax => try_softmax_log_probs(latent.clone(), noise)?,
             Link::Sigmoid => log_sigmoid(sigmoid_logits(latent.clone())),
         };
         let variance = on_device::variance(&latent, link, noise);
-        return Prediction { log_probs, variance, latent };
+        return Ok(Prediction { log_probs, variance, latent });
     }
     let cpu = CpuLatent::new(latent.clone());
     let (view, tau, sampling) = (cpu.view(), cpu.temperature(), noise.sampling());
     let (log_probs, variance) = match link {
         Link::Softmax => {
-            let out = kernels::fused::predict(&view, tau, &sampling, Vectors::Detected);
+            let out = kernels::fused::predict(&view, tau, &sampling, Vectors::Detected)?;
             (out.log_probs, out.variance)
         }
         Link::Sigmoid => (
-            kernels::multilabel::log_probs(&view, tau, Vectors::Detected).on,
+            kernels::multilabel::log_probs(&view, tau, Vectors::Detected)?.on,
             kernels::multilabel::predictive_variance(&view, tau, &sampling),
         ),
     };
     let shape = [batch, classes];
-    Prediction {
+    Ok(Prediction {
         log_probs: recycled::tensor(log_probs, shape),
         variance: recycled::tensor(variance, shape),
         latent,
-    }
+    })
 }

@@ -2,7 +2,7 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::backend::{DispatchDevice, Flex};
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Device, Tensor};
 
 /// Whether tensors of this device lie in this process's memory, where the kernels work.
 pub(crate) fn is_cpu(device: &Device) -> bool {
@@ -28,9 +28,4 @@ impl Floats {
             .as_slice()
             .unwrap_or_else(|| panic!("aleator computes in f32, found {:?}", self.0.dtype()))
     }
-}
-
-/// Whole numbers of an int tensor.
-pub(crate) fn integers(tensor: Tensor<1, Int>) -> Vec<i64> {
-    tensor.into_data().iter::<i64>().collect()
 }

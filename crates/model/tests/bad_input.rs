@@ -123,6 +123,7 @@ fn a_latent_that_is_not_finite_is_refused_by_example_and_class() {
         };
         refuses(&["mean", "example 1", "class 2"], || {
             fused::predict(&latent, tau(1.0), &sampling, Vectors::Detected)
+                .unwrap_or_else(|error| panic!("{error}"))
         });
     }
 }

@@ -1,13 +1,12 @@
 //! Networks before the head: shapes, gradients, and inputs that are not finite.
 
 use crate::support;
-use crate::support::{config, matrix, noise, values};
+use crate::support::{config, matrix, mean_loss, noise, values};
 use aleator_model::params::{self, Parameter};
 use aleator_model::{
-    BackboneConfig, BatchNoise, Classifier, ClassifierConfig, Draws, HetLinearConfig, Labels, Link,
-    Noise,
+    BackboneConfig, BatchNoise, Classifier, ClassifierConfig, Draws, HetLinearConfig, Link, Noise,
 };
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Device, Tensor};
 
 fn classifier(backbone: BackboneConfig, kind: Noise, device: &Device) -> Classifier {
     let feature_dim = backbone.feature_dim();
@@ -23,8 +22,7 @@ const BATCH: usize = 3;
 
 fn loss(model: &Classifier, inputs: usize, noise: &BatchNoise) -> Tensor<1> {
     let device = Device::flex().autodiff();
-    let labels = Labels::Classes(Tensor::<1, Int>::from_ints([0, 3, 1], &device));
-    model.loss(matrix(BATCH, inputs, 1, &device), labels, noise).unwrap().loss
+    mean_loss(model, matrix(BATCH, inputs, 1, &device), &[0, 3, 1], noise).unwrap().loss
 }
 
 /// Moves along the gradient and along random directions, and holds the change of the loss against
@@ -125,7 +123,7 @@ fn the_same_seed_gives_the_same_weights_and_another_seed_others() {
 }
 
 #[test]
-fn rows_whose_inputs_are_not_finite_are_told() {
+fn rows_whose_inputs_are_not_finite_are_named() {
     let device = Device::flex();
     let model = classifier(conv(), Noise::Diagonal, &device);
     let mut numbers = support::numbers(BATCH * 40, 1);
@@ -137,8 +135,7 @@ fn rows_whose_inputs_are_not_finite_are_told() {
     let noise = noise(BATCH, 8, Draws::Independent);
     assert_eq!(model.score(inputs(), &noise).err(), Some(vec![1]));
     assert_eq!(model.predict(inputs(), &noise).err(), Some(vec![1]));
-    let labels = Labels::Classes(Tensor::<1, Int>::from_ints([0, 3, 1], &device));
-    assert_eq!(model.loss(inputs(), labels, &noise).err(), Some(vec![1]));
+    assert_eq!(mean_loss(&model, inputs(), &[0, 3, 1], &noise).err(), Some(vec![1]));
 }
 
 #[test]

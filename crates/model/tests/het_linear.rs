@@ -259,3 +259,66 @@ fn extreme_features_give_finite_losses_and_gradients() {
         }
     }
 }
+
+#[test]
+fn weights_scale_the_losses_of_examples_and_their_gradients() {
+    let device = device().autodiff();
+    for link in [Link::Softmax, Link::Sigmoid] {
+        let layer = config(Noise::LowRank { rank: 2 }, link).init(&device);
+        let (x, noise) = (matrix(6, 5, 1, &device), noise(6, 64, Draws::Independent));
+        let weighted = |weights: &[f32]| {
+            layer.weighted_loss_with(x.clone(), classes(&device), weights, &noise)
+        };
+        let mean = weighted(&[1.0 / 6.0; 6]);
+        let plain = layer.loss_with(x.clone(), classes(&device), &noise);
+        assert_eq!(values(mean.sum), values(plain), "1/B each is the mean");
+        let weights = [0.5, 0.0, 2.0, 1.0, -1.0, 0.25];
+        let all = weighted(&weights);
+        let losses = values(all.losses);
+        let sum: f32 = losses.iter().zip(weights).map(|(loss, weight)| loss * weight).sum();
+        assert_close(&values(all.sum.clone()), &[sum], 1e-5);
+        // The gradient is the sum of those of examples alone.
+        let mut expected: Vec<Vec<f32>> = vec![];
+        for (at, weight) in weights.iter().enumerate() {
+            let mut alone = [0.0; 6];
+            alone[at] = 1.0;
+            let one = weighted(&alone);
+            assert_eq!(values(one.losses), losses, "losses are not weighted");
+            for (index, (_, grad)) in
+                named_grads(&layer, &one.sum.backward()).into_iter().enumerate()
+            {
+                let scaled = grad.iter().map(|grad| weight * grad);
+                match expected.get_mut(index) {
+                    None => expected.push(scaled.collect()),
+                    Some(sum) => sum.iter_mut().zip(scaled).for_each(|(sum, grad)| *sum += grad),
+                }
+            }
+        }
+        let found = named_grads(&layer, &all.sum.backward());
+        for ((name, found), expected) in found.iter().zip(&expected) {
+            println!("{link:?} {name}");
+            assert_close(found, expected, 1e-5);
+        }
+    }
+}
+
+#[test]
+#[cfg(not(feature = "wgpu"))]
+fn parameters_are_changed_where_they_are() {
+    use aleator_model::params;
+    let layer = config(Noise::Diagonal, Link::Softmax).init(&device().autodiff());
+    let mut addresses = vec![];
+    let layer = params::update(layer, |_, parameter| {
+        addresses.push(parameter.values.read().as_ptr() as usize);
+        parameter.values.change(|values| values.fill(0.25));
+    });
+    // A step in between, with its graph, leaves nothing that would force a copy.
+    let x = matrix(6, 5, 1, &device().autodiff());
+    drop(layer.loss(x, classes(&device().autodiff())).backward());
+    let mut found = vec![];
+    params::update(layer, |_, parameter| {
+        parameter.values.change(|values| values[0] += 1.0);
+        found.push(parameter.values.read().as_ptr() as usize);
+    });
+    assert_eq!(found, addresses);
+}

@@ -1,13 +1,13 @@
 //! Published networks: their sizes, shapes and gradients, and their batch normalisation.
 
 use crate::support;
-use crate::support::{config, matrix, noise, values};
+use crate::support::{config, matrix, mean_loss, noise, values};
 use aleator_model::params::{self, Parameter};
 use aleator_model::{
-    BackboneConfig, Classifier, ClassifierConfig, Draws, HetLinearConfig, ImageNetwork, Labels,
-    Link, Noise, NormConfig, TrainingLoss,
+    BackboneConfig, BatchStatistics, Classifier, ClassifierConfig, Draws, HetLinearConfig,
+    ImageNetwork, Link, Noise, NormConfig, TrainingLoss,
 };
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Device, Tensor};
 
 fn image(network: ImageNetwork, size: usize) -> BackboneConfig {
     BackboneConfig::Image {
@@ -165,9 +165,8 @@ fn small(frozen: bool) -> Classifier {
 
 fn loss(model: &Classifier) -> TrainingLoss {
     let device = Device::flex().autodiff();
-    let labels = Labels::Classes(Tensor::<1, Int>::from_ints([0, 3, 1], &device));
     let noise = noise(BATCH, 32, Draws::Antithetic);
-    model.loss(matrix(BATCH, 3 * SIZE * SIZE, 1, &device), labels, &noise).unwrap()
+    mean_loss(model, matrix(BATCH, 3 * SIZE * SIZE, 1, &device), &[0, 3, 1], &noise).unwrap()
 }
 
 /// Moves each parameter along its own gradient, and holds the change of the loss against it.
@@ -212,7 +211,7 @@ fn a_frozen_network_gives_no_statistics_and_gets_no_gradient() {
     let device = Device::flex().autodiff();
     let features = model.features(matrix(BATCH, 3 * SIZE * SIZE, 1, &device));
     let mean = values(model.output().head().forward(features).mean.inner());
-    support::assert_close(&outcome.mean, &mean, 1e-5);
+    support::assert_close(&outcome.mean.read(), &mean, 1e-5);
 }
 
 #[test]
@@ -238,9 +237,9 @@ fn statistics_name_the_norms_in_the_order_of_the_parameters() {
         let size = network.smallest_image();
         let backbone = image(network, size);
         let model = classifier_of(backbone, 4, Noise::None).init(&Device::flex());
-        let labels = Labels::Classes(Tensor::<1, Int>::from_ints([0, 1], &Device::flex()));
         let inputs = matrix(2, 3 * size * size, 1, &Device::flex());
-        let outcome = model.loss(inputs, labels, &noise(2, 1, Draws::Antithetic)).unwrap();
+        let noise = noise(2, 1, Draws::Antithetic);
+        let outcome = mean_loss(&model, inputs, &[0, 1], &noise).unwrap();
         let means: Vec<(String, usize)> = params::read(&model)
             .into_iter()
             .filter(|parameter| parameter.name.ends_with("running_mean"))
@@ -252,6 +251,16 @@ fn statistics_name_the_norms_in_the_order_of_the_parameters() {
             .map(|found| (format!("{}.running_mean", found.name), found.mean.len()))
             .collect();
         assert_eq!(found, means);
+    }
+}
+
+/// Moves the running statistics among the parameters.
+fn follow(parameters: &mut [Parameter], found: &[BatchStatistics], momentum: f32) {
+    for parameter in parameters {
+        let update = |found: &BatchStatistics| {
+            found.update(&parameter.name, &mut parameter.values, momentum)
+        };
+        found.iter().for_each(update);
     }
 }
 
@@ -269,7 +278,7 @@ fn running_statistics_converge_to_those_of_the_batch() {
     support::assert_close(&first.variance, &stem.1, 1e-4);
     for _ in 0..200 {
         let momentum = model.norm_momentum().unwrap();
-        found.iter().for_each(|found| found.update(&mut parameters, momentum));
+        follow(&mut parameters, &found, momentum);
     }
     for statistics in &found {
         let of = |ending: &str| {
@@ -339,9 +348,7 @@ fn one_batch_is_learned_by_heart() {
                 *value -= 0.05 * slope;
             }
         }
-        for found in &outcome.statistics {
-            found.update(&mut parameters, 0.5);
-        }
+        follow(&mut parameters, &outcome.statistics, 0.5);
         model = params::write(model, &parameters);
     }
     let last = loss(&model).loss.into_scalar::<f32>();
@@ -355,9 +362,8 @@ fn a_bad_example_is_named_though_it_spoils_the_batch() {
     numbers[3 * SIZE * SIZE + 5] = f32::INFINITY;
     let device = Device::flex().autodiff();
     let data = burn::tensor::TensorData::new(numbers, [BATCH, 3 * SIZE * SIZE]);
-    let labels = Labels::Classes(Tensor::<1, Int>::from_ints([0, 3, 1], &device));
     let noise = noise(BATCH, 8, Draws::Independent);
-    let outcome = model.loss(Tensor::from_data(data, &device), labels, &noise);
+    let outcome = mean_loss(&model, Tensor::from_data(data, &device), &[0, 3, 1], &noise);
     assert_eq!(outcome.err(), Some(vec![1]));
 }
 

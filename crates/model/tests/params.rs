@@ -1,12 +1,12 @@
 //! Parameters by name: the names are keys of files, and never change.
 
 use crate::support;
-use crate::support::{config, matrix, noise, tau};
+use crate::support::{config, matrix, mean_loss, noise, tau};
 use aleator_model::{
-    BackboneConfig, Classifier, ClassifierConfig, HeadTemperature, HetLinearConfig, Labels, Link,
-    Noise, params,
+    BackboneConfig, Classifier, ClassifierConfig, HeadTemperature, HetLinearConfig, Link, Noise,
+    params,
 };
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::Device;
 
 fn classifier(backbone: BackboneConfig, kind: Noise, device: &Device) -> Classifier {
     let learned = HeadTemperature::Learned { low: tau(0.5), high: tau(1.5) };
@@ -117,10 +117,13 @@ fn gradients_have_the_names_and_shapes_of_parameters_before_and_after_a_write() 
     let backbone = BackboneConfig::Mlp { inputs: 5, hidden: vec![6] };
     let model = classifier(backbone, Noise::LowRank { rank: 2 }, &device);
     let gradients = |model: &Classifier| {
-        let labels = Labels::Classes(Tensor::<1, Int>::from_ints([0, 3, 1], &device));
         let draws = noise(3, 16, aleator_model::Draws::Independent);
-        let outcome = model.loss(matrix(3, 5, 1, &device), labels, &draws).unwrap();
-        params::gradients(model, &outcome.loss.backward())
+        let outcome = mean_loss(model, matrix(3, 5, 1, &device), &[0, 3, 1], &draws).unwrap();
+        let mut gradients = outcome.loss.backward();
+        let read = params::gradients(model, &gradients);
+        let taken = params::take_gradients(model, &mut gradients);
+        assert!(taken.iter().zip(&read).all(|(taken, read)| *taken.read() == read.values));
+        read
     };
     let found = gradients(&model);
     let parameters = params::read(&model);

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use crate::document::{Document, Table, Value, unknown_key};
 use crate::recipe::{
-    Checkpoint, Decay, DiagScale, Draws, EvaluatedWeights, Evaluation, Head, HeadTemperature,
-    InputSource, LabelKind, Layers, Link, Moments, Noise, Optimizer, Recipe, Rule, Schedule,
-    Temperature, Training, WarmUp, WeightDecay,
+    BootstrapTargets, Bootstrapping, Checkpoint, Decay, DiagScale, Draws, EvaluatedWeights,
+    Evaluation, Head, HeadTemperature, InputSource, LabelKind, Layers, Link, Method, Moments,
+    Noise, Optimizer, Recipe, Rule, Schedule, Temperature, Training, WarmUp, WeightDecay,
 };
 use crate::recipe_error::RecipeError;
 use crate::schema;
@@ -46,6 +46,7 @@ impl Document {
         let recipe = Recipe {
             summary: top.required("summary", "TEXT")?.text()?.to_string(),
             seeds: seeds(&top)?,
+            method: method(self, &top)?,
             data: data::data(self)?,
             network: network::network(&Section::new(self, "network")?)?,
             head: head(&Section::new(self, "head")?)?,
@@ -86,6 +87,16 @@ fn check_together(document: &Document, recipe: &Recipe) -> Result<(), RecipeErro
              data.train.images, or take network.kind = \"mlp\"",
             kind.text()?
         )));
+    }
+    let top = Section::new(document, "")?;
+    if let (Method::Bootstrapping(_), Link::Sigmoid, Some(method)) =
+        (&recipe.method, recipe.head.link, top.optional("method"))
+    {
+        return Err(method.impossible(
+            "method = \"bootstrapping\" is for labels of one class: it needs \
+             head.link = \"softmax\""
+                .to_string(),
+        ));
     }
     let head = Section::new(document, "head")?;
     if let (LabelKind::MultiHot, Link::Softmax, Some(link)) =
@@ -311,12 +322,40 @@ fn drops(field: &Field, epochs: usize) -> Result<Vec<f64>, RecipeError> {
     if at.is_sorted_by(|a, b| a < b) { Ok(at) } else { Err(field.must_be("ascending epochs")) }
 }
 
+/// Settings of a method may wait in a recipe whose `method` is another one, but not where there is
+/// no `method`: it would be forgotten rather than chosen.
+fn method(document: &Document, top: &Section) -> Result<Method, RecipeError> {
+    let section = Section::new(document, "bootstrapping")?;
+    let Some(field) = top.optional("method") else {
+        return match document.get("bootstrapping") {
+            None => Ok(Method::Plain),
+            Some(node) => Err(Field { key: "bootstrapping".to_string(), node }.impossible(
+                "[bootstrapping] is of method = \"bootstrapping\": set method".to_string(),
+            )),
+        };
+    };
+    if !field.choice(&[("plain", false), ("bootstrapping", true)])? {
+        return Ok(Method::Plain);
+    }
+    Ok(Method::Bootstrapping(Bootstrapping {
+        beta: section
+            .required("beta", "0.95")?
+            .number_that("from 0 to 1", |value| (0.0..=1.0).contains(&value))?,
+        targets: section.required("targets", "soft")?.choice(&[
+            ("hard", BootstrapTargets::Hard),
+            ("soft", BootstrapTargets::Soft),
+            ("soft-fixed", BootstrapTargets::SoftFixed),
+        ])?,
+        burn_in: section.required("burn_in", "1")?.size(0, MANY)?,
+    }))
+}
+
 fn training(section: &Section) -> Result<Training, RecipeError> {
     const MAX_WORKERS: usize = 1024;
     Ok(Training {
         batch: section.required("batch", "128")?.size(1, MANY)?,
         min_steps: section.optional("min_steps").map(|field| field.size(1, MANY)).transpose()?,
-        accumulate: section.required("accumulate", "1")?.size(1, MANY)?,
+        parts: section.required("parts", "1")?.size(1, MANY)?,
         ema: section.optional("ema").map(|decay| decay.fraction()).transpose()?,
         patience: section.optional("patience").map(|field| field.size(1, MANY)).transpose()?,
         workers: section.required("workers", "1")?.size(1, MAX_WORKERS)?,

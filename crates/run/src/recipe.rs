@@ -4,12 +4,14 @@
 //! is itself the meaning ("no clipping").
 
 mod data;
+mod method;
 mod network;
 
 pub use aleator_vocabulary::{
     DiagScale, Draws, HeadTemperature, ImageNetwork, Link, Noise, Temperature,
 };
 pub use data::*;
+pub use method::*;
 pub use network::*;
 
 /// Everything that decides a run.
@@ -19,6 +21,8 @@ pub struct Recipe {
     pub summary: String,
     /// One run for each; several make the members of an ensemble. Never empty.
     pub seeds: Vec<u64>,
+    /// How labels become a training step.
+    pub method: Method,
     /// Where examples and labels come from.
     pub data: Data,
     /// Inputs → features.
@@ -123,9 +127,9 @@ pub struct Schedule {
 /// `schedule.warm_up` or `schedule.warm_up_steps`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WarmUp {
-    /// So many epochs; may be a fraction of one.
+    /// This many epochs; may be a fraction of one.
     Epochs(f64),
-    /// So many steps.
+    /// This many steps.
     Steps(usize),
 }
 
@@ -148,12 +152,13 @@ pub enum Decay {
 /// `[training]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Training {
-    /// Examples in a batch.
+    /// Examples of a step.
     pub batch: usize,
-    /// Steps of an epoch at least: data too few for them are taken in smaller batches.
+    /// At least this many steps in an epoch: few data are taken in smaller batches.
     pub min_steps: Option<usize>,
-    /// Batches whose gradients are averaged into one step.
-    pub accumulate: usize,
+    /// Parts that a batch is computed in, one after the other. More parts need
+    /// less memory; batch normalisation takes its statistics of one part.
+    pub parts: usize,
     /// Decay of the running average of the weights that is evaluated in place of them.
     pub ema: Option<f64>,
     /// Epochs without a better validation NLL after which training ends.
@@ -165,7 +170,7 @@ pub struct Training {
 /// `[checkpoint]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
-    /// Beside the one at the end of each epoch, one every so many steps.
+    /// Besides the checkpoint at the end of each epoch, one after every this many steps.
     pub every_steps: Option<usize>,
     /// How many of the last ones are kept, beside the best.
     pub keep: usize,

@@ -8,7 +8,7 @@ pub(crate) struct SectionKeys {
 }
 
 pub(crate) const SECTIONS: &[SectionKeys] = &[
-    SectionKeys { name: "", keys: &["base", "without", "summary", "seed", "seeds"] },
+    SectionKeys { name: "", keys: &["base", "without", "summary", "seed", "seeds", "method"] },
     SectionKeys {
         name: "data",
         keys: &[
@@ -80,9 +80,10 @@ pub(crate) const SECTIONS: &[SectionKeys] = &[
         name: "schedule",
         keys: &["kind", "epochs", "warm_up", "warm_up_steps", "at", "factor"],
     },
+    SectionKeys { name: "bootstrapping", keys: &["beta", "targets", "burn_in"] },
     SectionKeys {
         name: "training",
-        keys: &["batch", "min_steps", "accumulate", "ema", "patience", "workers"],
+        keys: &["batch", "min_steps", "parts", "ema", "patience", "workers"],
     },
     SectionKeys { name: "checkpoint", keys: &["every_steps", "keep"] },
     SectionKeys {

@@ -249,7 +249,7 @@ fn impossible_schedules_are_refused() {
 fn impossible_training_is_refused() {
     for key in [
         "training.batch",
-        "training.accumulate",
+        "training.parts",
         "training.patience",
         "training.workers",
         "checkpoint.every_steps",

@@ -135,7 +135,7 @@ fn check_training(row: &Row, recipe: &Recipe) {
     let expected = (row.decay.network, row.decay.mean, row.decay.covariance);
     assert_eq!((l2.network, l2.mean, l2.covariance), expected, "{name}");
     let training = &recipe.training;
-    assert_eq!(training.batch * training.accumulate, row.batch, "{name}");
+    assert_eq!(training.batch, row.batch, "{name}");
     assert_eq!((training.min_steps, training.ema, training.patience), (None, None, None), "{name}");
 }
 
@@ -243,10 +243,10 @@ fn a_twin_is_its_original_made_small() {
         assert_eq!(drops(&small), drops(&large), "{twin}");
         let warm_up = |recipe: &Recipe| discriminant(&recipe.schedule.warm_up);
         assert_eq!(warm_up(&small), warm_up(&large), "{twin}");
-        // Small enough for minutes, and batches are still added up.
+        // Small enough for minutes, and batches still have parts.
         assert!(small.schedule.epochs <= 18 && small.head.samples <= 100, "{twin}");
         assert_eq!(small.data.framing.size, Some(32), "{twin}");
-        assert!(small.training.accumulate > 1, "{twin}");
+        assert!(small.training.parts > 1, "{twin}");
     }
 }
 
@@ -340,7 +340,7 @@ fn the_steps_of_the_headers_and_the_framings_add_up() {
     }
     // Of 1,000 examples, two steps are an epoch: warm-up and drops at 100, 200, 300, 400 of 500.
     let transfer = decoded("transfer/vtab");
-    let steps = 1000_usize.div_ceil(transfer.training.batch * transfer.training.accumulate);
+    let steps = 1000_usize.div_ceil(transfer.training.batch);
     assert_eq!(steps * transfer.schedule.epochs, 500);
     let Decay::Steps { at, .. } = transfer.schedule.decay else { panic!() };
     let at: Vec<f64> = at.iter().map(|epoch| epoch * steps as f64).collect();

@@ -1,11 +1,12 @@
-//! Checkpoints: one folder a step, written whole or not at all, with a manifest of hashes.
+//! Checkpoints: one directory for each step, written completely or not at all, with a manifest of
+//! hashes. A checkpoint is `state.json` and files of named tensors.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use aleator_model::params::Parameter;
 use aleator_run::AtomicFolder;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::TrainError;
@@ -13,13 +14,14 @@ use crate::normalize::Normalization;
 use crate::state::{Progress, State};
 use crate::tensors::{self, Named};
 
-/// The format of the folder.
+/// The format of the directory.
 const FORMAT: u32 = 1;
 const MANIFEST: &str = "manifest.json";
 const STATE: &str = "state.json";
-const MODEL: &str = "model.safetensors";
-const AVERAGE: &str = "average.safetensors";
-const OPTIMIZER: &str = "optimizer.safetensors";
+/// What is saved of a network, in the order of [`Network::parts`](crate::network::Network::parts).
+const NETWORK: [&str; 3] = ["model", "average", "optimizer"];
+/// What the training method keeps, where it keeps anything.
+const METHOD: &str = "method.safetensors";
 const CENTER: &str = "normalization.center";
 const SCALE: &str = "normalization.scale";
 
@@ -29,9 +31,9 @@ pub struct Checkpoints {
     folder: PathBuf,
 }
 
-/// How long the logs were when the checkpoint was made; what came after is written again.
+/// How long the logs were when the checkpoint was made; later lines are written again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogPositions {
+pub(crate) struct LogPositions {
     /// Bytes of `metrics.jsonl`.
     pub metrics: u64,
     /// Bytes of the TensorBoard file.
@@ -46,7 +48,7 @@ struct Counts {
     logs: LogPositions,
 }
 
-/// `manifest.json`: what the folder must hold.
+/// `manifest.json`: what the directory must hold.
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
     format: u32,
@@ -59,47 +61,43 @@ struct FileHash {
     blake3: String,
 }
 
-/// What [`Checkpoints::restore_newest`] found.
+/// The result of [`Checkpoints::restore_newest`].
 #[derive(Debug, Default)]
-pub struct Restored {
-    /// Where the logs stood; none when no checkpoint could be used.
+pub(crate) struct Restored {
+    /// Where the logs were; none when no checkpoint could be used.
     pub logs: Option<LogPositions>,
-    /// Checkpoints that were passed over, and why.
+    /// Why newer checkpoints could not be used.
     pub damaged: Vec<TrainError>,
 }
 
 impl Checkpoints {
-    /// Those in a folder, which need not exist yet.
+    /// Those in a directory, which need not exist yet.
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
     /// Saves the state; returns once it is on the disk.
-    pub fn save(&self, state: &State, logs: LogPositions) -> Result<(), TrainError> {
-        fs::create_dir_all(&self.folder).map_err(|error| self.unusable(&self.folder, error))?;
+    pub(crate) fn save(&self, state: &State, logs: LogPositions) -> Result<(), TrainError> {
+        fs::create_dir_all(&self.folder).map_err(|error| unusable(&self.folder, error))?;
         let folder = AtomicFolder::create(&self.path(state.progress.step))?;
-        let counts =
-            Counts { progress: state.progress.clone(), updates: state.optimizer.updates(), logs };
-        let write =
-            |name: &str, named: &[Named<'_>]| tensors::write(&folder.path().join(name), named);
-        write(MODEL, &model_tensors(&state.parameters, &state.normalization))?;
-        if let Some(average) = &state.average {
-            write(AVERAGE, &model_tensors(average, &state.normalization))?;
+        for (file, named) in parts(state) {
+            tensors::write(&folder.path().join(file), &named)?;
         }
-        write(OPTIMIZER, &optimizer_tensors(state))?;
         let json = |name: &str, text: serde_json::Result<String>| {
-            let text = text.map_err(|error| self.unusable(&self.folder, error))?;
+            let text = text.map_err(|error| unusable(&self.folder, error))?;
             let path = folder.path().join(name);
-            fs::write(&path, text + "\n").map_err(|error| self.unusable(&path, error))
+            fs::write(&path, text + "\n").map_err(|error| unusable(&path, error))
         };
+        let updates = state.networks[0].updates();
+        let counts = Counts { progress: state.progress.clone(), updates, logs };
         json(STATE, serde_json::to_string_pretty(&counts))?;
         let manifest = Manifest { format: FORMAT, files: hashes(folder.path())? };
         json(MANIFEST, serde_json::to_string_pretty(&manifest))?;
         Ok(folder.commit()?)
     }
 
-    /// Brings a fresh state to the newest checkpoint that is whole.
-    pub fn restore_newest(&self, state: &mut State) -> Result<Restored, TrainError> {
+    /// Brings a fresh state to the newest checkpoint that is complete.
+    pub(crate) fn restore_newest(&self, state: &mut State) -> Result<Restored, TrainError> {
         let mut restored = Restored::default();
         for step in self.steps()?.into_iter().rev() {
             match self.restore(step, state) {
@@ -113,31 +111,34 @@ impl Checkpoints {
         Ok(restored)
     }
 
-    /// Brings a fresh state to the checkpoint of a step.
-    pub fn restore(&self, step: usize, state: &mut State) -> Result<LogPositions, TrainError> {
-        let folder = self.path(step);
-        verify(&folder)?;
-        let counts: Counts = read_json(&folder.join(STATE))?;
+    /// Brings a fresh state to the checkpoint of a step. When that fails the state is as before.
+    pub(crate) fn restore(
+        &self,
+        step: usize,
+        state: &mut State,
+    ) -> Result<LogPositions, TrainError> {
+        let folder = Verified::open(self.path(step))?;
+        let counts: Counts = folder.json(STATE)?;
         if counts.progress.step != step {
             let found = counts.progress.step;
-            return Err(damaged(&folder, format!("is of step {found}: it was renamed")));
+            return Err(unusable(&folder.path, format!("is of step {found}: it was renamed")));
         }
-        let parameters = read_parameters(&folder.join(MODEL), &state.parameters)?;
-        let average = match &state.average {
-            Some(average) => Some(read_parameters(&folder.join(AVERAGE), average)?),
-            None => None,
-        };
-        let averages = read_optimizer(&folder.join(OPTIMIZER), state)?;
-        state.normalization = read_normalization(&folder.join(MODEL), &state.normalization)?;
-        state.optimizer.restore(counts.updates, averages);
-        state.average = average;
-        state.restore(counts.progress, parameters);
+        let parts: Vec<Vec<Named>> = parts(state)
+            .into_iter()
+            .map(|(file, expected)| folder.tensors(&file, expected))
+            .collect::<Result<_, _>>()?;
+        put(state, &counts, parts);
         Ok(counts.logs)
     }
 
     /// Removes all but the last `keep` up to the one of step `newest`, and the best. Those after
-    /// it were passed over as damaged, and must not be kept in place of whole ones.
-    pub fn prune(&self, newest: usize, keep: usize, best: Option<usize>) -> Result<(), TrainError> {
+    /// it are damaged, and must not be kept in place of complete ones.
+    pub(crate) fn prune(
+        &self,
+        newest: usize,
+        keep: usize,
+        best: Option<usize>,
+    ) -> Result<(), TrainError> {
         let (whole, damaged): (Vec<usize>, Vec<usize>) =
             self.steps()?.into_iter().partition(|step| *step <= newest);
         let old = &whole[..whole.len().saturating_sub(keep)];
@@ -147,16 +148,16 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// The steps that have a folder, ascending.
+    /// The steps that have a checkpoint, ascending.
     pub fn steps(&self) -> Result<Vec<usize>, TrainError> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),
-            Err(error) => return Err(self.unusable(&self.folder, error)),
+            Err(error) => return Err(unusable(&self.folder, error)),
         };
         let mut steps = vec![];
         for entry in entries {
-            let entry = entry.map_err(|error| self.unusable(&self.folder, error))?;
+            let entry = entry.map_err(|error| unusable(&self.folder, error))?;
             let name = entry.file_name();
             let step = name.to_str().and_then(|name| name.strip_prefix("step-"));
             steps.extend(step.and_then(|digits| digits.parse::<usize>().ok()));
@@ -165,100 +166,84 @@ impl Checkpoints {
         Ok(steps)
     }
 
-    /// The folder of a step.
+    /// The directory of a step.
     pub fn path(&self, step: usize) -> PathBuf {
         self.folder.join(format!("step-{step:08}"))
     }
 
     /// The weights of a step, or their running average.
     pub fn weights_file(&self, step: usize, averaged: bool) -> PathBuf {
-        self.path(step).join(if averaged { AVERAGE } else { MODEL })
-    }
-
-    fn unusable(&self, path: &Path, error: impl std::fmt::Display) -> TrainError {
-        TrainError::Checkpoint { path: path.to_path_buf(), reason: error.to_string() }
+        self.path(step).join(file_of(0, NETWORK[usize::from(averaged)]))
     }
 }
 
-fn damaged(path: &Path, reason: impl Into<String>) -> TrainError {
-    TrainError::Checkpoint { path: path.to_path_buf(), reason: reason.into() }
+fn unusable(path: &Path, reason: impl std::fmt::Display) -> TrainError {
+    TrainError::Checkpoint { path: path.to_path_buf(), reason: reason.to_string() }
 }
 
-fn model_tensors<'a>(
-    parameters: &'a [Parameter],
-    normalization: &'a Normalization,
-) -> Vec<Named<'a>> {
-    let vector = |name: &str, values: &'a [f32]| Named {
-        name: name.to_string(),
-        shape: vec![values.len()],
-        values,
-    };
-    let named = |parameter: &'a Parameter| Named {
-        name: parameter.name.clone(),
-        shape: parameter.shape.clone(),
-        values: &parameter.values,
-    };
-    let extra = [vector(CENTER, &normalization.center), vector(SCALE, &normalization.scale)];
-    parameters.iter().map(named).chain(extra).collect()
+/// The file of what is saved of a network; the first needs no number.
+fn file_of(network: usize, part: &str) -> String {
+    match network {
+        0 => format!("{part}.safetensors"),
+        _ => format!("{part}-{}.safetensors", network + 1),
+    }
 }
 
-fn optimizer_tensors(state: &State) -> Vec<Named<'_>> {
-    let pairs = state.parameters.iter().zip(state.optimizer.averages());
-    pairs
-        .flat_map(|(parameter, averages)| {
-            averages.iter().enumerate().map(|(index, values)| Named {
-                name: format!("{}.average{index}", parameter.name),
-                shape: parameter.shape.clone(),
-                values,
-            })
-        })
-        .collect()
+/// Everything but the counts: tensors by name in files by name.
+fn parts(state: &State) -> Vec<(String, Vec<Named>)> {
+    let mut files = vec![];
+    for (index, network) in state.networks.iter().enumerate() {
+        let parts = NETWORK.into_iter().zip(network.parts());
+        files.extend(parts.filter_map(|(part, named)| Some((file_of(index, part), named?))));
+    }
+    // Weights, or their average, are of use to others together with what is done to the inputs.
+    let Normalization { center, scale } = &state.normalization;
+    let beside = [Named::vector(CENTER, center), Named::vector(SCALE, scale)];
+    let [model, average] = [NETWORK[0], NETWORK[1]].map(|part| file_of(0, part));
+    for (_, named) in files.iter_mut().filter(|(file, _)| *file == model || *file == average) {
+        named.extend(beside.clone());
+    }
+    if !state.memory.is_empty() {
+        files.push((METHOD.to_string(), state.memory.clone()));
+    }
+    files
 }
 
-fn read_parameters(path: &Path, expected: &[Parameter]) -> Result<Vec<Parameter>, TrainError> {
-    let mut found = tensors::read(path)?;
-    let take = |parameter: &Parameter| {
-        let values = tensors::take(&mut found, path, &parameter.name, &parameter.shape)?;
-        Ok(Parameter { name: parameter.name.clone(), shape: parameter.shape.clone(), values })
-    };
-    expected.iter().map(take).collect()
+/// Puts what was read into the places that [`parts`] names.
+fn put(state: &mut State, counts: &Counts, parts: Vec<Vec<Named>>) {
+    let mut parts = parts.into_iter();
+    for (index, network) in state.networks.iter_mut().enumerate() {
+        let mut saved = network.parts().map(|part| part.and_then(|_| parts.next()));
+        if index == 0 {
+            for part in saved[..2].iter_mut().flatten() {
+                let beside = part.split_off(part.len() - 2);
+                let [center, scale] = [0, 1].map(|at: usize| beside[at].values.read().into_owned());
+                state.normalization = Normalization { center, scale };
+            }
+        }
+        network.restore(counts.updates, saved);
+    }
+    if let Some(memory) = parts.next() {
+        state.memory = memory;
+    }
+    state.progress = counts.progress.clone();
 }
 
-fn read_optimizer(path: &Path, state: &State) -> Result<Vec<Vec<Vec<f32>>>, TrainError> {
-    let mut found = tensors::read(path)?;
-    let pairs = state.parameters.iter().zip(state.optimizer.averages());
-    pairs
-        .map(|(parameter, averages)| {
-            let take = |index: usize| {
-                let name = format!("{}.average{index}", parameter.name);
-                tensors::take(&mut found, path, &name, &parameter.shape)
-            };
-            (0..averages.len()).map(take).collect()
-        })
-        .collect()
-}
-
-fn read_normalization(path: &Path, expected: &Normalization) -> Result<Normalization, TrainError> {
-    let mut found = tensors::read(path)?;
-    let width = expected.center.len();
-    let mut vector = |name: &str| tensors::take(&mut found, path, name, &[width]);
-    Ok(Normalization { center: vector(CENTER)?, scale: vector(SCALE)? })
-}
-
-/// The normalization that a checkpoint of ours holds beside its weights; none in other files, or
+/// The normalization that a checkpoint of ours holds next to its weights; none in other files, or
 /// where it is of other inputs.
 pub(crate) fn normalization_of(path: &Path, width: usize) -> Option<Normalization> {
-    read_normalization(path, &Normalization::identity(width)).ok()
+    let mut found = tensors::read(path).ok()?;
+    let mut vector = |name: &str| tensors::take(&mut found, path, name, &[width]).ok();
+    Some(Normalization { center: vector(CENTER)?, scale: vector(SCALE)? })
 }
 
-fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, TrainError> {
-    let text = fs::read_to_string(path).map_err(|error| damaged(path, error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| damaged(path, error.to_string()))
+fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, TrainError> {
+    serde_json::from_slice(bytes).map_err(|error| unusable(path, error))
 }
 
-/// Every file of a folder but the manifest, with its length and hash.
+/// Every file of a directory but the manifest, with its length and hash.
 fn hashes(folder: &Path) -> Result<BTreeMap<String, FileHash>, TrainError> {
-    let fail = |error: std::io::Error| damaged(folder, error.to_string());
+    let fail = |error: std::io::Error| unusable(folder, error);
     let mut out = BTreeMap::new();
     for entry in fs::read_dir(folder).map_err(fail)? {
         let entry = entry.map_err(fail)?;
@@ -269,33 +254,64 @@ fn hashes(folder: &Path) -> Result<BTreeMap<String, FileHash>, TrainError> {
         let mut hasher = blake3::Hasher::new();
         let bytes = fs::File::open(entry.path())
             .and_then(|mut file| std::io::copy(&mut file, &mut hasher))
-            .map_err(|error| damaged(&entry.path(), error.to_string()))?;
+            .map_err(|error| unusable(&entry.path(), error))?;
         out.insert(name, FileHash { bytes, blake3: hasher.finalize().to_hex().to_string() });
     }
     Ok(out)
 }
 
-/// Whether a folder holds what its manifest says.
-fn verify(folder: &Path) -> Result<(), TrainError> {
-    let manifest: Manifest = read_json(&folder.join(MANIFEST))?;
-    if manifest.format != FORMAT {
-        let found = manifest.format;
-        return Err(damaged(folder, format!("has format {found}, this program reads {FORMAT}")));
-    }
-    let found = hashes(folder)?;
-    for (name, expected) in &manifest.files {
-        match found.get(name) {
-            Some(hash) if hash == expected => {}
-            Some(hash) if hash.bytes != expected.bytes => {
-                let (is, should) = (hash.bytes, expected.bytes);
-                return Err(damaged(
-                    &folder.join(name),
-                    format!("is {is} bytes long, not {should}"),
-                ));
-            }
-            Some(_) => return Err(damaged(&folder.join(name), "does not match its hash")),
-            None => return Err(damaged(&folder.join(name), "is missing")),
+/// A checkpoint whose files are read once, and checked against the manifest as they are.
+struct Verified {
+    path: PathBuf,
+    manifest: Manifest,
+}
+
+impl Verified {
+    fn open(path: PathBuf) -> Result<Self, TrainError> {
+        let file = path.join(MANIFEST);
+        let bytes = fs::read(&file).map_err(|error| unusable(&file, error))?;
+        let manifest: Manifest = parse_json(&file, &bytes)?;
+        if manifest.format != FORMAT {
+            let found = manifest.format;
+            let reason = format!("has format {found}, this program reads {FORMAT}");
+            return Err(unusable(&path, reason));
         }
+        Ok(Self { path, manifest })
     }
-    Ok(())
+
+    fn read(&self, name: &str) -> Result<(PathBuf, Vec<u8>), TrainError> {
+        let path = self.path.join(name);
+        let missing = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+        let bytes = fs::read(&path).map_err(|error| match missing(&error) {
+            true => unusable(&path, "is missing"),
+            false => unusable(&path, error),
+        })?;
+        let Some(expected) = self.manifest.files.get(name) else {
+            return Err(unusable(&path, "is not in the manifest"));
+        };
+        let (found, length) = (bytes.len() as u64, expected.bytes);
+        if found != length {
+            return Err(unusable(&path, format!("is {found} bytes long, not {length}")));
+        }
+        if blake3::hash(&bytes).to_hex().as_str() != expected.blake3 {
+            return Err(unusable(&path, "does not match its hash"));
+        }
+        Ok((path, bytes))
+    }
+
+    fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T, TrainError> {
+        let (path, bytes) = self.read(name)?;
+        parse_json(&path, &bytes)
+    }
+
+    /// The tensors of a file, which must have the names and shapes of those expected.
+    fn tensors(&self, name: &str, expected: Vec<Named>) -> Result<Vec<Named>, TrainError> {
+        let (path, bytes) = self.read(name)?;
+        let mut found = tensors::parse(&path, &bytes)?;
+        let take = |Named { name, shape, .. }| {
+            let values = tensors::take(&mut found, &path, &name, &shape)?.into();
+            Ok(Named { name, shape, values })
+        };
+        expected.into_iter().map(take).collect()
+    }
 }

@@ -10,7 +10,7 @@ use aleator_metrics::{
 use aleator_model::{BatchNoise, Classifier};
 use aleator_run::recipe::{EvaluatedWeights, Link, Recipe};
 use aleator_run::{EVALUATION, Predictions, RunDir, RunError};
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Tensor, TensorData};
 
 use crate::checkpoint::Checkpoints;
 use crate::error::TrainError;
@@ -18,10 +18,10 @@ use crate::gathered::{Gathered, LoadingsLimit};
 use crate::normalize::Normalization;
 use crate::runs::same_data;
 use crate::session::unfitted_state;
-use crate::state::State;
+use crate::state::{State, device};
 use crate::{Event, Job, Observer};
 
-/// What [`evaluate`] may be told beside the recipe.
+/// Settings of [`evaluate`] that override the recipe.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EvaluateSettings {
     /// Other weights than the recipe's.
@@ -121,7 +121,7 @@ pub(crate) fn trained_state(
     let restored = checkpoints.restore_newest(&mut state)?;
     restored.damaged.iter().for_each(|error| observer(Event::Damaged(error)));
     if restored.logs.is_none() {
-        let reason = "no checkpoint can be used: train first, or go on with `aleator resume`";
+        let reason = "no checkpoint can be used: train first, or continue with `aleator resume`";
         let path = run.checkpoints_path();
         return Err(TrainError::Checkpoint { path, reason: reason.to_string() });
     }
@@ -144,7 +144,7 @@ fn instead_of_best(error: TrainError) -> TrainError {
     }
 }
 
-/// What the labels of a split say, in the form that probabilities are held against.
+/// The labels of a split in the form that probabilities are compared with.
 fn truth(split: &Split) -> Truth {
     let on = |values: Vec<f32>| values.into_iter().map(|value| value > 0.0).collect();
     match &split.labels {
@@ -209,7 +209,7 @@ impl Scorer {
         let width = self.normalization.center.len();
         self.normalization.apply(&mut values);
         let shape = [values.len() / width, width];
-        Tensor::from_data(TensorData::new(values, shape), &Device::flex())
+        Tensor::from_data(TensorData::new(values, shape), &device())
     }
 
     /// The noise of these examples, the same at every evaluation.

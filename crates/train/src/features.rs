@@ -70,7 +70,7 @@ pub fn weights_file(
     refuse_no_network(run, recipe)?;
     let state = trained_state(run, recipe, weights, observer)?;
     let checkpoints = Checkpoints::new(run.checkpoints_path());
-    Ok(checkpoints.weights_file(state.progress.step, state.average.is_some()))
+    Ok(checkpoints.weights_file(state.progress.step, state.networks[0].is_averaged()))
 }
 
 fn refuse_no_network(run: &RunDir, recipe: &Recipe) -> Result<(), TrainError> {

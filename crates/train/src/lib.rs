@@ -1,4 +1,19 @@
 //! The training loop: optimizer, schedule, checkpoints, evaluation.
+//!
+//! | module | responsibility |
+//! |---|---|
+//! | `lib` | the loop, on one screen |
+//! | `session` | what the loop does around a step: resume, log, validate, save |
+//! | `step`, `sum` | the parts of a step, and their sum along a fixed tree |
+//! | `method`, `method/` | training methods, one file each |
+//! | `state`, `network` | what training changes; one network with its average and its optimizer |
+//! | `optimizer`, `schedule`, `normalize` | how weights move, how fast; what is done to inputs first |
+//! | `checkpoint`, `logs`, `tensors` | what makes a resumed run the same run |
+//! | `evaluate`, `gathered` | checkpoint and split → predictions and scores |
+//! | `predict`, `features` | new inputs → classes; inputs → features |
+//! | `set_aside` | images that cannot be decoded, found before the first step |
+//! | `runs`, `group` | a run from its first file to its last; several runs |
+//! | `experiment` | recipe → configuration of the model |
 
 #![recursion_limit = "256"]
 
@@ -10,6 +25,8 @@ mod features;
 mod gathered;
 pub mod group;
 mod logs;
+mod method;
+mod network;
 mod normalize;
 mod optimizer;
 mod predict;
@@ -18,6 +35,8 @@ mod schedule;
 mod session;
 mod set_aside;
 mod state;
+mod step;
+mod sum;
 mod tensors;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,18 +50,18 @@ pub use error::TrainError;
 pub use evaluate::{EvaluateSettings, evaluate};
 pub use features::{FeatureExtractor, weights_file};
 pub use normalize::Normalization;
-pub use optimizer::{Group, Optimizer};
+pub use optimizer::{Group, Optimizer, Step};
 pub use predict::{Chance, Confusion, Predicted, Predictor};
 pub use runs::{RunOutcome, check_recipe, create_run, finish_run, label_sets, load_run, run_data};
 pub use schedule::Schedule;
-pub use state::StepReport;
+pub use step::StepReport;
 
 use session::Session;
 
 /// One run: a recipe, a seed, the data, and where it is written.
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
-    /// The run directory, which the caller holds the lock of.
+    /// The run directory, whose lock the caller holds.
     pub run: &'a RunDir,
     /// The resolved recipe.
     pub recipe: &'a Recipe,
@@ -50,14 +69,14 @@ pub struct Job<'a> {
     pub seed: u64,
     /// The data of the recipe.
     pub data: &'a DataSet,
-    /// Set from outside to make training save and return.
+    /// Set by the caller to make training save and return.
     pub stop: &'a AtomicBool,
 }
 
-/// How [`train`] came back.
+/// How [`train`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Training is over.
+pub enum Outcome {
+    /// Training is complete.
     Finished {
         /// Steps done; fewer than planned when it stopped early.
         step: usize,
@@ -69,14 +88,14 @@ pub enum Ended {
     },
 }
 
-/// Something that a person who waits wants to see.
+/// Progress, for the user to see.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// Training begins or goes on.
+    /// Training starts or resumes.
     Started {
         /// The next step.
         step: usize,
-        /// Steps in all.
+        /// Steps of the whole run.
         total_steps: usize,
         /// Steps of an epoch.
         steps_per_epoch: usize,
@@ -93,16 +112,16 @@ pub enum Event<'a> {
     Checking {
         /// Images done.
         done: usize,
-        /// Images in all.
+        /// Images to check.
         total: usize,
     },
     /// Examples were left out because their images cannot be decoded.
     SetAside(&'a [aleator_run::SetAside]),
-    /// Something odd about the data.
+    /// Something unusual about the data.
     Warning(&'a str),
-    /// A checkpoint was passed over.
+    /// A checkpoint cannot be used; an older one is.
     Damaged(&'a TrainError),
-    /// A step was made.
+    /// A step is complete.
     Step {
         /// Steps done.
         step: usize,
@@ -133,26 +152,28 @@ pub enum Event<'a> {
         split: &'a str,
         /// Examples done.
         done: usize,
-        /// Examples in all.
+        /// Examples to evaluate.
         total: usize,
     },
 }
 
-/// Is told of every [`Event`].
+/// Receives every [`Event`].
 pub type Observer<'a> = dyn FnMut(Event<'_>) + 'a;
 
 /// Trains from the newest checkpoint, or from the start, until the end, or until `stop` is set.
 ///
 /// Killed at any point and called again, it comes to the same bits.
-pub fn train(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<Ended, TrainError> {
+pub fn train(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<Outcome, TrainError> {
     let mut session = Session::open(job, observer)?;
-    for batch in training_batches(
+    let order = session.order();
+    for part in training_batches(
         job.data.train.clone(),
-        session.order(),
+        order,
         session.steps_to_do(),
+        0..order.parts(),
         job.recipe.training.workers,
     ) {
-        if let Some(stepped) = session.step(batch?)? {
+        if let Some(stepped) = session.add(part?)? {
             observer(stepped.event());
             if session.is_end_of_epoch() {
                 session.finish_epoch(observer)?;
@@ -166,8 +187,8 @@ pub fn train(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<Ended, TrainE
         }
         if job.stop.load(Ordering::Relaxed) {
             session.save()?;
-            return Ok(Ended::Interrupted { step });
+            return Ok(Outcome::Interrupted { step });
         }
     }
-    Ok(Ended::Finished { step: session.state.progress.step })
+    Ok(Outcome::Finished { step: session.state.progress.step })
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::checkpoint::LogPositions;
 use crate::error::TrainError;
-use crate::state::StepReport;
+use crate::step::StepReport;
 
 pub(crate) struct Logs {
     metrics: MetricsLog,
@@ -37,7 +37,7 @@ struct EpochLine {
 }
 
 impl Logs {
-    /// Cuts both files to what a checkpoint knew of them.
+    /// Cuts both files to their length at a checkpoint.
     pub fn open_at(run: &RunDir, positions: LogPositions) -> Result<Self, TrainError> {
         let metrics = MetricsLog::open_at(&run.metrics_path(), positions.metrics)?;
         let events = match positions.events {
@@ -88,7 +88,7 @@ impl Logs {
         Ok(self.events.scalars(step as i64, now(), &scalars)?)
     }
 
-    /// Brings both to the disk and says how long they are.
+    /// Writes both to the disk and returns their lengths.
     pub fn sync(&mut self) -> Result<LogPositions, TrainError> {
         self.metrics.sync()?;
         self.events.sync()?;

@@ -1,10 +1,34 @@
-//! How weights move: SGD with momentum, Adam, AdamW, over plain numbers.
+//! How weights move: SGD with momentum, Adam, AdamW.
 
-use aleator_model::params::{self, Parameter};
+use aleator_model::params::{self, Live, Values};
 use aleator_run::recipe::{Moments, Optimizer as Settings, Rule, WeightDecay};
 use rayon::prelude::*;
 
+use crate::sum::CHUNK;
+use crate::tensors::Named;
+
 /// The rule and its running averages.
+///
+/// ```
+/// use aleator_model::params::{Live, Values};
+/// use aleator_run::recipe::{self, Rule, WeightDecay};
+/// use aleator_train::Optimizer;
+///
+/// let settings = recipe::Optimizer {
+///     rule: Rule::Sgd { momentum: 0.9, nesterov: false },
+///     learning_rate: 0.1,
+///     network_rate: None,
+///     clip_norm: None,
+///     l2: WeightDecay { network: 0.0, mean: 0.0, covariance: 0.0 },
+/// };
+/// let (name, shape) = ("output.head.mean.bias", [2]);
+/// let mut values = Values::from(vec![1.0, 2.0]);
+/// let mut optimizer = Optimizer::new(&settings, false);
+/// optimizer.add(name, &shape, &values);
+/// let gradients = [Values::from(vec![1.0, -1.0])];
+/// optimizer.step(&gradients, 0.5).apply(0, Live { name, shape: &shape, values: &mut values });
+/// assert_eq!(*values.read(), [0.5, 2.5]);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Optimizer {
     settings: Settings,
@@ -13,7 +37,7 @@ pub struct Optimizer {
     /// Updates made so far.
     updates: u64,
     /// For each parameter, its running averages: none, one or two, as long as the parameter.
-    averages: Vec<Vec<Vec<f32>>>,
+    averages: Vec<Vec<Values>>,
 }
 
 /// Which λ a parameter has.
@@ -54,23 +78,20 @@ impl Group {
     }
 }
 
-/// Below this many numbers a second thread costs more than it gives.
-const CHUNK: usize = 1 << 15;
-
 impl Optimizer {
-    /// A rule that has made no update.
-    pub fn new(settings: &Settings, parameters: &[Parameter], frozen: bool) -> Self {
-        let kept = match settings.rule {
-            Rule::Sgd { momentum, .. } => usize::from(momentum > 0.0),
-            Rule::Adam(_) | Rule::AdamW(_) => 2,
+    /// A rule that has made no update, for no parameters yet.
+    pub fn new(settings: &Settings, frozen: bool) -> Self {
+        Self { settings: settings.clone(), frozen, updates: 0, averages: vec![] }
+    }
+
+    /// Adds a parameter.
+    pub fn add(&mut self, name: &str, shape: &[usize], values: &Values) {
+        let kept = match (Group::of(name, shape, self.frozen), self.settings.rule) {
+            (Group::Fixed, _) => 0,
+            (_, Rule::Sgd { momentum, .. }) => usize::from(momentum > 0.0),
+            (_, Rule::Adam(_) | Rule::AdamW(_)) => 2,
         };
-        let zeros =
-            |parameter: &Parameter| match Group::of(&parameter.name, &parameter.shape, frozen) {
-                Group::Fixed => vec![],
-                _ => vec![vec![0.0; parameter.values.len()]; kept],
-            };
-        let averages = parameters.iter().map(zeros).collect();
-        Self { settings: settings.clone(), frozen, updates: 0, averages }
+        self.averages.push((0..kept).map(|_| values.zeros_like()).collect());
     }
 
     /// Updates made so far.
@@ -78,68 +99,102 @@ impl Optimizer {
         self.updates
     }
 
-    /// The running averages of each parameter, to be saved.
-    pub fn averages(&self) -> &[Vec<Vec<f32>>] {
-        &self.averages
-    }
-
-    /// Goes on from what was saved.
-    ///
-    /// # Panics
-    /// When the averages are not of these parameters.
-    pub fn restore(&mut self, updates: u64, averages: Vec<Vec<Vec<f32>>>) {
-        let lengths = |all: &[Vec<Vec<f32>>]| -> Vec<Vec<usize>> {
-            all.iter().map(|one| one.iter().map(Vec::len).collect()).collect()
+    /// The running averages, named after the parameters that they belong to.
+    pub(crate) fn tensors(&self, parameters: &[Named]) -> Vec<Named> {
+        let pairs = parameters.iter().zip(&self.averages);
+        let named = |(parameter, averages): (&Named, &Vec<Values>)| -> Vec<Named> {
+            let name = |index: usize| format!("{}.average{index}", parameter.name);
+            let shape = &parameter.shape;
+            let averages = averages.iter().cloned().enumerate();
+            averages
+                .map(|(at, values)| Named { name: name(at), shape: shape.clone(), values })
+                .collect()
         };
-        assert_eq!(lengths(&self.averages), lengths(&averages), "averages of other parameters");
-        (self.updates, self.averages) = (updates, averages);
+        pairs.flat_map(named).collect()
     }
 
-    /// One update. The gradients are clipped together, before any decay is added to them.
+    /// Continues from averages in the order of [`Optimizer::tensors`].
     ///
     /// # Panics
-    /// When the gradients are not those of the parameters.
-    pub fn step(&mut self, parameters: &mut [Parameter], gradients: &[Parameter], rate: f64) {
-        assert_eq!(parameters.len(), gradients.len(), "one gradient for each parameter");
+    /// When the averages are not those of these parameters.
+    pub(crate) fn restore(&mut self, updates: u64, saved: impl IntoIterator<Item = Values>) {
+        let mut saved = saved.into_iter();
+        for average in self.averages.iter_mut().flatten() {
+            let values = saved.next().expect("one saved average for each");
+            assert_eq!(values.len(), average.len(), "averages of other parameters");
+            *average = values;
+        }
+        self.updates = updates;
+    }
+
+    /// Begins an update, which [`Step::apply`] makes parameter by parameter. The gradients are
+    /// clipped together, before any decay is added to them.
+    ///
+    /// # Panics
+    /// When there is not one gradient for each parameter.
+    pub fn step<'a>(&'a mut self, gradients: &'a [Values], rate: f64) -> Step<'a> {
+        assert_eq!(self.averages.len(), gradients.len(), "one gradient for each parameter");
         self.updates += 1;
         let scale = self.settings.clip_norm.map_or(1.0, |limit| {
             let norm = norm(gradients);
             if norm > limit { limit / norm } else { 1.0 }
         });
-        let moves = parameters.iter_mut().zip(gradients).zip(&mut self.averages);
-        for ((parameter, gradient), averages) in moves {
-            let group = Group::of(&parameter.name, &parameter.shape, self.frozen);
-            if group == Group::Fixed {
-                continue;
-            }
-            let decay = group.decay(&self.settings.l2);
-            let rate = match self.settings.network_rate {
-                Some(share) if !parameter.name.starts_with("output.") => rate * share,
-                _ => rate,
-            };
-            let update = Update { scale: scale as f32, decay: decay as f32, rate };
-            let values = parameter.values.as_mut_slice();
-            match self.settings.rule {
-                Rule::Sgd { momentum, nesterov } => {
-                    let kept = averages.first_mut().map(Vec::as_mut_slice);
-                    sgd(update, values, &gradient.values, kept, momentum as f32, nesterov);
-                }
-                Rule::Adam(moments) => {
-                    adam(update, values, &gradient.values, averages, moments, self.updates, false)
-                }
-                Rule::AdamW(moments) => {
-                    adam(update, values, &gradient.values, averages, moments, self.updates, true)
-                }
-            }
+        Step { optimizer: self, gradients, scale: scale as f32, rate }
+    }
+}
+
+/// An update that is being made.
+pub struct Step<'a> {
+    optimizer: &'a mut Optimizer,
+    gradients: &'a [Values],
+    scale: f32,
+    rate: f64,
+}
+
+impl Step<'_> {
+    /// Updates made, with this one.
+    pub fn updates(&self) -> u64 {
+        self.optimizer.updates
+    }
+
+    /// Moves one parameter.
+    pub fn apply(&mut self, index: usize, parameter: Live<'_>) {
+        let Live { name, shape, values } = parameter;
+        let Optimizer { settings, frozen, updates, averages } = &mut *self.optimizer;
+        let group = Group::of(name, shape, *frozen);
+        if group == Group::Fixed {
+            return;
         }
+        let rate = match settings.network_rate {
+            Some(share) if !name.starts_with("output.") => self.rate * share,
+            _ => self.rate,
+        };
+        let update = Update { scale: self.scale, decay: group.decay(&settings.l2) as f32, rate };
+        let gradient = self.gradients[index].read();
+        values.change(|values| match (settings.rule, &mut averages[index][..]) {
+            (Rule::Sgd { .. }, []) => plain_sgd(update, values, &gradient),
+            (Rule::Sgd { momentum, nesterov }, [velocity, ..]) => velocity
+                .change(|kept| sgd(update, values, &gradient, kept, momentum as f32, nesterov)),
+            (Rule::Adam(moments), [first, second]) => first.change(|first| {
+                second.change(|second| {
+                    adam(update, values, &gradient, [first, second], moments, *updates, false)
+                })
+            }),
+            (Rule::AdamW(moments), [first, second]) => first.change(|first| {
+                second.change(|second| {
+                    adam(update, values, &gradient, [first, second], moments, *updates, true)
+                })
+            }),
+            (rule, averages) => panic!("{rule:?} does not keep {} averages", averages.len()),
+        });
     }
 }
 
 /// The Euclidean norm of all gradients together, summed in f64 in a fixed order.
-pub fn norm(gradients: &[Parameter]) -> f64 {
+pub(crate) fn norm(gradients: &[Values]) -> f64 {
     let squares = |values: &[f32]| values.iter().map(|x| *x as f64 * *x as f64).sum::<f64>();
-    let sum = |parameter: &Parameter| {
-        let parts: Vec<f64> = parameter.values.par_chunks(CHUNK).map(squares).collect();
+    let sum = |gradient: &Values| {
+        let parts: Vec<f64> = gradient.read().par_chunks(CHUNK).map(squares).collect();
         parts.into_iter().sum::<f64>()
     };
     gradients.iter().map(sum).sum::<f64>().sqrt()
@@ -153,25 +208,28 @@ struct Update {
     rate: f64,
 }
 
+fn plain_sgd(update: Update, values: &mut [f32], gradient: &[f32]) {
+    let Update { scale, decay, rate } = update;
+    let rate = rate as f32;
+    let values = values.par_chunks_mut(CHUNK).zip(gradient.par_chunks(CHUNK));
+    values.for_each(|(values, gradient)| {
+        for (value, gradient) in values.iter_mut().zip(gradient) {
+            *value -= rate * (scale * gradient + decay * *value);
+        }
+    });
+}
+
 fn sgd(
     update: Update,
     values: &mut [f32],
     gradient: &[f32],
-    velocity: Option<&mut [f32]>,
+    velocity: &mut [f32],
     momentum: f32,
     nesterov: bool,
 ) {
     let Update { scale, decay, rate } = update;
     let rate = rate as f32;
     let values = values.par_chunks_mut(CHUNK).zip(gradient.par_chunks(CHUNK));
-    let Some(velocity) = velocity else {
-        values.for_each(|(values, gradient)| {
-            for (value, gradient) in values.iter_mut().zip(gradient) {
-                *value -= rate * (scale * gradient + decay * *value);
-            }
-        });
-        return;
-    };
     values.zip(velocity.par_chunks_mut(CHUNK)).for_each(|((values, gradient), velocity)| {
         for ((value, gradient), velocity) in values.iter_mut().zip(gradient).zip(velocity) {
             let slope = scale * gradient + decay * *value;
@@ -185,12 +243,11 @@ fn adam(
     update: Update,
     values: &mut [f32],
     gradient: &[f32],
-    averages: &mut [Vec<f32>],
+    [first, second]: [&mut [f32]; 2],
     moments: Moments,
     updates: u64,
     decoupled: bool,
 ) {
-    let [first, second] = averages else { panic!("Adam keeps two averages") };
     let Update { scale, decay, rate } = update;
     // The averages start at zero; dividing by the weight that they have seen undoes it.
     let seen = |beta: f64| 1.0 - beta.powf(updates as f64);

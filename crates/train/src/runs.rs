@@ -14,7 +14,7 @@ use crate::evaluate::{EvaluateSettings, evaluate, is_on};
 use crate::experiment::{self, Shape};
 use crate::normalize::Normalization;
 use crate::state::State;
-use crate::{Ended, Job, Observer, train};
+use crate::{Job, Observer, Outcome, train};
 
 /// How [`finish_run`] ended.
 #[derive(Clone, Debug)]
@@ -155,8 +155,8 @@ pub fn finish_run(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<RunOutco
         return Ok(RunOutcome::Evaluated(Box::new(evaluation)));
     }
     match train(job, observer)? {
-        Ended::Interrupted { step } => Ok(RunOutcome::Interrupted { step }),
-        Ended::Finished { .. } => {
+        Outcome::Interrupted { step } => Ok(RunOutcome::Interrupted { step }),
+        Outcome::Finished { .. } => {
             let settings = EvaluateSettings::default();
             Ok(RunOutcome::Evaluated(Box::new(evaluate(job, &settings, observer)?)))
         }

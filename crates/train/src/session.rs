@@ -15,12 +15,15 @@ use crate::logs::Logs;
 use crate::normalize::Normalization;
 use crate::runs::same_weights;
 use crate::schedule::Schedule;
-use crate::state::{Best, State, StepReport};
+use crate::state::{Best, State};
+use crate::step::{StepReport, Stepper};
 use crate::{Event, Job, Observer};
 
 pub(crate) struct Session<'a> {
     job: Job<'a>,
     pub state: State,
+    stepper: Stepper,
+    order: Order,
     schedule: Schedule,
     checkpoints: Checkpoints,
     logs: Logs,
@@ -28,7 +31,7 @@ pub(crate) struct Session<'a> {
     saved: Option<usize>,
 }
 
-/// A step that was made.
+/// A completed step.
 pub(crate) struct Stepped {
     step: usize,
     examples: usize,
@@ -42,7 +45,7 @@ impl Stepped {
 }
 
 impl<'a> Session<'a> {
-    /// From the newest checkpoint that is whole, or from the start.
+    /// From the newest complete checkpoint, or from the start.
     pub fn open(job: &Job<'a>, observer: &mut Observer<'_>) -> Result<Self, TrainError> {
         let recipe = job.recipe;
         let order = order_of(job);
@@ -50,7 +53,9 @@ impl<'a> Session<'a> {
         let schedule = Schedule::new(&recipe.schedule, peak, order.steps_per_epoch());
         let checkpoints = Checkpoints::new(job.run.checkpoints_path());
         aleator_run::remove_leftovers(&job.run.checkpoints_path())?;
+        let stepper = Stepper::new(recipe, job.seed, order.parts());
         let mut state = unfitted_state(job.run, recipe);
+        stepper.method.prepare(&mut state, order.examples, job.data.train.classes);
         let restored = checkpoints.restore_newest(&mut state)?;
         restored.damaged.iter().for_each(|error| observer(Event::Damaged(error)));
         if restored.logs.is_none() {
@@ -62,13 +67,13 @@ impl<'a> Session<'a> {
             step: state.progress.step,
             total_steps: schedule.total_steps(),
             steps_per_epoch: schedule.steps_per_epoch(),
-            parameters: params::learned(&state.parameters),
+            parameters: params::learned(&params::read(state.networks[0].model())),
         });
-        Ok(Self { job: *job, state, schedule, checkpoints, logs, saved })
+        Ok(Self { job: *job, state, stepper, order, schedule, checkpoints, logs, saved })
     }
 
     pub fn order(&self) -> Order {
-        order_of(&self.job)
+        self.order
     }
 
     pub fn steps_to_do(&self) -> Range<usize> {
@@ -77,12 +82,12 @@ impl<'a> Session<'a> {
         first..end
     }
 
-    /// One step; `None` when it was given up because training is to stop.
-    pub fn step(&mut self, batch: Batch) -> Result<Option<Stepped>, TrainError> {
-        let (epoch, examples) = (batch.epoch, batch.keys.len());
+    /// Computes a part of a step; the last one completes it.
+    pub fn add(&mut self, part: Batch) -> Result<Option<Stepped>, TrainError> {
+        let (epoch, examples) = (part.epoch, part.step_examples);
         let rate = self.schedule.learning_rate(self.state.progress.step);
         let names = |example: usize| self.job.data.train.ids.name(example).to_string();
-        let report = self.state.step(batch, rate, self.job.stop);
+        let report = self.stepper.add(&mut self.state, part, rate);
         let Some(report) = report.map_err(|error| error.named(names))? else { return Ok(None) };
         let step = self.state.progress.step;
         self.logs.step(step, epoch, rate, &report)?;
@@ -98,7 +103,7 @@ impl<'a> Session<'a> {
         every.is_some_and(|every| self.state.progress.step.is_multiple_of(every))
     }
 
-    /// Validates, notes whether this epoch is the best, and saves.
+    /// Validates, records whether this epoch is the best so far, and saves.
     pub fn finish_epoch(&mut self, observer: &mut Observer<'_>) -> Result<(), TrainError> {
         let step = self.state.progress.step;
         let epoch = step / self.schedule.steps_per_epoch();
@@ -126,7 +131,7 @@ impl<'a> Session<'a> {
         self.save()
     }
 
-    /// Saves the state, unless the newest checkpoint is of this very step.
+    /// Saves the state, unless the newest checkpoint is of this step.
     pub fn save(&mut self) -> Result<(), TrainError> {
         let step = self.state.progress.step;
         if self.saved == Some(step) {
@@ -143,12 +148,12 @@ impl<'a> Session<'a> {
 fn order_of(job: &Job<'_>) -> Order {
     let training = &job.recipe.training;
     let examples = job.data.train.len();
-    let wanted = training.batch.saturating_mul(training.accumulate);
-    let largest = training.min_steps.map_or(wanted, |steps| (examples / steps).max(1));
-    Order { examples, batch: wanted.min(largest), seed: job.seed }
+    let largest = training.min_steps.map_or(training.batch, |steps| (examples / steps).max(1));
+    let part = training.batch.div_ceil(training.parts);
+    Order { examples, batch: training.batch.min(largest), part, seed: job.seed }
 }
 
-/// What a run without a checkpoint begins with beside fresh weights: pretrained ones, and a
+/// What a run without a checkpoint begins with besides fresh weights: pretrained ones, and a
 /// normalization that is theirs or is learned from the data.
 fn begin(job: &Job<'_>, state: &mut State) -> Result<(), TrainError> {
     let pretrained = job.recipe.network.pretrained.as_deref();

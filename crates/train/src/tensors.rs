@@ -4,30 +4,39 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use aleator_model::params::Values;
 use aleator_run::RunError;
 use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
 
 use crate::error::TrainError;
 
-/// An array to be written.
-pub(crate) struct Named<'a> {
+/// A tensor with the name that it has in files.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Named {
     pub name: String,
     pub shape: Vec<usize>,
-    pub values: &'a [f32],
+    pub values: Values,
+}
+
+impl Named {
+    pub fn vector(name: &str, values: &[f32]) -> Self {
+        let (name, shape) = (name.to_string(), vec![values.len()]);
+        Self { name, shape, values: values.to_vec().into() }
+    }
 }
 
 /// Arrays by name: shape and numbers.
 pub(crate) type Arrays = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
-pub(crate) fn write(path: &Path, arrays: &[Named<'_>]) -> Result<(), TrainError> {
+pub(crate) fn write(path: &Path, tensors: &[Named]) -> Result<(), TrainError> {
     let fail = |reason: String| TrainError::Checkpoint { path: path.to_path_buf(), reason };
     let bytes = |values: &[f32]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
-    let stored: Vec<Vec<u8>> = arrays.iter().map(|array| bytes(array.values)).collect();
-    let mut views = Vec::with_capacity(arrays.len());
-    for (array, stored) in arrays.iter().zip(&stored) {
-        let view = TensorView::new(Dtype::F32, array.shape.clone(), stored)
+    let stored: Vec<Vec<u8>> = tensors.iter().map(|tensor| bytes(&tensor.values.read())).collect();
+    let mut views = Vec::with_capacity(tensors.len());
+    for (tensor, stored) in tensors.iter().zip(&stored) {
+        let view = TensorView::new(Dtype::F32, tensor.shape.clone(), stored)
             .map_err(|error| fail(error.to_string()))?;
-        views.push((array.name.as_str(), view));
+        views.push((tensor.name.as_str(), view));
     }
     safetensors::serialize_to_file(views, None, path).map_err(|error| match error {
         SafeTensorError::IoError(source) => {
@@ -39,8 +48,13 @@ pub(crate) fn write(path: &Path, arrays: &[Named<'_>]) -> Result<(), TrainError>
 
 pub(crate) fn read(path: &Path) -> Result<Arrays, TrainError> {
     let fail = |reason: String| TrainError::Checkpoint { path: path.to_path_buf(), reason };
-    let bytes = fs::read(path).map_err(|error| fail(error.to_string()))?;
-    let file = SafeTensors::deserialize(&bytes).map_err(|error| fail(error.to_string()))?;
+    parse(path, &fs::read(path).map_err(|error| fail(error.to_string()))?)
+}
+
+/// The arrays of a file of this content.
+pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Arrays, TrainError> {
+    let fail = |reason: String| TrainError::Checkpoint { path: path.to_path_buf(), reason };
+    let file = SafeTensors::deserialize(bytes).map_err(|error| fail(error.to_string()))?;
     let mut out = Arrays::new();
     for (name, view) in file.iter() {
         if view.dtype() != Dtype::F32 {

@@ -1,6 +1,6 @@
 //! The rules of the optimizer against the same rules in f64, and against PyTorch.
 
-use aleator_model::params::Parameter;
+use aleator_model::params::{Live, Parameter, Values};
 use aleator_run::recipe::{Moments, Optimizer as Settings, Rule, WeightDecay};
 use aleator_train::{Group, Optimizer};
 
@@ -77,6 +77,31 @@ fn settings(rule: Rule, clip_norm: Option<f64>) -> Settings {
     Settings { rule, learning_rate: RATE, network_rate: None, clip_norm, l2 }
 }
 
+/// A rule for these parameters that has made no update.
+fn optimizer_of(settings: &Settings, parameters: &[Parameter], frozen: bool) -> Optimizer {
+    let mut optimizer = Optimizer::new(settings, frozen);
+    for Parameter { name, shape, values } in parameters {
+        optimizer.add(name, shape, &Values::from(values.clone()));
+    }
+    optimizer
+}
+
+fn step(
+    optimizer: &mut Optimizer,
+    parameters: &mut [Parameter],
+    gradients: &[Parameter],
+    rate: f64,
+) {
+    let gradients: Vec<Values> =
+        gradients.iter().map(|gradient| Values::from(gradient.values.clone())).collect();
+    let mut step = optimizer.step(&gradients, rate);
+    for (index, Parameter { name, shape, values }) in parameters.iter_mut().enumerate() {
+        let mut moved = Values::from(std::mem::take(values));
+        step.apply(index, Live { name, shape, values: &mut moved });
+        *values = moved.read().into_owned();
+    }
+}
+
 fn parameter(name: &str, shape: &[usize], values: &[f64]) -> Parameter {
     let values = values.iter().map(|value| *value as f32).collect();
     Parameter { name: name.to_string(), shape: shape.to_vec(), values }
@@ -103,7 +128,7 @@ fn every_rule_equals_the_reference_after_each_step() {
         let mut optimizer = Optimizer::new(&settings(rule, None), &parameters, false);
         for step in 1..=GRADIENTS.len() {
             let gradient = mean_weight(&GRADIENTS[step - 1]);
-            optimizer.step(&mut parameters, &[gradient], RATE);
+            step(&mut optimizer, &mut parameters, &[gradient], RATE);
             assert_eq!(optimizer.updates(), step as u64);
             for (at, found) in parameters[0].values.iter().enumerate() {
                 let gradients = GRADIENTS.iter().take(step).map(|row| row[at]);
@@ -139,7 +164,8 @@ fn each_group_has_its_own_decay_and_biases_and_temperature_have_none() {
     gradients.iter_mut().for_each(|gradient| gradient.values.fill(0.0));
     let mut settings = settings(Rule::Sgd { momentum: 0.0, nesterov: false }, None);
     settings.l2 = WeightDecay { network: 0.125, mean: 0.25, covariance: 0.5 };
-    Optimizer::new(&settings, &parameters, false).step(&mut parameters, &gradients, 1.0);
+    let mut optimizer = optimizer_of(&settings, &parameters, false);
+    step(&mut optimizer, &mut parameters, &gradients, 1.0);
     for ((name, shape, group), parameter) in names.into_iter().zip(&parameters) {
         assert_eq!(Group::of(name, shape, false), group, "{name}");
         let expected = match group {
@@ -169,7 +195,7 @@ fn the_network_learns_at_its_own_rate_or_not_at_all_and_statistics_never_do() {
         settings.network_rate = network_rate;
         settings.l2 = WeightDecay { network: 1.0, mean: 1.0, covariance: 1.0 };
         let mut optimizer = Optimizer::new(&settings, &parameters, frozen);
-        optimizer.step(&mut parameters, &gradients, 0.25);
+        step(&mut optimizer, &mut parameters, &gradients, 0.25);
         let kept = optimizer.averages().iter().map(Vec::len).collect::<Vec<_>>();
         (parameters.map(|one| one.values[0]), kept)
     };
@@ -186,7 +212,8 @@ fn gradients_are_clipped_by_their_norm_together_before_the_decay() {
         let gradients = [mean_weight(&[3.0]), parameter("output.head.mean.bias", &[1], &[4.0])];
         let mut settings = settings(Rule::Sgd { momentum: 0.0, nesterov: false }, clip_norm);
         settings.l2.mean = 0.5;
-        Optimizer::new(&settings, &parameters, false).step(&mut parameters, &gradients, 0.5);
+        let mut optimizer = optimizer_of(&settings, &parameters, false);
+        step(&mut optimizer, &mut parameters, &gradients, 0.5);
         [parameters[0].values[0], parameters[1].values[0]]
     };
     let close = |found: [f32; 2], expected: [f32; 2]| {
@@ -214,7 +241,7 @@ fn a_large_parameter_moves_by_the_same_bits_as_its_pieces_and_for_any_threads() 
     for (rule, _) in RULES {
         let moved = |mut parameters: Vec<Parameter>, gradients: [Vec<Parameter>; 2]| {
             let mut optimizer = Optimizer::new(&settings(rule, None), &parameters, false);
-            gradients.iter().for_each(|one| optimizer.step(&mut parameters, one, RATE));
+            gradients.iter().for_each(|one| step(&mut optimizer, &mut parameters, one, RATE));
             bits(&parameters)
         };
         let whole = |threads: usize| {
@@ -235,7 +262,9 @@ fn clipping_gives_the_same_bits_for_any_threads() {
         let mut parameters = vec![gradient.clone()];
         let rule = Rule::Sgd { momentum: 0.0, nesterov: false };
         let mut optimizer = Optimizer::new(&settings(rule, Some(0.1)), &parameters, false);
-        pool.install(|| optimizer.step(&mut parameters, std::slice::from_ref(&gradient), RATE));
+        pool.install(|| {
+            step(&mut optimizer, &mut parameters, std::slice::from_ref(&gradient), RATE)
+        });
         parameters
     };
     assert_eq!(moved(1), moved(2));

@@ -1,4 +1,4 @@
-//! What training does: normalization, accumulation, averages, early stopping, learning.
+//! What training does: normalization, parts, averages, early stopping, learning.
 
 use crate::support::{
     DIGITS, Files, RECIPE, Trial, adam, column, cycle, distance, npy, resolve, tensors,
@@ -56,16 +56,16 @@ fn inputs_that_never_vary_become_zero() {
 }
 
 #[test]
-fn accumulated_parts_make_the_step_of_the_whole_batch() {
+fn parts_make_the_step_of_the_whole_batch() {
     let sets = ["head.noise=full", "head.rank=2", "schedule.epochs=3"];
-    let with = |batch: &str, accumulate: &str| {
-        let sets: Vec<&str> = sets.iter().copied().chain([batch, accumulate]).collect();
+    let with = |parts: &str| {
+        let sets: Vec<&str> = sets.iter().copied().chain(["training.batch=10", parts]).collect();
         let trial = Trial::on_clusters(RECIPE, 40, &sets);
         let heard = trial.train();
         (heard, trial)
     };
-    let (whole, one) = with("training.batch=10", "training.accumulate=1");
-    let (parts, two) = with("training.batch=5", "training.accumulate=2");
+    let (whole, one) = with("training.parts=1");
+    let (parts, two) = with("training.parts=4");
     assert_eq!((whole.steps.len(), parts.steps.len()), (9, 9));
     for (whole, parts) in whole.steps.iter().zip(&parts.steps) {
         // The noise is named by the example, so only the order of sums differs.
@@ -78,7 +78,7 @@ fn accumulated_parts_make_the_step_of_the_whole_batch() {
 
 #[test]
 fn more_parts_than_examples_are_as_many_as_examples() {
-    let trial = Trial::on_clusters(RECIPE, 8, &["training.accumulate=100"]);
+    let trial = Trial::on_clusters(RECIPE, 8, &["training.parts=100"]);
     assert_eq!(trial.train().steps.len(), 2);
 }
 

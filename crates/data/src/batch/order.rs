@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use crate::draws::{self, Purpose};
 
-/// Which examples each step of training sees.
+/// Which examples each step of training sees, and each part of a step.
 ///
 /// ```
 /// use aleator_data::Order;
 ///
-/// let order = Order { examples: 103, batch: 10, seed: 0 };
+/// let order = Order { examples: 103, batch: 10, part: 10, seed: 0 };
 /// assert_eq!(order.steps_per_epoch(), 11);
 /// let mut seen: Vec<usize> = (11..22).flat_map(|step| order.examples_of(step)).collect();
 /// seen.sort_unstable();
@@ -19,8 +19,10 @@ use crate::draws::{self, Purpose};
 pub struct Order {
     /// Examples of the split; at least 1.
     pub examples: usize,
-    /// Examples in a batch at most; at least 1.
+    /// At most this many examples in a batch; at least 1.
     pub batch: usize,
+    /// At most this many of them in a part of it; at least 1.
+    pub part: usize,
     /// Another seed, another order.
     pub seed: u64,
 }
@@ -45,6 +47,19 @@ impl Order {
     pub fn examples_of(&self, step: usize) -> impl Iterator<Item = usize> + use<> {
         let permutation = Permutation::new(self.examples, self.seed, self.epoch(step));
         self.positions(step).map(move |position| permutation.at(position))
+    }
+
+    /// Parts of every step: consecutive, almost equal in size, none of them empty.
+    pub fn parts(&self) -> usize {
+        let steps = self.steps_per_epoch();
+        let (least, most) = (self.examples / steps, self.examples.div_ceil(steps));
+        most.div_ceil(self.part).min(least)
+    }
+
+    /// Which of a step's examples are those of a part.
+    pub fn rows_of(&self, step: usize, part: usize) -> Range<usize> {
+        let (size, parts) = (self.positions(step).len(), self.parts());
+        part * size / parts..(part + 1) * size / parts
     }
 
     fn positions(&self, step: usize) -> Range<usize> {
@@ -156,7 +171,7 @@ mod tests {
     #[test]
     fn batches_of_an_epoch_differ_by_one_example_at_most() {
         for (examples, batch) in [(1, 10), (10, 10), (11, 10), (1_797, 100), (7, 2), (5, 1)] {
-            let order = Order { examples, batch, seed: 0 };
+            let order = Order { examples, batch, part: batch, seed: 0 };
             let sizes: Vec<usize> =
                 (0..order.steps_per_epoch()).map(|step| order.examples_of(step).count()).collect();
             let (least, most) = (sizes.iter().min().unwrap(), sizes.iter().max().unwrap());
@@ -166,9 +181,26 @@ mod tests {
     }
 
     #[test]
+    fn parts_are_a_step_in_pieces_of_almost_equal_size() {
+        for (examples, batch, part) in [(100, 32, 8), (65, 64, 32), (5, 4, 1), (3, 9, 2), (7, 7, 7)]
+        {
+            let order = Order { examples, batch, part, seed: 0 };
+            for step in 0..order.steps_per_epoch() {
+                let rows: Vec<_> =
+                    (0..order.parts()).map(|part| order.rows_of(step, part)).collect();
+                let size = order.examples_of(step).count();
+                assert!(rows.iter().cloned().flatten().eq(0..size), "{order:?}: {rows:?}");
+                let sizes: Vec<usize> = rows.iter().map(|rows| rows.len()).collect();
+                let (least, most) = (sizes.iter().min().unwrap(), sizes.iter().max().unwrap());
+                assert!(*least > 0 && most - least <= 1, "{order:?}: {rows:?}");
+            }
+        }
+    }
+
+    #[test]
     fn seed_and_epoch_change_the_order() {
         let order = |seed, step| -> Vec<usize> {
-            Order { examples: 50, batch: 50, seed }.examples_of(step).collect()
+            Order { examples: 50, batch: 50, part: 50, seed }.examples_of(step).collect()
         };
         assert_eq!(order(0, 3), order(0, 3));
         assert_ne!(order(0, 3), order(0, 4));

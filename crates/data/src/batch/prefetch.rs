@@ -13,10 +13,10 @@ use crate::error::DataError;
 /// Batches that each worker may have ready beyond the one it works on.
 const AHEAD: usize = 2;
 
-/// Large batches are prepared by fewer workers and less far ahead, to hold about so many bytes.
+/// Large batches are prepared by fewer workers and less far ahead, to hold about this many bytes.
 const MOST_BYTES: usize = 1 << 30;
 
-/// How many workers, and how far each is ahead, for batches of so many bytes.
+/// The number of workers, and how far each is ahead, for batches of this size.
 fn bounded(workers: usize, batch_bytes: usize) -> (usize, usize) {
     let most = (MOST_BYTES / batch_bytes.max(1)).max(1);
     let workers = workers.min(most);
@@ -26,13 +26,13 @@ fn bounded(workers: usize, batch_bytes: usize) -> (usize, usize) {
 /// An iterator of batches. After an error it ends. Dropping it stops its threads.
 pub struct Batches {
     job: Job,
-    /// What has not been returned.
-    steps: Range<usize>,
-    /// Worker w prepares every W-th step from the w-th on; none when the caller prepares.
+    /// The batches that have not been returned.
+    indices: Range<usize>,
+    /// Worker w prepares every W-th batch from the w-th on; none when the caller prepares.
     workers: Vec<Worker>,
     next_worker: usize,
     stop: Arc<AtomicBool>,
-    /// A thread that could not be started.
+    /// Why a thread could not be started.
     failed: Option<DataError>,
 }
 
@@ -42,19 +42,19 @@ struct Worker {
 }
 
 impl Batches {
-    pub(super) fn new(job: Job, steps: Range<usize>, workers: usize) -> Self {
+    pub(super) fn new(job: Job, indices: Range<usize>, workers: usize) -> Self {
         let (workers, ahead) = bounded(workers, job.batch_bytes());
-        let count = workers.min(steps.len());
+        let count = workers.min(indices.len());
         let mut batches = Self {
             job,
-            steps: steps.clone(),
+            indices: indices.clone(),
             workers: vec![],
             next_worker: 0,
             stop: Arc::new(AtomicBool::new(false)),
             failed: None,
         };
         for index in 0..count {
-            match batches.start(steps.clone().skip(index).step_by(count), ahead) {
+            match batches.start(indices.clone().skip(index).step_by(count), ahead) {
                 Ok(worker) => batches.workers.push(worker),
                 Err(error) => {
                     let message = format!(
@@ -71,13 +71,13 @@ impl Batches {
 
     fn start(
         &self,
-        steps: impl Iterator<Item = usize> + Send + 'static,
+        indices: impl Iterator<Item = usize> + Send + 'static,
         ahead: usize,
     ) -> std::io::Result<Worker> {
         let (sender, batches) = sync_channel(ahead);
         let (job, stop) = (self.job.clone(), Arc::clone(&self.stop));
         let thread = thread::Builder::new().name("batches".into());
-        Ok(Worker { batches, thread: thread.spawn(move || work(&job, steps, &sender, &stop))? })
+        Ok(Worker { batches, thread: thread.spawn(move || work(&job, indices, &sender, &stop))? })
     }
 
     fn receive(&mut self) -> Result<Batch, DataError> {
@@ -100,9 +100,9 @@ impl Batches {
     /// Ends the threads; those in the middle of a batch notice at its next example.
     fn finish(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.steps = 0..0;
+        self.indices = 0..0;
         for Worker { batches, thread } in self.workers.drain(..) {
-            // Whoever waits to send is woken by the receiver's end.
+            // A worker that waits to send is woken when the receiver is dropped.
             drop(batches);
             // A panic was either reported by `next`, or nobody wants its batch any more.
             let _ = thread.join();
@@ -112,12 +112,12 @@ impl Batches {
 
 fn work(
     job: &Job,
-    steps: impl Iterator<Item = usize>,
+    indices: impl Iterator<Item = usize>,
     sender: &SyncSender<Result<Batch, DataError>>,
     stop: &AtomicBool,
 ) {
-    for step in steps {
-        let Some(batch) = job.prepare(step, stop) else { return };
+    for index in indices {
+        let Some(batch) = job.prepare(index, stop) else { return };
         let failed = batch.is_err();
         if sender.send(batch).is_err() || failed {
             return;
@@ -134,10 +134,10 @@ impl Iterator for Batches {
     type Item = Result<Batch, DataError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let step = self.steps.next()?;
+        let index = self.indices.next()?;
         let batch = match self.failed.take() {
             Some(error) => Err(error),
-            None if self.workers.is_empty() => self.job.prepare(step, &self.stop)?,
+            None if self.workers.is_empty() => self.job.prepare(index, &self.stop)?,
             None => self.receive(),
         };
         if batch.is_err() {
@@ -147,7 +147,7 @@ impl Iterator for Batches {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.steps.len(), Some(self.steps.len()))
+        (self.indices.len(), Some(self.indices.len()))
     }
 }
 

@@ -1,27 +1,153 @@
 //! What the loss compares with, from each kind of labels.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use aleator_run::recipe::{Annotations, Link};
 
-use super::Targets;
+use super::mixup;
 use crate::dataset::Split;
 use crate::draws::{self, Purpose};
 use crate::labels::{Labels, Votes};
 
-/// Targets of some examples in one epoch of training, times their weights.
-pub(super) fn training(split: &Split, examples: &[usize], seed: u64, epoch: usize) -> Targets {
-    let targets = unweighted(split, examples, seed, epoch);
-    let Some(weights) = &split.weights else { return targets };
-    let mut dense = match targets {
-        Targets::Dense(dense) => dense,
-        Targets::Classes(classes) => one_hot(split, &classes),
-    };
-    for (row, example) in dense.chunks_exact_mut(split.classes).zip(examples) {
-        row.iter_mut().for_each(|target| *target *= weights[*example]);
-    }
-    Targets::Dense(dense)
+/// What the loss compares predictions with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Targets {
+    /// One class for each example, `[B]`.
+    Classes(Vec<u32>),
+    /// Weights of some classes: classes that are on, probabilities, or scaled counts of
+    /// annotations.
+    Sparse(SparseTargets),
 }
 
-fn unweighted(split: &Split, examples: &[usize], seed: u64, epoch: usize) -> Targets {
+impl Targets {
+    fn into_sparse(self) -> SparseTargets {
+        match self {
+            Self::Sparse(rows) => rows,
+            Self::Classes(classes) => {
+                let mut rows = SparseTargets::default();
+                classes.into_iter().for_each(|class| rows.push([(class, 1.0)]));
+                rows
+            }
+        }
+    }
+}
+
+/// Weights of some classes of each example; the others have none.
+///
+/// ```
+/// use aleator_data::SparseTargets;
+///
+/// let mut rows = SparseTargets::default();
+/// rows.push([(3, 1.0)]);
+/// rows.push([(0, 0.75), (1, 0.0), (4, 0.25)]);
+/// assert_eq!(rows.len(), 2);
+/// assert_eq!(rows.row(1).collect::<Vec<_>>(), [(0, 0.75), (4, 0.25)]);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct SparseTargets {
+    /// Example i has the entries from `offsets[i]` to `offsets[i + 1]`, [B + 1].
+    pub offsets: Vec<usize>,
+    /// Classes, ascending in each example.
+    pub classes: Vec<u32>,
+    /// Their weights, none of them zero.
+    pub weights: Vec<f32>,
+}
+
+impl Default for SparseTargets {
+    fn default() -> Self {
+        Self { offsets: vec![0], classes: vec![], weights: vec![] }
+    }
+}
+
+impl SparseTargets {
+    /// Examples.
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Whether there are no examples.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds an example, whose classes ascend; zeros are left out.
+    pub fn push(&mut self, row: impl IntoIterator<Item = (u32, f32)>) {
+        for (class, weight) in row.into_iter().filter(|(_, weight)| *weight != 0.0) {
+            self.classes.push(class);
+            self.weights.push(weight);
+        }
+        self.offsets.push(self.classes.len());
+    }
+
+    /// The classes of an example with their weights.
+    pub fn row(&self, example: usize) -> impl Iterator<Item = (u32, f32)> + '_ {
+        let entries = self.offsets[example]..self.offsets[example + 1];
+        entries.map(|at| (self.classes[at], self.weights[at]))
+    }
+}
+
+/// Targets of some rows of a step of training, times the weights of their examples, mixed with
+/// the next row where that is wanted.
+pub(super) fn training(
+    split: &Split,
+    of_step: &[usize],
+    rows: Range<usize>,
+    seed: u64,
+    epoch: usize,
+    mixed: bool,
+) -> Targets {
+    if !mixed {
+        return unmixed(split, of_step, &of_step[rows], seed, epoch);
+    }
+    // Mixed annotations are scaled by their sum over the step; other targets need the next row.
+    let each =
+        matches!(split.labels, Labels::Annotations(_)) && split.annotations == Annotations::Each;
+    let wanted = if each { 0..of_step.len() } else { rows.clone() };
+    let examples = &of_step[wanted.clone()];
+    let keys: Vec<u64> = examples.iter().map(|example| split.ids.key(*example)).collect();
+    let shares = mixup::shares(split, &keys, seed, epoch).expect("the recipe asks for mixup");
+    let next = of_step[wanted.end % of_step.len()];
+    let with_next: Vec<usize> = examples.iter().copied().chain([next]).collect();
+    let targets = unmixed(split, of_step, &with_next, seed, epoch).into_sparse();
+    let mut targets = mixup::mix_targets(&targets, &shares);
+    if each {
+        // Examples have as much weight as annotations; that of the step stays as it was.
+        let sum: f64 = targets.weights.iter().map(|weight| f64::from(*weight)).sum();
+        let scale = of_step.len() as f64 / sum;
+        let scaled = |weight: &mut f32| *weight = (f64::from(*weight) * scale) as f32;
+        targets.weights.iter_mut().for_each(scaled);
+    }
+    let mut kept = SparseTargets::default();
+    rows.for_each(|row| kept.push(targets.row(row - wanted.start)));
+    Targets::Sparse(kept)
+}
+
+fn unmixed(
+    split: &Split,
+    of_step: &[usize],
+    examples: &[usize],
+    seed: u64,
+    epoch: usize,
+) -> Targets {
+    let targets = unweighted(split, of_step, examples, seed, epoch);
+    let Some(weights) = &split.weights else { return targets };
+    let targets = targets.into_sparse();
+    let mut weighted = SparseTargets::default();
+    for (row, example) in examples.iter().enumerate() {
+        let weight = weights[*example];
+        weighted.push(targets.row(row).map(|(class, target)| (class, target * weight)));
+    }
+    Targets::Sparse(weighted)
+}
+
+fn unweighted(
+    split: &Split,
+    of_step: &[usize],
+    examples: &[usize],
+    seed: u64,
+    epoch: usize,
+) -> Targets {
     let Labels::Annotations(votes) = &split.labels else {
         return of_labels(split, examples);
     };
@@ -32,12 +158,12 @@ fn unweighted(split: &Split, examples: &[usize], seed: u64, epoch: usize) -> Tar
     match split.annotations {
         Annotations::Majority => class(&|example, key| votes.majority(example, seed, key)),
         Annotations::Sampled => class(&|example, key| {
-            let said = votes.row(example);
-            said[draws::below(said.len(), seed, Purpose::Annotation, &[epoch as u64, key])]
+            let given = votes.row(example);
+            given[draws::below(given.len(), seed, Purpose::Annotation, &[epoch as u64, key])]
         }),
         Annotations::Each => {
-            let said: usize = examples.iter().map(|example| votes.row(*example).len()).sum();
-            counts(split, votes, examples, |_| examples.len() as f64 / said as f64)
+            let given: usize = of_step.iter().map(|example| votes.row(*example).len()).sum();
+            counts(votes, examples, |_| of_step.len() as f64 / given as f64)
         }
     }
 }
@@ -55,11 +181,11 @@ pub(super) fn evaluation(split: &Split, examples: &[usize]) -> Targets {
         }
         // What drawing one annotation gives on average.
         Annotations::Sampled => {
-            counts(split, votes, examples, |example| 1.0 / votes.row(example).len() as f64)
+            counts(votes, examples, |example| 1.0 / votes.row(example).len() as f64)
         }
         Annotations::Each => {
             let scale = votes.len() as f64 / votes.labels.len() as f64;
-            counts(split, votes, examples, |_| scale)
+            counts(votes, examples, |_| scale)
         }
     }
 }
@@ -70,49 +196,40 @@ fn of_labels(split: &Split, examples: &[usize]) -> Targets {
             classes(split, examples.iter().map(|example| labels[*example]).collect())
         }
         Labels::Soft(rows) => {
-            let probs = examples.iter().flat_map(|example| rows.row(*example));
-            Targets::Dense(probs.copied().collect())
+            let mut targets = SparseTargets::default();
+            for example in examples {
+                targets.push((0..).zip(rows.row(*example).iter().copied()));
+            }
+            Targets::Sparse(targets)
         }
-        Labels::MultiHot(sets) => ones(split, examples, |example| sets.row(example)),
+        Labels::MultiHot(sets) => {
+            let mut targets = SparseTargets::default();
+            for example in examples {
+                targets.push(sets.row(*example).iter().map(|class| (*class, 1.0)));
+            }
+            Targets::Sparse(targets)
+        }
         Labels::Annotations(_) => unreachable!("the caller knows what to do with annotations"),
     }
 }
 
-/// One class an example, in the form that the link wants.
+/// One class for each example, in the form that the link wants.
 fn classes(split: &Split, classes: Vec<u32>) -> Targets {
+    let targets = Targets::Classes(classes);
     match split.link {
-        Link::Softmax => Targets::Classes(classes),
-        Link::Sigmoid => Targets::Dense(one_hot(split, &classes)),
+        Link::Softmax => targets,
+        Link::Sigmoid => Targets::Sparse(targets.into_sparse()),
     }
 }
 
-fn one_hot(split: &Split, classes: &[u32]) -> Vec<f32> {
-    let mut dense = vec![0.0; classes.len() * split.classes];
-    for (row, class) in dense.chunks_exact_mut(split.classes).zip(classes) {
-        row[*class as usize] = 1.0;
-    }
-    dense
-}
-
-fn ones<'a>(split: &Split, examples: &[usize], on: impl Fn(usize) -> &'a [u32]) -> Targets {
-    let mut dense = vec![0.0; examples.len() * split.classes];
-    for (row, example) in dense.chunks_exact_mut(split.classes).zip(examples) {
-        on(*example).iter().for_each(|class| row[*class as usize] = 1.0);
-    }
-    Targets::Dense(dense)
-}
-
-/// How often each class was said, times `scale(example)`.
-fn counts(
-    split: &Split,
-    votes: &Votes,
-    examples: &[usize],
-    scale: impl Fn(usize) -> f64,
-) -> Targets {
-    let mut dense = vec![0.0; examples.len() * split.classes];
-    for (row, example) in dense.chunks_exact_mut(split.classes).zip(examples) {
+/// How many annotators gave each class, times `scale(example)`.
+fn counts(votes: &Votes, examples: &[usize], scale: impl Fn(usize) -> f64) -> Targets {
+    let mut targets = SparseTargets::default();
+    for example in examples {
         let one = scale(*example) as f32;
-        votes.row(*example).iter().for_each(|class| row[*class as usize] += one);
+        let mut counts = BTreeMap::new();
+        votes.row(*example).iter().for_each(|class| *counts.entry(*class).or_insert(0.0) += one);
+        targets.push(counts);
     }
-    Targets::Dense(dense)
+    Targets::Sparse(targets)
 }

@@ -79,3 +79,13 @@ pub fn in_source_order<T>(set: &DataSet, label: impl Fn(&Split, usize) -> T) -> 
     found.sort_by_key(|(row, _)| *row);
     found.into_iter().map(|(_, label)| label).collect()
 }
+
+/// Sparse targets as a row of K weights for each example.
+pub fn dense(targets: &aleator_data::Targets, classes: usize) -> Vec<f32> {
+    let aleator_data::Targets::Sparse(rows) = targets else { panic!("{targets:?}") };
+    let mut out = vec![0.0; rows.len() * classes];
+    for (example, out) in out.chunks_exact_mut(classes).enumerate() {
+        rows.row(example).for_each(|(class, weight)| out[class as usize] = weight);
+    }
+    out
+}

@@ -6,7 +6,7 @@ use super::loss::reduce_batch;
 use super::rows::{RowGrad, write_grad};
 use super::worker::{Call, Worker, Workers};
 use crate::draws::Sampling;
-use crate::latent::{Latent, LatentGrad, Temperature};
+use crate::latent::{Latent, LatentGrad, NotFinite, Temperature};
 use crate::simd::Vectors;
 use crate::tile::operations::{Accumulate, AddLogMean, Backpropagate, LogSumExp};
 use crate::tile::{ClassLanes, LogMean, SampleLanes, Tile, has_few_classes};
@@ -15,6 +15,9 @@ use crate::tile::{ClassLanes, LogMean, SampleLanes, Tile, has_few_classes};
 ///
 /// # Shapes
 /// - out: [B, K]
+///
+/// # Errors
+/// The examples whose utilities are not finite.
 ///
 /// ```
 /// use aleator_kernels::{
@@ -27,8 +30,9 @@ use crate::tile::{ClassLanes, LogMean, SampleLanes, Tile, has_few_classes};
 /// let sampling = Sampling { key, ids: &[0], samples: 1000, draws: Draws::Antithetic };
 /// let mut log_probs = [0.0; 2];
 /// let tau = Temperature::try_from(1.0).unwrap();
-/// fused::log_probs(&latent, tau, &sampling, Vectors::Detected, &mut log_probs);
+/// fused::log_probs(&latent, tau, &sampling, Vectors::Detected, &mut log_probs)?;
 /// assert!((log_probs[0] - 0.5f32.ln()).abs() < 1e-5); // exact, because samples come in pairs
+/// # Ok::<(), aleator_kernels::NotFinite>(())
 /// ```
 pub fn log_probs(
     latent: &Latent,
@@ -36,14 +40,15 @@ pub fn log_probs(
     sampling: &Sampling,
     vectors: Vectors,
     out: &mut [f32],
-) {
-    let call = Call::new(latent, temperature, sampling, vectors);
+) -> Result<(), NotFinite> {
+    let call = Call::new(latent, temperature, sampling, vectors)?;
     assert_eq!(out.len(), latent.batch * latent.classes, "log_probs must be [B, K]");
     if has_few_classes(latent.classes) {
         forward_batch::<SampleLanes>(&call, out);
     } else {
         forward_batch::<ClassLanes>(&call, out);
     }
+    Ok(())
 }
 
 fn forward_batch<T: Tile + Send>(call: &Call, out: &mut [f32]) {
@@ -85,7 +90,8 @@ pub(super) fn write_log_probs(mean: &LogMean, samples: usize, out: &mut [f32]) {
     }
 }
 
-/// The gradient of Σ upstream · log_probs, for the same noise as [`log_probs`] drew.
+/// The gradient of Σ upstream · log_probs, for the same noise as [`log_probs`] drew, which has
+/// checked `latent`.
 ///
 /// # Shapes
 /// - log_probs (the output of [`log_probs`]), upstream: [B, K]
@@ -101,10 +107,11 @@ pub(super) fn write_log_probs(mean: &LogMean, samples: usize, out: &mut [f32]) {
 /// let sampling = Sampling { key, ids: &[0], samples: 100, draws: Draws::Independent };
 /// let tau = Temperature::try_from(1.0).unwrap();
 /// let mut log_probs = [0.0; 2];
-/// fused::log_probs(&latent, tau, &sampling, Vectors::Detected, &mut log_probs);
+/// fused::log_probs(&latent, tau, &sampling, Vectors::Detected, &mut log_probs)?;
 /// let grad =
 ///     fused::backward(&latent, tau, &sampling, Vectors::Detected, &log_probs, &[1.0, 0.0]);
 /// assert!(grad.mean[0] > 0.0 && (grad.mean[0] + grad.mean[1]).abs() < 1e-6);
+/// # Ok::<(), aleator_kernels::NotFinite>(())
 /// ```
 pub fn backward(
     latent: &Latent,
@@ -114,7 +121,8 @@ pub fn backward(
     log_probs: &[f32],
     upstream: &[f32],
 ) -> LatentGrad {
-    let call = Call::new(latent, temperature, sampling, vectors);
+    let call =
+        Call::new(latent, temperature, sampling, vectors).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(log_probs.len(), latent.batch * latent.classes, "log_probs must be [B, K]");
     assert_eq!(upstream.len(), log_probs.len(), "upstream must be [B, K]");
     if has_few_classes(latent.classes) {

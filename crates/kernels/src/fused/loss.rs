@@ -8,7 +8,7 @@ use super::log_probs::{backward_example, log_probs_example};
 use super::rows::{RowGrad, split_rows, write_grad};
 use super::worker::{Call, Rows, Target, Worker, Workers};
 use crate::draws::Sampling;
-use crate::latent::{Latent, LatentGrad, Temperature};
+use crate::latent::{Latent, LatentGrad, NotFinite, Temperature};
 use crate::simd::{LANES, Level, Vectorised, Vectors, Wide};
 use crate::tile::operations::{Accumulate, Exponentiate};
 use crate::tile::{ClassLanes, Moments, SampleLanes, Tile, has_few_classes};
@@ -36,7 +36,7 @@ pub struct LossGrad {
 /// - targets: `[B]`; weights: `[B]`
 ///
 /// # Panics
-/// If shapes do not match or a label is out of range.
+/// If shapes do not match, a label is out of range, or utilities are not finite.
 ///
 /// ```
 /// use aleator_kernels::{
@@ -70,15 +70,29 @@ pub fn loss_and_grad(
     weights: &[f32],
     vectors: Vectors,
 ) -> LossGrad {
-    let grad = LatentGrad::zeros(latent);
-    loss_and_grad_into(latent, temperature, sampling, targets, weights, vectors, grad)
+    let buffers = Buffers { grad: LatentGrad::zeros(latent), log_probs: None };
+    loss_and_grad_into(latent, temperature, sampling, targets, weights, vectors, buffers)
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// [`loss_and_grad`] that writes the gradients into buffers of the caller, such as those of the
-/// previous step: page faults of large new allocations cost more than the writes.
+/// Buffers that a caller of [`loss_and_grad_into`] already has.
+#[derive(Clone, Debug)]
+pub struct Buffers<'a> {
+    /// Memory for the gradients, such as that of the previous step: page faults of large new
+    /// allocations cost more than the writes.
+    pub grad: LatentGrad,
+    /// The output of [`log_probs`](crate::fused::log_probs) for the same noise, [B, K]: examples
+    /// with many target classes then take one pass instead of two, to the same bits.
+    pub log_probs: Option<&'a [f32]>,
+}
+
+/// [`loss_and_grad`] with buffers of the caller.
+///
+/// # Errors
+/// The examples whose utilities are not finite.
 ///
 /// # Panics
-/// As [`loss_and_grad`], and if the buffers do not have the lengths of the latent's parts.
+/// If shapes do not match or a label is out of range.
 pub fn loss_and_grad_into(
     latent: &Latent,
     temperature: Temperature,
@@ -86,29 +100,36 @@ pub fn loss_and_grad_into(
     targets: Targets,
     weights: &[f32],
     vectors: Vectors,
-    grad: LatentGrad,
-) -> LossGrad {
-    targets.check(latent.batch, latent.classes);
-    let (found, batch) = (weights.len(), latent.batch);
+    buffers: Buffers,
+) -> Result<LossGrad, NotFinite> {
+    let Latent { batch, classes, .. } = *latent;
+    targets.check(batch, classes);
+    let found = weights.len();
     assert!(found == batch, "weights must be [B] = {batch} long, found {found}");
-    let call = Call::new(latent, temperature, sampling, vectors);
-    if has_few_classes(latent.classes) {
-        over_batch::<SampleLanes>(&call, targets, weights, grad)
+    let known = buffers.log_probs.is_none_or(|known| known.len() == batch * classes);
+    assert!(known, "log_probs must be [B, K]");
+    let call = Call::new(latent, temperature, sampling, vectors)?;
+    Ok(if has_few_classes(classes) {
+        over_batch::<SampleLanes>(&call, targets, weights, buffers)
     } else {
-        over_batch::<ClassLanes>(&call, targets, weights, grad)
-    }
+        over_batch::<ClassLanes>(&call, targets, weights, buffers)
+    })
 }
 
 fn over_batch<T: Tile + Send>(
     call: &Call,
     targets: Targets,
     weights: &[f32],
-    grad: LatentGrad,
+    buffers: Buffers,
 ) -> LossGrad {
+    let Buffers { grad, log_probs } = buffers;
+    let classes = call.latent.classes;
     let mut losses = vec![0.0; call.latent.batch];
     let grad = reduce_batch::<T>(call, grad, &mut losses, |worker, row, loss, out, shared| {
-        let targets = targets.of(row);
-        let example = ExampleLoss { call, row, targets: &targets, weight: weights[row] };
+        let targets = targets.of(row, classes);
+        let log_probs = log_probs.map(|known| &known[row * classes..(row + 1) * classes]);
+        let weight = weights[row];
+        let example = ExampleLoss { call, row, targets: &targets, weight, log_probs };
         if targets.len() <= ONE_PASS_TARGETS {
             example.one_pass(worker, loss, out, shared)
         } else {
@@ -167,6 +188,8 @@ struct ExampleLoss<'a> {
     row: usize,
     targets: &'a [(usize, f32)],
     weight: f32,
+    /// Log-probabilities of its classes, where they are known.
+    log_probs: Option<&'a [f32]>,
 }
 
 impl ExampleLoss<'_> {
@@ -177,7 +200,7 @@ impl ExampleLoss<'_> {
         out: &mut RowGrad,
         shared: &mut [f32],
     ) -> f64 {
-        let Self { call, row, targets, weight } = self;
+        let Self { call, row, targets, weight, .. } = self;
         let example = call.latent.example(row);
         worker.load(&example, call.temperature, targets.len());
         for at in call.tiles::<T>(row) {
@@ -211,17 +234,22 @@ impl ExampleLoss<'_> {
         out: &mut RowGrad,
         shared: &mut [f32],
     ) -> f64 {
-        let Self { call, row, targets, weight } = self;
+        let Self { call, row, targets, weight, log_probs } = self;
         let classes = call.latent.classes;
-        let (mut log_probs, mut upstream) = (vec![0.0; classes], vec![0.0; classes]);
-        log_probs_example(call, worker, row, &mut log_probs);
+        let mut upstream = vec![0.0; classes];
+        let mut computed = vec![];
+        let log_probs = log_probs.unwrap_or_else(|| {
+            computed.resize(classes, 0.0);
+            log_probs_example(call, worker, row, &mut computed);
+            &computed
+        });
         let mut total = 0.0f64;
         for (class, prob) in targets {
             total -= *prob as f64 * log_probs[*class] as f64;
             upstream[*class] -= prob * weight;
         }
         *loss = total as f32;
-        backward_example(call, worker, row, &log_probs, &upstream, out, shared)
+        backward_example(call, worker, row, log_probs, &upstream, out, shared)
     }
 }
 

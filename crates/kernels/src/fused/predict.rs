@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::log_probs::{trimmed, write_log_probs};
 use super::worker::{Call, Worker, Workers};
 use crate::draws::Sampling;
-use crate::latent::{Example, Latent, Temperature};
+use crate::latent::{Example, Latent, NotFinite, Temperature};
 use crate::simd::Vectors;
 use crate::tile::operations::{AddDeviations, AddLogMean, LogSumExp};
 use crate::tile::{ClassLanes, Deviations, LogMean, SampleLanes, Tile, has_few_classes};
@@ -21,6 +21,9 @@ pub struct Prediction {
 
 /// Log-probabilities with the predictive variance of each class.
 ///
+/// # Errors
+/// The examples whose utilities are not finite.
+///
 /// ```
 /// use aleator_kernels::{
 ///     fused, Covariance, Draws, Latent, NoiseKey, Sampling, Temperature, Vectors,
@@ -31,21 +34,22 @@ pub struct Prediction {
 /// let key = NoiseKey { seed: 0, step: 0 };
 /// let sampling = Sampling { key, ids: &[0], samples: 1000, draws: Draws::Independent };
 /// let tau = Temperature::try_from(1.0).unwrap();
-/// let prediction = fused::predict(&latent, tau, &sampling, Vectors::Detected);
+/// let prediction = fused::predict(&latent, tau, &sampling, Vectors::Detected)?;
 /// assert!((prediction.variance[0] - 0.25).abs() < 1e-2); // a coin toss
+/// # Ok::<(), aleator_kernels::NotFinite>(())
 /// ```
 pub fn predict(
     latent: &Latent,
     temperature: Temperature,
     sampling: &Sampling,
     vectors: Vectors,
-) -> Prediction {
-    let call = Call::new(latent, temperature, sampling, vectors);
-    if has_few_classes(latent.classes) {
+) -> Result<Prediction, NotFinite> {
+    let call = Call::new(latent, temperature, sampling, vectors)?;
+    Ok(if has_few_classes(latent.classes) {
         over_batch::<SampleLanes>(&call)
     } else {
         over_batch::<ClassLanes>(&call)
-    }
+    })
 }
 
 fn over_batch<T: Tile + Send>(call: &Call) -> Prediction {

@@ -77,7 +77,7 @@ fn unscaled<'a>(latent: &Latent<'a>, sampling: &Sampling<'a>, row: usize) -> Cal
     let batch = latent.batch;
     assert!(row < batch, "example must be below {batch}, found {row}");
     let one = Temperature::try_from(1.0).expect("1 is a temperature");
-    Call::new(latent, one, sampling, Vectors::Detected)
+    Call::new(latent, one, sampling, Vectors::Detected).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Calls `visit(first_sample, utilities)` with blocks [n, K] of one example's sampled utilities,

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::check;
 use crate::draws::{Plan, Sampling, TileAddress};
-use crate::latent::{Example, Latent, Temperature};
+use crate::latent::{Example, Latent, NotFinite, Temperature};
 use crate::simd::{LANES, Level, Vectors};
 use crate::tile::{Moments, Tile};
 
@@ -22,18 +22,18 @@ impl<'a> Call<'a> {
         temperature: Temperature,
         sampling: &Sampling<'a>,
         vectors: Vectors,
-    ) -> Self {
-        check(latent, sampling);
+    ) -> Result<Self, NotFinite> {
+        check(latent, sampling)?;
         let mut sampling = *sampling;
         if !latent.is_noisy() {
             sampling.samples = 1; // all samples are equal
         }
-        Self {
+        Ok(Self {
             latent: *latent,
             temperature: temperature.get(),
             plan: Plan::new(sampling, latent.classes, latent.rank()),
             level: vectors.level(),
-        }
+        })
     }
 
     pub fn samples(&self) -> usize {

@@ -4,13 +4,16 @@ use pulp::Simd;
 use rayon::prelude::*;
 
 use super::LogProbs;
-use crate::fused::LossGrad;
 use crate::fused::rows::{RowGrad, split_rows};
-use crate::latent::{Covariance, Latent, LatentGrad, Temperature};
+use crate::fused::{LossGrad, Targets};
+use crate::latent::{Covariance, Latent, LatentGrad, NotFinite, Temperature};
 use crate::probit::{Marginal, marginal};
 use crate::simd::{LANES, Level, Vectorised, Vectors};
 
 /// log p_c and log(1 − p_c) of every class, exact.
+///
+/// # Errors
+/// The examples whose utilities are not finite.
 ///
 /// ```
 /// use aleator_kernels::{multilabel, Covariance, Latent, Temperature, Vectors};
@@ -18,12 +21,17 @@ use crate::simd::{LANES, Level, Vectorised, Vectors};
 /// let covariance = Covariance::Diagonal { diag_scale: &[3.0, 0.0] };
 /// let latent = Latent { batch: 1, classes: 2, mean: &[0.0, -50.0], covariance };
 /// let tau = Temperature::try_from(1.0).unwrap();
-/// let log_probs = multilabel::log_probs(&latent, tau, Vectors::Detected);
+/// let log_probs = multilabel::log_probs(&latent, tau, Vectors::Detected)?;
 /// assert!((log_probs.on[0] - 0.5f32.ln()).abs() < 1e-6); // symmetric noise around 0
 /// assert!((log_probs.on[1] + 50.0).abs() < 1e-4); // no underflow in the tail
+/// # Ok::<(), aleator_kernels::NotFinite>(())
 /// ```
-pub fn log_probs(latent: &Latent, temperature: Temperature, vectors: Vectors) -> LogProbs {
-    latent.check();
+pub fn log_probs(
+    latent: &Latent,
+    temperature: Temperature,
+    vectors: Vectors,
+) -> Result<LogProbs, NotFinite> {
+    latent.check()?;
     let size = latent.batch * latent.classes;
     let mut out = LogProbs { on: vec![0.0; size], off: vec![0.0; size] };
     let call = Call::new(latent, temperature, vectors);
@@ -33,10 +41,10 @@ pub fn log_probs(latent: &Latent, temperature: Temperature, vectors: Vectors) ->
         on.copy_from_slice(&scratch.first[..call.latent.classes]);
         off.copy_from_slice(&scratch.second[..call.latent.classes]);
     });
-    out
+    Ok(out)
 }
 
-/// The gradient of Σ (on · log p + off · log(1 − p)).
+/// The gradient of Σ (on · log p + off · log(1 − p)), of what [`log_probs`] has checked.
 ///
 /// # Shapes
 /// - on, off: [B, K]
@@ -47,7 +55,7 @@ pub fn backward(
     on: &[f32],
     off: &[f32],
 ) -> LatentGrad {
-    latent.check();
+    latent.expect_finite();
     let entries = latent.batch * latent.classes;
     assert_eq!(on.len(), entries, "upstream of log p must be [B, K]");
     assert_eq!(off.len(), entries, "upstream of log(1 − p) must be [B, K]");
@@ -66,35 +74,46 @@ pub fn backward(
 /// gradient of their weighted sum, in one pass.
 ///
 /// # Shapes
-/// - labels: [B, K], each in [0, 1]; weights: `[B]`
+/// - targets: `[B]`, each class between 0 (off) and 1 (on); weights: `[B]`
+///
+/// # Errors
+/// The examples whose utilities are not finite.
+///
+/// # Panics
+/// When shapes do not fit or a target is not in [0, 1].
 ///
 /// ```
-/// use aleator_kernels::{multilabel, Covariance, Latent, Temperature, Vectors};
+/// use aleator_kernels::{multilabel, Covariance, Latent, Targets, Temperature, Vectors};
 ///
 /// let covariance = Covariance::Diagonal { diag_scale: &[1.0, 1.0] };
 /// let latent = Latent { batch: 1, classes: 2, mean: &[2.0, -2.0], covariance };
 /// let tau = Temperature::try_from(1.0).unwrap();
-/// let out =
-///     multilabel::loss_and_grad(&latent, tau, &[1.0, 0.0], &[1.0], Vectors::Detected);
+/// let on = Targets::Sparse { offsets: &[0, 1], classes: &[0], probs: &[1.0] };
+/// let out = multilabel::loss_and_grad(&latent, tau, on, &[1.0], Vectors::Detected)?;
 /// assert!(out.losses[0] < 0.6);
 /// assert!(out.grad.mean[0] < 0.0 && out.grad.mean[1] > 0.0);
+/// # Ok::<(), aleator_kernels::NotFinite>(())
 /// ```
 pub fn loss_and_grad(
     latent: &Latent,
     temperature: Temperature,
-    labels: &[f32],
+    targets: Targets,
     weights: &[f32],
     vectors: Vectors,
-) -> LossGrad {
-    latent.check();
+) -> Result<LossGrad, NotFinite> {
+    latent.check()?;
     let Latent { batch, classes, .. } = *latent;
-    check_labels(labels, batch, classes);
+    targets.check(batch, classes);
     assert!(weights.len() == batch, "weights must be [B] = {batch} long, found {}", weights.len());
     let call = Call::new(latent, temperature, vectors);
-    call.gradients(|row, scratch| {
-        let labels = &labels[row * classes..(row + 1) * classes];
+    Ok(call.gradients(|row, scratch| {
         scratch.resize(classes);
-        for (class, label) in labels.iter().enumerate() {
+        // The upstream gradients of an off class: −0 of log p, −1 of log(1 − p).
+        scratch.on[..classes].fill(-0.0);
+        scratch.off[..classes].fill(-1.0);
+        for (class, label) in targets.of(row, classes) {
+            let valid = (0.0..=1.0).contains(&label);
+            assert!(valid, "label of example {row}, class {class} must be in [0, 1]: {label}");
             scratch.on[class] = -label;
             scratch.off[class] = label - 1.0;
         }
@@ -103,19 +122,7 @@ pub fn loss_and_grad(
             *grad *= weights[row];
         }
         scratch.total
-    })
-}
-
-/// # Panics
-/// If the labels are not [B, K] numbers in [0, 1]; the message names the entry.
-pub(super) fn check_labels(labels: &[f32], batch: usize, classes: usize) {
-    let (found, expected) = (labels.len(), batch * classes);
-    assert!(found == expected, "labels must be [B, K] = {expected} long, found {found}");
-    for (at, label) in labels.iter().enumerate() {
-        let (row, class) = (at / classes, at % classes);
-        let valid = (0.0..=1.0).contains(label);
-        assert!(valid, "label of example {row}, class {class} must be in [0, 1], found {label}");
-    }
+    }))
 }
 
 struct Call<'a> {

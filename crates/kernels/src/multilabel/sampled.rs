@@ -177,7 +177,7 @@ pub fn predictive_variance(
     temperature: Temperature,
     sampling: &Sampling,
 ) -> Vec<f32> {
-    latent.check();
+    latent.expect_finite();
     let (classes, tau) = (latent.classes, temperature.get());
     let mut out = vec![0.0; latent.batch * classes];
     out.par_chunks_mut(classes).enumerate().for_each(|(row, out)| {
@@ -219,7 +219,7 @@ pub fn sampled_backward(
     on: &[f32],
     off: &[f32],
 ) -> LatentGrad {
-    latent.check();
+    latent.expect_finite();
     let entries = latent.batch * latent.classes;
     assert_eq!(log_probs.on.len(), entries, "log p must be [B, K]");
     assert_eq!(log_probs.off.len(), entries, "log(1 − p) must be [B, K]");

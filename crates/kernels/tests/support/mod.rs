@@ -45,7 +45,7 @@ pub struct Case {
     pub loadings: Vec<f32>,
     pub loading_scale: Vec<f32>,
     pub shared_loadings: Vec<f32>,
-    pub labels: Vec<usize>,
+    pub labels: Vec<u32>,
     pub ids: Vec<u64>,
     pub key: NoiseKey,
 }
@@ -68,7 +68,7 @@ impl Case {
             loadings: random.vector(entries * rank, -1.0, 1.0),
             loading_scale: random.vector(entries, -1.0, 1.0),
             shared_loadings: random.vector(classes * rank, -1.0, 1.0),
-            labels: (0..batch).map(|i| (i * 7919) % classes).collect(),
+            labels: (0..batch).map(|i| ((i * 7919) % classes) as u32).collect(),
             ids: (0..batch as u64).map(|i| 1000 + 3 * i).collect(),
             key: NoiseKey { seed: 5, step: 11 },
         }

@@ -2,8 +2,8 @@
 #![allow(dead_code)] // each test file uses its part
 
 use aleator_model::{
-    BatchNoise, DiagScale, Draws, HeadTemperature, HetLinearConfig, Link, Noise, NoiseKey,
-    Temperature,
+    BatchNoise, Classifier, DiagScale, Draws, HeadTemperature, HetLinearConfig, Link, Noise,
+    NoiseKey, Targets, Temperature, TrainingLoss,
 };
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
@@ -37,6 +37,17 @@ pub fn config(noise: Noise, link: Link) -> HetLinearConfig {
 pub fn noise(batch: usize, samples: usize, draws: Draws) -> BatchNoise {
     let ids = (0..batch as u64).map(|i| 10 + i).collect();
     BatchNoise { key: NoiseKey { seed: 3, step: 5 }, ids, samples, draws }
+}
+
+/// The mean loss of examples of one class each.
+pub fn mean_loss(
+    model: &Classifier,
+    inputs: Tensor<2>,
+    classes: &[u32],
+    noise: &BatchNoise,
+) -> Result<TrainingLoss, Vec<usize>> {
+    let weights = vec![1.0 / classes.len() as f32; classes.len()];
+    model.loss(model.forward(inputs), Targets::Classes(classes), &weights, noise, None)
 }
 
 /// Numbers between −1 and 1 that look random.

@@ -9,8 +9,8 @@ use aleator_data::DataSet;
 use aleator_metrics::Evaluation;
 use aleator_run::{Document, Predictions, Resolved, RunDir, Split};
 use aleator_train::{
-    Ended, EvaluateSettings, Event, Job, StepReport, TrainError, create_run, evaluate, finish_run,
-    train,
+    EvaluateSettings, Event, Job, Outcome, StepReport, TrainError, create_run, evaluate,
+    finish_run, train,
 };
 use safetensors::SafeTensors;
 use tempfile::TempDir;
@@ -57,7 +57,7 @@ warm_up = 0.0
 
 [training]
 batch = 16
-accumulate = 1
+parts = 1
 workers = 1
 
 [checkpoint]
@@ -127,7 +127,7 @@ pub fn clusters(classes: &[usize]) -> Vec<f32> {
     classes.iter().flat_map(|class| row(*class)).collect()
 }
 
-/// The classes 0, 1, 2, 0, 1, 2, … of so many examples.
+/// The classes 0, 1, 2, 0, 1, 2, … of some examples.
 pub fn cycle(examples: usize) -> Vec<usize> {
     (0..examples).map(|at| at % 3).collect()
 }
@@ -201,18 +201,18 @@ impl Trial {
     /// Trains to the end.
     pub fn train(&self) -> Heard {
         let (heard, ended) = self.try_train_until(usize::MAX);
-        assert!(matches!(ended.unwrap(), Ended::Finished { .. }));
+        assert!(matches!(ended.unwrap(), Outcome::Finished { .. }));
         heard
     }
 
     /// Trains until some steps are done, as if by Ctrl-C.
     pub fn train_until(&self, step: usize) -> Heard {
         let (heard, ended) = self.try_train_until(step);
-        assert_eq!(ended.unwrap(), Ended::Interrupted { step });
+        assert_eq!(ended.unwrap(), Outcome::Interrupted { step });
         heard
     }
 
-    pub fn try_train_until(&self, last: usize) -> (Heard, Result<Ended, TrainError>) {
+    pub fn try_train_until(&self, last: usize) -> (Heard, Result<Outcome, TrainError>) {
         let stop = AtomicBool::new(false);
         let mut heard = Heard::default();
         let ended = train(&self.job(&stop), &mut |event| match event {

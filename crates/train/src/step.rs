@@ -1,0 +1,198 @@
+//! One step: its parts one after the other, their sum, the update.
+
+use aleator_data::{Batch, Targets};
+use aleator_kernels::NoiseKey;
+use aleator_metrics::classification::argmax;
+use aleator_model::params::Values;
+use aleator_model::{BatchNoise, Draws, TrainingLoss, params};
+use aleator_run::recipe::Recipe;
+use burn::tensor::{Tensor, TensorData};
+
+use crate::error::TrainError;
+use crate::method::{self, Method};
+use crate::network::{Gradients, Network};
+use crate::state::{State, device};
+use crate::sum::{Block, Summand, TreeSum};
+use crate::{experiment, optimizer};
+
+/// The loss and accuracy of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepReport {
+    /// −log p of the targets, averaged over the batch.
+    pub loss: f64,
+    /// The share of examples whose largest mean is the label's; with several labels, one of
+    /// theirs.
+    pub accuracy: f64,
+    /// The norm of the gradient, before clipping.
+    pub gradient_norm: f64,
+}
+
+/// Makes steps of one training method.
+pub(crate) struct Stepper {
+    pub method: Box<dyn Method>,
+    seed: u64,
+    samples: usize,
+    draws: Draws,
+    /// Parts of every step.
+    parts: usize,
+    /// Those of this step so far.
+    sum: TreeSum<Contribution>,
+}
+
+/// A part of a step, as a method sees it.
+pub(crate) struct Part<'a> {
+    /// Its examples and their targets; the inputs have been taken out.
+    pub batch: &'a Batch,
+    /// Normalised, [B, N].
+    pub inputs: Tensor<2>,
+    /// The noise of its examples in this step.
+    pub noise: BatchNoise,
+    /// The weight of each example in the mean over the part, `[B]`.
+    pub weights: Vec<f32>,
+}
+
+/// What a part adds to its step.
+#[derive(Clone, Debug)]
+pub(crate) struct Contribution {
+    /// The mean loss of the part, then the part's share of the step's.
+    pub loss: f64,
+    /// Examples whose largest mean is a label's.
+    pub hits: f64,
+    /// For each network.
+    pub networks: Vec<Gradients>,
+    /// Positions in the training split.
+    pub examples: Vec<usize>,
+    /// What a method keeps of each example, in the order of `examples`; it may be nothing.
+    pub rows: Vec<f32>,
+}
+
+impl Stepper {
+    pub fn new(recipe: &Recipe, seed: u64, parts: usize) -> Self {
+        Self {
+            method: method::of(recipe),
+            seed,
+            samples: recipe.head.samples,
+            draws: experiment::draws(recipe.head.draws),
+            parts,
+            sum: TreeSum::default(),
+        }
+    }
+
+    /// Computes a part; the last one of a step updates the state. Until then nothing has changed,
+    /// and a step that is given up leaves no trace.
+    pub fn add(
+        &mut self,
+        state: &mut State,
+        batch: Batch,
+        rate: f64,
+    ) -> Result<Option<StepReport>, TrainError> {
+        let index = batch.part;
+        let contribution = self.part(state, batch)?;
+        self.sum.add(Block::part(index, contribution));
+        if index + 1 < self.parts {
+            return Ok(None);
+        }
+        let sum = sum_over_processes(std::mem::take(&mut self.sum));
+        let step = state.progress.step;
+        let norms = sum.networks.iter().map(|network| optimizer::norm(&network.values));
+        let norms: Vec<f64> = norms.collect();
+        if !(sum.loss.is_finite() && norms.iter().all(|norm| norm.is_finite())) {
+            return Err(TrainError::not_finite(step, sum.examples));
+        }
+        let report = StepReport {
+            loss: sum.loss,
+            accuracy: sum.hits / sum.examples.len() as f64,
+            gradient_norm: norms[0],
+        };
+        self.method.finish(state, sum, rate);
+        state.progress.step += 1;
+        Ok(Some(report))
+    }
+
+    fn part(&self, state: &State, mut batch: Batch) -> Result<Contribution, TrainError> {
+        state.normalization.apply(&mut batch.inputs);
+        let (size, width) = (batch.examples.len(), state.normalization.center.len());
+        let inputs = TensorData::new(std::mem::take(&mut batch.inputs), [size, width]);
+        let part = Part {
+            inputs: Tensor::from_data(inputs, &device().autodiff()),
+            noise: BatchNoise {
+                key: NoiseKey { seed: self.seed, step: state.progress.step as u64 },
+                ids: batch.keys.clone(),
+                samples: self.samples,
+                draws: self.draws,
+            },
+            weights: vec![1.0 / size as f32; size],
+            batch: &batch,
+        };
+        let mut contribution = self.method.part(state, &part).map_err(|rows| {
+            let examples = rows.into_iter().map(|row| batch.examples[row]).collect();
+            TrainError::not_finite(state.progress.step, examples)
+        })?;
+        let share = size as f64 / batch.step_examples as f64;
+        contribution.loss *= share;
+        contribution.networks.iter_mut().for_each(|network| network.scale(share as f32));
+        Ok(contribution)
+    }
+}
+
+/// The whole step from the parts of this process. Where several processes share a step, the blocks
+/// of the others join here, in the order of their parts.
+fn sum_over_processes(own: TreeSum<Contribution>) -> Contribution {
+    own.finish().expect("a step has a part")
+}
+
+impl Summand for Contribution {
+    fn add(&mut self, next: Self) {
+        self.loss += next.loss;
+        self.hits += next.hits;
+        let networks = self.networks.iter_mut().zip(next.networks);
+        networks.for_each(|(network, next)| network.add(next));
+        self.examples.extend(next.examples);
+        self.rows.extend(next.rows);
+    }
+}
+
+impl Contribution {
+    /// Of one network and its loss, whose backward pass runs here.
+    pub fn new(part: &Part<'_>, network: &Network, outcome: TrainingLoss) -> Self {
+        let TrainingLoss { loss, mean, statistics, .. } = outcome;
+        let value = loss.clone().into_scalar::<f32>() as f64;
+        let hits = hits(&mean, &part.batch.targets);
+        // The graph is all that may still hold the weights when they are updated.
+        let mut gradients = loss.backward();
+        drop(loss);
+        let values = params::take_gradients(network.model(), &mut gradients);
+        let networks = vec![Gradients { values, statistics }];
+        let examples = part.batch.examples.clone();
+        Self { loss: value, hits, networks, examples, rows: vec![] }
+    }
+}
+
+impl Part<'_> {
+    /// The given targets, as the likelihood takes them.
+    pub fn targets(&self) -> aleator_model::Targets<'_> {
+        match &self.batch.targets {
+            Targets::Classes(classes) => aleator_model::Targets::Classes(classes),
+            Targets::Sparse(rows) => method::view(rows),
+        }
+    }
+}
+
+/// How often the largest mean is that of a label.
+fn hits(mean: &Values, targets: &Targets) -> f64 {
+    let mean = mean.read();
+    let examples = match targets {
+        Targets::Classes(labels) => labels.len(),
+        Targets::Sparse(rows) => rows.len(),
+    };
+    let tops = mean.chunks_exact(mean.len() / examples).map(argmax).enumerate();
+    let right = |(example, top): (usize, usize)| match targets {
+        Targets::Classes(labels) => labels[example] as usize == top,
+        Targets::Sparse(rows) => {
+            let of_top = rows.row(example).find(|(class, _)| *class as usize == top);
+            let weight = of_top.map_or(0.0, |(_, weight)| weight);
+            weight > 0.0 && rows.row(example).all(|(_, other)| other <= weight)
+        }
+    };
+    tops.filter(|pair| right(*pair)).count() as f64
+}
