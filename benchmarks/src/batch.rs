@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use aleator_kernels::fused::Buffers;
 use aleator_kernels::{
     self as kernels, LatentGrad, NoiseKey, Sampling, Targets, Vectors, fused, multilabel, split_mix,
 };
@@ -16,7 +17,7 @@ pub struct HeadBatch {
 }
 
 enum BatchLabels {
-    Classes(Vec<usize>),
+    Classes(Vec<u32>),
     MultiHot(Vec<f32>),
 }
 
@@ -32,7 +33,9 @@ impl HeadBatch {
             (0..batch * width).map(|_| (0..12).map(|_| unit()).sum::<f32>() - 6.0).collect();
         let labels = match config.link {
             Link::Softmax => BatchLabels::Classes(
-                (0..batch).map(|_| ((unit() * classes as f32) as usize).min(classes - 1)).collect(),
+                (0..batch)
+                    .map(|_| ((unit() * classes as f32) as u32).min(classes as u32 - 1))
+                    .collect(),
             ),
             Link::Sigmoid => {
                 let rate = (10.0 / classes as f32).min(0.5);
@@ -76,12 +79,14 @@ impl HeadBatch {
                     Targets::Classes(classes),
                     &weights,
                     Vectors::Detected,
-                    grad,
+                    Buffers { grad, log_probs: None },
                 ),
                 BatchLabels::MultiHot(labels) => {
-                    multilabel::loss_and_grad(&view, tau, labels, &weights, Vectors::Detected)
+                    let targets = Targets::Dense(labels);
+                    multilabel::loss_and_grad(&view, tau, targets, &weights, Vectors::Detected)
                 }
             };
+            let out = out.expect("random features are finite");
             let loss = out.losses.iter().sum::<f32>() / batch as f32;
             if let Ok(mut spare) = spare.lock() {
                 *spare = Some(out.grad);

@@ -8,10 +8,10 @@ use std::io::{Write, stdout};
 
 use aleator_model::{
     BackboneConfig, BatchNoise, ClassifierConfig, DiagScale, Draws, HeadTemperature,
-    HetLinearConfig, ImageNetwork, Labels, Link, Noise, NoiseKey, NormConfig, Temperature, params,
+    HetLinearConfig, ImageNetwork, Link, Noise, NoiseKey, NormConfig, Targets, Temperature, params,
 };
 use anyhow::{Context, Result, anyhow};
-use burn::tensor::{Device, Distribution, Int, Tensor};
+use burn::tensor::{Device, Distribution, Tensor};
 use clap::Args;
 
 use crate::clock::time;
@@ -56,8 +56,11 @@ pub fn run(args: &StepArgs) -> Result<()> {
             samples: 1000,
             draws: Draws::Antithetic,
         };
-        let labels = Labels::Classes(Tensor::<1, Int>::zeros([batch], &device));
-        let (forward, outcome) = time(|| model.loss(inputs.clone(), labels, &noise));
+        let (classes, weights) = (vec![0; batch], vec![1.0 / batch as f32; batch]);
+        let (forward, outcome) = time(|| {
+            let forward = model.forward(inputs.clone());
+            model.loss(forward, Targets::Classes(&classes), &weights, &noise, None)
+        });
         let outcome = outcome.map_err(|_| anyhow!("the loss of step {step} is not finite"))?;
         let (backward, _) = time(|| outcome.loss.backward());
         writeln!(out, "step {step}: forward {forward:.0} ms, backward {backward:.0} ms")?;

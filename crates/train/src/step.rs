@@ -13,7 +13,7 @@ use crate::method::{self, Method};
 use crate::network::{Gradients, Network};
 use crate::state::{State, device};
 use crate::sum::{Block, Summand, TreeSum};
-use crate::{experiment, optimizer};
+use crate::optimizer;
 
 /// The loss and accuracy of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,7 +72,7 @@ impl Stepper {
             method: method::of(recipe),
             seed,
             samples: recipe.head.samples,
-            draws: experiment::draws(recipe.head.draws),
+            draws: recipe.head.draws,
             parts,
             sum: TreeSum::default(),
         }
