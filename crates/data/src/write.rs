@@ -1,4 +1,4 @@
-//! Labels and features as the bytes of files.
+//! Labels as the bytes of files.
 
 use crate::sources::NoisyLabels;
 
@@ -26,21 +26,6 @@ impl NoisyLabels {
         written.expect("memory can be written to, and all rows have three fields");
         writer.into_inner().expect("memory can be written to")
     }
-}
-
-/// A matrix `[N, width]` as the bytes of a `.npy` file.
-///
-/// ```
-/// let bytes = aleator_data::write::features_to_npy(&[1.0, 2.0, 3.0, 4.0], 2);
-/// assert!(bytes.starts_with(b"\x93NUMPY"));
-/// ```
-///
-/// # Panics
-/// When the rows are not whole.
-pub fn features_to_npy(values: &[f32], width: usize) -> Vec<u8> {
-    assert!(width > 0 && values.len().is_multiple_of(width), "rows must be whole");
-    let shape = format!("{}, {width}", values.len() / width);
-    npy("<f4", &shape, values.iter().flat_map(|value| value.to_le_bytes()))
 }
 
 fn npy_of_labels(labels: &[u32]) -> Vec<u8> {

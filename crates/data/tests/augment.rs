@@ -109,19 +109,8 @@ fn cifar(folder: &Folder, examples: usize) -> InputSource {
 }
 
 fn data_of(inputs: InputSource, augment: Option<Augment>) -> Data {
-    Data {
-        label_kind: LabelKind::Auto,
-        annotations: Annotations::Majority,
-        classes: None,
-        class_names: None,
-        limit: None,
-        framing: Framing::PLAIN,
-        augment,
-        train: Source { inputs, labels: None, clean_labels: None, ids: None },
-        validation: HeldOut::Fraction { fraction: 0.2, seed: 0 },
-        test: None,
-        noise: None,
-    }
+    let validation = HeldOut::Fraction { fraction: 0.2, seed: 0 };
+    Data { augment, ..Data::of(Source::of(inputs), validation) }
 }
 
 fn order(split: &Split) -> Order {

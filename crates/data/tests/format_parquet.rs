@@ -1,5 +1,7 @@
 //! Parquet files: lists of floats as embeddings, columns as labels, and damaged files.
 
+use std::sync::Arc;
+
 use crate::format_support::*;
 use aleator_data::DataError;
 use aleator_data::array::{Array, Values};
@@ -32,7 +34,7 @@ fn lists<T: DataType>(
     parquet_file::<T>(&list_of("emb", element), properties, &parts.collect::<Vec<_>>())
 }
 
-fn open(folder: &Folder, file: Vec<u8>) -> Inputs {
+fn open(folder: &Folder, file: Vec<u8>) -> Arc<Inputs> {
     features(folder.write("x.parquet", file)).unwrap().inputs
 }
 
