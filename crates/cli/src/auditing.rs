@@ -153,13 +153,10 @@ pub fn prepare(out: &Path, group: &Group, quiet: bool) -> Result<Sources> {
 }
 
 /// Judges the labels when all folds are trained.
-pub fn conclude(out: &Path, members: &[Member], open: Option<&Sources>, quiet: bool) -> Result<()> {
+pub fn conclude(out: &Path, members: &[Member], sources: &Sources, quiet: bool) -> Result<()> {
     let first = members.first().context("an audit has folds")?;
     let dirs: Vec<PathBuf> = members.iter().map(|member| out.join(&member.name)).collect();
-    let source = match open {
-        Some(open) => source::of(open, &first.resolved.recipe)?,
-        None => source::of(&sources(members)?, &first.resolved.recipe)?,
-    };
+    let source = source::of(sources, &first.resolved.recipe)?;
     let counter = Counter::new("judging the labels", quiet);
     let audit = audit::analyse(&dirs, &source, &mut |step| counter.show(step.done, step.total));
     counter.finish();

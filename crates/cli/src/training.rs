@@ -9,7 +9,7 @@ use aleator_report::ensemble;
 use aleator_run::RunDir;
 use aleator_train::Event;
 use aleator_train::group::{self, Group, GroupOutcome, Kind, Member};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::interrupt;
@@ -169,7 +169,10 @@ fn conclude(
     match group.kind {
         Kind::Demo => demo::conclude(out, members)?,
         Kind::Tune => tune::conclude(out, members, &evaluations)?,
-        Kind::Audit => auditing::conclude(out, members, sources, quiet)?,
+        Kind::Audit => {
+            let sources = sources.context("the data of an audit are opened first")?;
+            auditing::conclude(out, members, sources, quiet)?;
+        }
         Kind::Transfer => transfer::conclude(out, members, &evaluations)?,
         Kind::Sweep => scores::print_each(members, &evaluations)?,
         Kind::Seeds => conclude_seeds(out, members, &evaluations)?,

@@ -93,26 +93,35 @@ impl Sources {
     /// [`Sources::open`] without looking at the contents of the inputs: no fingerprint is taken,
     /// and numbers need not be finite.
     pub(crate) fn read(data: &Data, link: Link) -> Result<Self, DataError> {
-        let opened = OpenSource::open(&data.train, data, link, Role::Training)?;
-        let classes = opened.classes(data, None, link)?;
-        let train = opened.read(&classes, link)?;
+        let train = OpenSource::open(&data.train, data, link, Role::Training)?;
         let own = |held_out: Option<&HeldOut>| match held_out {
             Some(HeldOut::Source(source)) => {
-                let opened = OpenSource::open(source, data, link, Role::HeldOut)?;
-                opened.like(train.inputs.shape())?.read(&classes, link).map(Some)
+                OpenSource::open(source, data, link, Role::HeldOut).map(Some)
             }
             Some(HeldOut::Fraction { .. } | HeldOut::Fold { .. }) | None => Ok(None),
         };
-        Ok(Self {
-            origin: Origin::Files(Box::new(reading_keys(data))),
-            link,
-            validation: own(Some(&data.validation))?,
-            test: own(data.test.as_ref())?,
-            train,
-            classes,
-            fingerprint: String::new(),
-            repeated: vec![],
-        })
+        let held_out = [own(Some(&data.validation))?, own(data.test.as_ref())?];
+        let classes = train.classes(data, None, link)?;
+        let origin = Origin::Files(Box::new(reading_keys(data)));
+        Self::new(origin, link, classes, train, held_out)
+    }
+
+    fn new(
+        origin: Origin,
+        link: Link,
+        classes: Classes,
+        train: OpenSource,
+        held_out: [Option<OpenSource>; 2],
+    ) -> Result<Self, DataError> {
+        let train = train.read(&classes, link)?;
+        let read = |source: Option<OpenSource>| match source {
+            Some(source) => source.like(train.inputs.shape())?.read(&classes, link).map(Some),
+            None => Ok(None),
+        };
+        let [validation, test] = held_out;
+        let (validation, test) = (read(validation)?, read(test)?);
+        let (fingerprint, repeated) = (String::new(), vec![]);
+        Ok(Self { origin, link, validation, test, train, classes, fingerprint, repeated })
     }
 
     /// The same with the fingerprint of all contents.

@@ -146,7 +146,7 @@ fn wrong_cells_are_refused_by_line() {
         ("path,label,weight\nimages/a.png,x,inf\n", &["line 2", "weight inf"]),
         ("path,label,weight\nimages/a.png,x,NaN\n", &["line 2", "weight NaN"]),
         ("path,label,weight\nimages/a.png,x,1e-60\n", &["line 2", "weight 1e-60"]),
-        ("path,label,weight\nimages/a.png,x,much\n", &["line 2", "\"much\"", "no number"]),
+        ("path,label,weight\nimages/a.png,x,much\n", &["line 2", "\"much\"", "not a number"]),
         ("path,label\nimages/a.png,x\nimages/zz.png,y\n", &["line 3", "images/zz.png"]),
         ("path,label\nimages/a.png,x,y\n", &["line 2 has 3 fields"]),
         ("path,label\n", &["no rows"]),

@@ -16,7 +16,6 @@ use crate::session::input_shape;
 pub struct FeatureExtractor {
     scorer: Scorer,
     shape: InputShape,
-    width: usize,
 }
 
 impl FeatureExtractor {
@@ -32,24 +31,18 @@ impl FeatureExtractor {
         refuse_no_network(run, recipe)?;
         let state = trained_state(run, recipe, recipe.evaluation.weights, observer)?;
         let scorer = Scorer::new(recipe, run.info().seed, &state, recipe.evaluation.samples);
-        let width = scorer.model().output().config().feature_dim;
-        Ok(Self { scorer, shape: input_shape(run.info()), width })
+        Ok(Self { scorer, shape: input_shape(run.info()) })
     }
 
-    /// What one input is.
+    /// The shape of one input.
     pub fn shape(&self) -> InputShape {
         self.shape
     }
 
-    /// D.
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
-    /// The features of inputs that stand one after the other, `[N, D]`.
+    /// The features `[N, D]` of inputs `[N, shape]`.
     ///
     /// # Panics
-    /// Unless the inputs are whole.
+    /// When the last input is incomplete.
     pub fn extract(&self, inputs: Vec<f32>) -> Vec<f32> {
         assert!(inputs.len().is_multiple_of(self.shape.len()), "inputs must be whole");
         let features = self.scorer.model().features(self.scorer.inputs(inputs));

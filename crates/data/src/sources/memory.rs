@@ -200,27 +200,14 @@ impl Sources {
     /// names the array and the row.
     pub fn in_memory(arrays: Arrays, link: Link) -> Result<Self, DataError> {
         let Arrays { train, validation, test, class_names, label_kind: kind, framing } = arrays;
-        let opened = train.open("train", kind, &framing, link, Role::Training)?;
-        let train = Source::of(InputSource::Memory(String::new()));
-        let data = Data { label_kind: kind, framing, ..Data::of(train, UNDIVIDED) };
-        let classes = opened.classes(&data, class_names.as_deref(), link)?;
-        let train = opened.read(&classes, link)?;
+        let train = train.open("train", kind, &framing, link, Role::Training)?;
         let own = |split: Option<ArraySplit>, name: &str| {
-            let Some(split) = split else { return Ok(None) };
-            let opened = split.open(name, kind, &framing, link, Role::HeldOut)?;
-            opened.like(train.inputs.shape())?.read(&classes, link).map(Some)
+            split.map(|split| split.open(name, kind, &framing, link, Role::HeldOut)).transpose()
         };
-        let sources = Self {
-            origin: Origin::Memory(framing),
-            link,
-            validation: own(validation, "validation")?,
-            test: own(test, "test")?,
-            train,
-            classes,
-            fingerprint: String::new(),
-            repeated: vec![],
-        };
-        sources.checked()
+        let held_out = [own(validation, "validation")?, own(test, "test")?];
+        let source = Source::of(InputSource::Memory(String::new()));
+        let classes = train.classes(&Data::of(source, UNDIVIDED), class_names.as_deref(), link)?;
+        Self::new(Origin::Memory(framing), link, classes, train, held_out)?.checked()
     }
 
     /// Writes into a recipe's `[data]` that it is trained on these arrays; files are left as they
