@@ -1,386 +1,494 @@
-//! From a document to a recipe: every key is known, every value is possible.
+//! From a document to the types that it describes.
+//!
+//! The types derive [`Deserialize`]; this deserializer knows where every value stands, so that
+//! errors name file and line, or the argument, and the dotted key. Beyond plain serde it has two
+//! conventions for fields whose keys stand in the table of other fields:
+//! - A field called `..kind` is an enum; the key `kind` tells the variant, whose fields are keys of
+//!   the same table.
+//! - A field called `..` is a struct whose fields are keys of the same table; or an enum whose
+//!   variants are named after keys, one of which is there.
+//!
+//! An enum that is a table by itself is the variant named after the first of its keys that is
+//! there, or else the variant without a name.
 
-mod data;
-mod network;
+use std::fmt::{self, Display};
+use std::marker::PhantomData;
+use std::sync::LazyLock;
+use std::vec;
 
-use std::collections::BTreeSet;
-
-use crate::document::{Document, Table, Value, unknown_key};
-use crate::recipe::{
-    BootstrapTargets, Bootstrapping, Checkpoint, Decay, DiagScale, Draws, EvaluatedWeights,
-    Evaluation, Head, HeadTemperature, InputSource, LabelKind, Layers, Link, Method, Moments,
-    Noise, Optimizer, Recipe, Rule, Schedule, Temperature, Training, WarmUp, WeightDecay,
+use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::{
+    self, DeserializeSeed, Deserializer, Expected, IntoDeserializer, MapAccess, SeqAccess,
+    Unexpected, Visitor,
 };
+use serde::forward_to_deserialize_any;
+
+use crate::document::{Document, Node, Origin, Table, Value};
 use crate::recipe_error::RecipeError;
-use crate::schema;
-use crate::section::{Field, Section};
+use crate::schema::{Field, Shape, join, most_similar};
+use crate::to_toml::value_text;
 
-/// Far above anything useful, and low enough that products of a few of them fit a machine.
-const MANY: usize = 1 << 24;
+/// Decodes a document. `example` gives a value for a key that is missing; `check_first` has a word
+/// once all keys are known.
+pub(crate) fn decode<T: for<'de> Deserialize<'de>>(
+    document: &Document,
+    shape: &Shape,
+    example: fn(&str) -> Option<String>,
+    check_first: impl FnOnce() -> Result<(), RecipeError>,
+) -> Result<T, RecipeError> {
+    check_keys(shape, "", &document.root, shape)?;
+    check_first()?;
+    let root = Node { value: Value::Table(document.root.clone()), origin: ABSENT.origin.clone() };
+    let decoded = nest(shape, String::new(), &root).and_then(|tree| tree.decode(PhantomData::<T>));
+    decoded.map_err(|fault| match fault {
+        Fault::Placed(error) => *error,
+        Fault::MissingKey(key) => {
+            let placeholder = example(&key);
+            RecipeError::Missing { recipe: document.name().to_string(), key, placeholder }
+        }
+        fault => {
+            let (recipe, message) = (document.name().to_string(), fault.to_string());
+            RecipeError::Recipe { recipe, message }
+        }
+    })
+}
 
-/// Monte Carlo samples are counted in 32 bits.
-const MAX_SAMPLES: usize = u32::MAX as usize;
+/// Refuses the first key that there is not. A misspelt key is found before the key that is
+/// missing because of it.
+fn check_keys(
+    root: &Shape,
+    section: &str,
+    table: &Table,
+    shape: &Shape,
+) -> Result<(), RecipeError> {
+    let keys = shape.keys();
+    for (key, node) in table {
+        let name = join(section, key);
+        let known = match shape {
+            Shape::Map(inner) => Some(&**inner),
+            _ => keys.iter().find(|(known, _)| known == key).map(|(_, shape)| *shape),
+        };
+        let Some(inner) = known else {
+            return Err(root.unknown_key(node.origin.clone(), &name));
+        };
+        match &node.value {
+            Value::Table(table) if !inner.keys().is_empty() || matches!(inner, Shape::Map(_)) => {
+                check_keys(root, &name, table, inner)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
 
-impl Document {
-    /// The recipe that this document says, if it says one completely.
-    ///
-    /// ```
-    /// use aleator_run::Document;
-    ///
-    /// let mut document = Document::preset("digits-full")?;
-    /// document.set("head.rank=0")?;
-    /// let error = document.recipe().unwrap_err().to_string();
-    /// assert!(error.starts_with("--set head.rank=0: head.rank must be"), "{error}");
-    /// # Ok::<(), aleator_run::RecipeError>(())
-    /// ```
-    pub fn recipe(&self) -> Result<Recipe, RecipeError> {
-        check_keys("", &self.root)?;
-        let top = Section::new(self, "")?;
-        for key in ["base", "without"] {
-            if let Some(field) = top.optional(key) {
-                return Err(field.impossible(format!(
-                    "{key} must stand in a recipe file; on the command line name the recipe itself"
-                )));
+/// A value with its dotted key, arranged as serde expects it.
+struct Tree<'a> {
+    key: String,
+    node: &'a Node,
+    content: Content<'a>,
+}
+
+enum Content<'a> {
+    /// The value of the node.
+    Leaf,
+    List(Vec<Tree<'a>>),
+    Map(Vec<(&'a str, Tree<'a>)>),
+    Variant(&'a str, Box<Tree<'a>>),
+}
+
+/// Stands for a section that is not there.
+static ABSENT: LazyLock<Node> = LazyLock::new(|| Node {
+    value: Value::Table(Table::new()),
+    origin: Origin::Argument("the recipe".into()),
+});
+
+/// Arranges a value by the shape that it must have.
+fn nest<'a>(shape: &'a Shape, key: String, node: &'a Node) -> Result<Tree<'a>, Fault> {
+    let content = match (shape, &node.value) {
+        (Shape::List(inner), Value::Array(items)) => {
+            let item = |(at, node)| nest(inner, format!("{key}[{at}]"), node);
+            Content::List(items.iter().enumerate().map(item).collect::<Result<_, _>>()?)
+        }
+        (Shape::Map(inner), Value::Table(table)) => {
+            let mut entries: Vec<(&String, &Node)> = table.iter().collect();
+            entries.sort_by_key(|(_, node)| node.origin.line());
+            let entry = |(name, node): (&'a String, _)| {
+                Ok((&name[..], nest(inner, join(&key, name), node)?))
+            };
+            Content::Map(entries.into_iter().map(entry).collect::<Result<_, Fault>>()?)
+        }
+        (Shape::Struct(fields) | Shape::Inline(fields), Value::Table(table)) => {
+            let mut entries = vec![];
+            for field in fields {
+                let tree = match field.name.strip_prefix("..") {
+                    Some(tag) => beside(field, tag, &key, node, table)?,
+                    None => nest_field(field, &key, table)?,
+                };
+                entries.extend(tree.map(|tree| (field.name, tree)));
+            }
+            Content::Map(entries)
+        }
+        (Shape::Enum(variants), Value::Table(table)) if shape.is_section() => {
+            let is_there =
+                |(name, _): &&(&str, Shape)| table.contains_key(*name) || name.is_empty();
+            match variants.iter().find(is_there) {
+                Some((name, inner)) => {
+                    Content::Variant(name, Box::new(nest(inner, key.clone(), node)?))
+                }
+                None => return Err(Fault::Missing(variants[0].0).at(&key, node)),
             }
         }
-        let recipe = Recipe {
-            summary: top.required("summary", "TEXT")?.text()?.to_string(),
-            seeds: seeds(&top)?,
-            method: method(self, &top)?,
-            data: data::data(self)?,
-            network: network::network(&Section::new(self, "network")?)?,
-            head: head(&Section::new(self, "head")?)?,
-            optimizer: optimizer(self)?,
-            schedule: schedule(&Section::new(self, "schedule")?)?,
-            training: training(&Section::new(self, "training")?)?,
-            checkpoint: checkpoint(&Section::new(self, "checkpoint")?)?,
-            evaluation: evaluation(&Section::new(self, "evaluation")?)?,
-        };
-        check_together(self, &recipe)?;
-        Ok(recipe)
-    }
-}
-
-/// Refuses the first key that no recipe has. A misspelt key is found before the key that is
-/// missing because of it.
-fn check_keys(section: &str, table: &Table) -> Result<(), RecipeError> {
-    for (key, node) in table {
-        let name = schema::join(section, key);
-        if !schema::is_known(&name) {
-            return Err(unknown_key(node.origin.clone(), &name));
+        (Shape::Struct(_) | Shape::Map(_), _) => {
+            return Err(Fault::Type(format!("a section [{key}]")).at(&key, node));
         }
-        if let (Value::Table(inner), Some(_)) = (&node.value, schema::keys_of(&name)) {
-            check_keys(&name, inner)?;
+        (Shape::Enum(_), _) if shape.is_section() => {
+            return Err(Fault::Type(format!("a section [{key}]")).at(&key, node));
         }
-    }
-    Ok(())
+        _ => Content::Leaf,
+    };
+    Ok(Tree { key, node, content })
 }
 
-/// What no section can know alone.
-fn check_together(document: &Document, recipe: &Recipe) -> Result<(), RecipeError> {
-    let network = Section::new(document, "network")?;
-    let on_features = matches!(recipe.data.train.inputs, InputSource::Features(_));
-    let wants_images = matches!(recipe.network.layers, Layers::Conv { .. } | Layers::Image { .. });
-    if let (true, true, Some(kind)) = (wants_images, on_features, network.optional("kind")) {
-        return Err(kind.impossible(format!(
-            "network.kind = {:?} needs images, and data.train has features: give \
-             data.train.images, or take network.kind = \"mlp\"",
-            kind.text()?
-        )));
+/// A field with a key of its own.
+fn nest_field<'a>(
+    field: &'a Field,
+    section: &str,
+    table: &'a Table,
+) -> Result<Option<Tree<'a>>, Fault> {
+    let key = join(section, field.name);
+    match table.get(field.name) {
+        Some(node) => nest(&field.shape, key, node).map(Some),
+        // So that the message names the first key that is missing in it.
+        None if field.shape.is_section() && !field.optional => {
+            nest(&field.shape, key, &ABSENT).map(Some)
+        }
+        None => Ok(None),
     }
-    let top = Section::new(document, "")?;
-    if let (Method::Bootstrapping(_), Link::Sigmoid, Some(method)) =
-        (&recipe.method, recipe.head.link, top.optional("method"))
-    {
-        return Err(method.impossible(
-            "method = \"bootstrapping\" is for labels of one class: it needs \
-             head.link = \"softmax\""
-                .to_string(),
-        ));
-    }
-    let head = Section::new(document, "head")?;
-    if let (LabelKind::MultiHot, Link::Softmax, Some(link)) =
-        (recipe.data.label_kind, recipe.head.link, head.optional("link"))
-    {
-        return Err(link.impossible(
-            "head.link = \"softmax\" is for labels of one class, and data.label_kind is \
-             \"multi-hot\": take head.link = \"sigmoid\""
-                .to_string(),
-        ));
-    }
-    Ok(())
 }
 
-fn seeds(top: &Section) -> Result<Vec<u64>, RecipeError> {
-    const MAX_SEEDS: usize = 1000;
-    match (top.optional("seed"), top.optional("seeds")) {
-        (Some(seed), Some(seeds)) => Err(seed.impossible(format!(
-            "seed and seeds ({}) are two ways to write the same: keep one",
-            seeds.origin()
-        ))),
-        (Some(seed), None) => Ok(vec![seed.seed()?]),
-        (None, Some(list)) => {
-            let mut seen = BTreeSet::new();
-            let fields = list.short_list(MAX_SEEDS)?;
-            let once = |field: &Field| {
-                let seed = field.seed()?;
-                if seen.insert(seed) {
-                    Ok(seed)
-                } else {
-                    Err(field.impossible(format!("seeds: {seed} stands twice")))
+/// A field whose keys stand in the table of other fields.
+fn beside<'a>(
+    field: &'a Field,
+    tag: &'a str,
+    key: &str,
+    node: &'a Node,
+    table: &'a Table,
+) -> Result<Option<Tree<'a>>, Fault> {
+    let tree = |name, inner| Tree {
+        key: key.to_string(),
+        node,
+        content: Content::Variant(name, Box::new(inner)),
+    };
+    match (&field.shape, tag) {
+        (Shape::Enum(keys), "") => {
+            let there: Vec<(&'a str, &Shape, &Node)> = keys
+                .iter()
+                .filter_map(|(name, shape)| Some((*name, shape, table.get(*name)?)))
+                .collect();
+            match there[..] {
+                [] => Err(Fault::Missing(keys[0].0).at(key, node)),
+                [(name, shape, value)] => {
+                    Ok(Some(tree(name, nest(shape, join(key, name), value)?)))
                 }
+                [(first, _, value), (second, _, other), ..] => Err(impossible(
+                    value,
+                    format!(
+                        "{} and {} ({}) are both given: keep one",
+                        join(key, first),
+                        join(key, second),
+                        other.origin
+                    ),
+                )),
+            }
+        }
+        (Shape::Enum(variants), tag) => {
+            let Some(chosen) = table.get(tag) else {
+                let of_variants = field.shape.keys();
+                let there = of_variants.iter().find_map(|(name, _)| Some((name, table.get(*name)?)));
+                return match there {
+                    Some((name, value)) if field.optional => {
+                        Err(impossible(value, format!("{name} needs the key {}", join(key, tag))))
+                    }
+                    _ if field.optional => Ok(None),
+                    _ => Err(Fault::MissingKey(join(key, tag))),
+                };
             };
-            fields.iter().map(once).collect()
+            let words =
+                || -> Vec<&'static str> { variants.iter().map(|(name, _)| *name).collect() };
+            let Value::String(word) = &chosen.value else {
+                return Err(Fault::Type(one_of(&words())).at(&join(key, tag), chosen));
+            };
+            let Some((name, inner)) = variants.iter().find(|(name, _)| name == word) else {
+                let fault = Fault::Word { found: word.clone(), words: words() };
+                return Err(fault.at(&join(key, tag), chosen));
+            };
+            refuse_stale(&field.shape, inner, tag, key, table)?;
+            Ok(Some(match inner {
+                Shape::Value => nest(inner, join(key, tag), chosen)?,
+                _ => tree(name, nest(inner, key.to_string(), node)?),
+            }))
         }
-        (None, None) => Err(top.missing("seeds", "[0]")),
-    }
-}
-
-fn head(section: &Section) -> Result<Head, RecipeError> {
-    Ok(Head {
-        noise: noise(section)?,
-        link: section
-            .required("link", "softmax")?
-            .choice(&[("softmax", Link::Softmax), ("sigmoid", Link::Sigmoid)])?,
-        temperature: temperature(&section.required("temperature", "1.0")?)?,
-        diag_scale: section
-            .required("diag_scale", "softplus")?
-            .choice(&[("affine", DiagScale::Affine), ("softplus", DiagScale::Softplus)])?,
-        covariance_init: section.required("covariance_init", "1.0")?.not_negative()?,
-        samples: section.required("samples", "100")?.size(1, MAX_SAMPLES)?,
-        draws: section.required("draws", "antithetic")?.choice(&[
-            ("independent", Draws::Independent),
-            ("antithetic", Draws::Antithetic),
-            ("sobol", Draws::Sobol),
-        ])?,
-    })
-}
-
-/// `noise = "none"` switches the noise of any recipe off, so it lets `rank` stand beside the
-/// other keys that describe the noise. Beside `"diagonal"`, which has noise, a rank would
-/// promise factors that are not there.
-fn noise(section: &Section) -> Result<Noise, RecipeError> {
-    const MAX_RANK: usize = 1 << 16;
-    #[derive(Clone, Copy)]
-    enum Kind {
-        None,
-        Diagonal,
-        Full,
-        Shared,
-    }
-    let noise = section.required("noise", "full")?;
-    let kind = noise.choice(&[
-        ("none", Kind::None),
-        ("diagonal", Kind::Diagonal),
-        ("full", Kind::Full),
-        ("shared", Kind::Shared),
-    ])?;
-    let given = section.optional("rank").map(|rank| rank.size(1, MAX_RANK)).transpose()?;
-    let rank = || given.ok_or_else(|| section.missing("rank", "6"));
-    match kind {
-        Kind::None => Ok(Noise::None),
-        Kind::Diagonal => {
-            section.refuse(&["rank"], &noise)?;
-            Ok(Noise::Diagonal)
+        (shape, _) => {
+            let mut keys = shape.keys().into_iter();
+            let absent = field.optional && !keys.any(|(name, _)| table.contains_key(name));
+            if absent { Ok(None) } else { nest(shape, key.to_string(), node).map(Some) }
         }
-        Kind::Full => Ok(Noise::LowRank { rank: rank()? }),
-        Kind::Shared => Ok(Noise::SharedLowRank { rank: rank()? }),
     }
 }
 
-fn temperature(field: &Field) -> Result<HeadTemperature, RecipeError> {
-    let positive = |field: &Field| {
-        let value = field.number()?;
-        Temperature::try_from(value as f32)
-            .map_err(|_| field.must_be("a number above 0, from 1e-10 to 3e38"))
+/// Refuses keys of other variants than the chosen one.
+fn refuse_stale(
+    all: &Shape,
+    chosen: &Shape,
+    tag: &str,
+    section: &str,
+    table: &Table,
+) -> Result<(), Fault> {
+    let meant = chosen.keys();
+    let is_stale = |name: &str| {
+        name != tag && table.contains_key(name) && meant.iter().all(|(key, _)| *key != name)
     };
-    let Value::Table(bounds) = &field.node.value else {
-        if let Value::Integer(_) | Value::Float(_) = field.node.value {
-            return positive(field).map(HeadTemperature::Fixed);
-        }
-        return Err(field.wrong_type("a number, or bounds as in { low = 0.3, high = 3.0 }"));
-    };
-    let bound = |name: &str| match bounds.get(name) {
-        Some(node) => positive(&Field { key: format!("{}.{name}", field.key), node }),
-        None => Err(field.impossible(format!(
-            "{} must have both bounds, as in {{ low = 0.3, high = 3.0 }}; {name} is missing",
-            field.key
-        ))),
-    };
-    let (low, high) = (bound("low")?, bound("high")?);
-    if low.get() < high.get() {
-        Ok(HeadTemperature::Learned { low, high })
-    } else {
-        Err(field.must_be("bounds with low below high"))
+    let stale: Vec<&str> =
+        all.keys().into_iter().map(|(name, _)| name).filter(|name| is_stale(name)).collect();
+    match stale.first() {
+        Some(first) => Err(no_meaning(section, &stale, &table[*first], tag, &table[tag]).into()),
+        None => Ok(()),
     }
 }
 
-fn optimizer(document: &Document) -> Result<Optimizer, RecipeError> {
-    let section = Section::new(document, "optimizer")?;
-    let l2 = Section::new(document, "optimizer.l2")?;
-    let decay = |key: &'static str| l2.required(key, "0.001")?.not_negative();
-    Ok(Optimizer {
-        rule: rule(&section)?,
-        learning_rate: section.required("learning_rate", "0.002")?.positive()?,
-        network_rate: section.optional("network_rate").map(|rate| rate.positive()).transpose()?,
-        clip_norm: section.optional("clip_norm").map(|norm| norm.positive()).transpose()?,
-        l2: WeightDecay {
-            network: decay("network")?,
-            mean: decay("mean")?,
-            covariance: decay("covariance")?,
-        },
-    })
+/// The error for keys that another key of their section makes useless.
+pub(crate) fn no_meaning(
+    section: &str,
+    keys: &[&str],
+    first: &Node,
+    choice: &str,
+    chosen: &Node,
+) -> RecipeError {
+    let names: Vec<String> = keys.iter().map(|key| join(section, key)).collect();
+    let sets: Vec<String> = names.iter().map(|name| format!("--set {name}=")).collect();
+    let (have, them) = if names.len() == 1 { ("has", "it") } else { ("have", "them") };
+    RecipeError::Impossible {
+        origin: first.origin.clone(),
+        message: format!(
+            "{} {have} no meaning with {} = {} ({}); remove {them}: on the command line by {}, in \
+             a recipe with a base by without = {names:?}",
+            names.join(", "),
+            join(section, choice),
+            value_text(&chosen.value),
+            chosen.origin,
+            sets.join(" "),
+        ),
+    }
 }
 
-fn rule(section: &Section) -> Result<Rule, RecipeError> {
-    #[derive(Clone, Copy)]
-    enum Kind {
-        Sgd,
-        Adam,
-        AdamW,
-    }
-    let field = section.required("kind", "adam")?;
-    let kind = field.choice(&[("sgd", Kind::Sgd), ("adam", Kind::Adam), ("adamw", Kind::AdamW)])?;
-    if let Kind::Sgd = kind {
-        section.refuse(&["beta1", "beta2", "epsilon"], &field)?;
-        let momentum = section.required("momentum", "0.9")?.below_one()?;
-        let nesterov = section.required("nesterov", "false")?;
-        let looks_ahead = nesterov.boolean()?;
-        if looks_ahead && momentum == 0.0 {
-            let message = "optimizer.nesterov = true needs optimizer.momentum above 0";
-            return Err(nesterov.impossible(message.to_string()));
-        }
-        return Ok(Rule::Sgd { momentum, nesterov: looks_ahead });
-    }
-    section.refuse(&["momentum", "nesterov"], &field)?;
-    let moments = Moments {
-        beta1: section.required("beta1", "0.9")?.below_one()?,
-        beta2: section.required("beta2", "0.999")?.below_one()?,
-        epsilon: section.required("epsilon", "1e-8")?.positive()?,
-    };
-    Ok(if let Kind::Adam = kind { Rule::Adam(moments) } else { Rule::AdamW(moments) })
+/// What is wrong, at first without a place.
+#[derive(Debug)]
+enum Fault {
+    Placed(Box<RecipeError>),
+    MissingKey(String),
+    Missing(&'static str),
+    Type(String),
+    Value(String),
+    Word { found: String, words: Vec<&'static str> },
+    Custom(String),
 }
 
-fn schedule(section: &Section) -> Result<Schedule, RecipeError> {
-    const MAX_EPOCHS: usize = 1_000_000;
-    #[derive(Clone, Copy)]
-    enum Kind {
-        Constant,
-        Cosine,
-        Steps,
-    }
-    let epochs = section.required("epochs", "10")?.size(1, MAX_EPOCHS)?;
-    let warm_up = warm_up(section, epochs)?;
-    let field = section.required("kind", "cosine")?;
-    let kind = field.choice(&[
-        ("constant", Kind::Constant),
-        ("cosine", Kind::Cosine),
-        ("steps", Kind::Steps),
-    ])?;
-    if !matches!(kind, Kind::Steps) {
-        section.refuse(&["at", "factor"], &field)?;
-    }
-    let decay = match kind {
-        Kind::Constant => Decay::Constant,
-        Kind::Cosine => Decay::Cosine,
-        Kind::Steps => Decay::Steps {
-            at: drops(&section.required("at", "[30,60]")?, epochs)?,
-            factor: section
-                .required("factor", "0.1")?
-                .number_that("above 0 and at most 1", |value| value > 0.0 && value <= 1.0)?,
-        },
-    };
-    Ok(Schedule { epochs, warm_up, decay })
-}
-
-fn warm_up(section: &Section, epochs: usize) -> Result<WarmUp, RecipeError> {
-    if let Some(steps) = section.optional("warm_up_steps") {
-        if let Some(other) = section.optional("warm_up") {
-            return Err(steps.impossible(format!(
-                "schedule.warm_up_steps and schedule.warm_up ({}) are two ways to write the same: \
-                 keep one",
-                other.origin()
-            )));
-        }
-        return Ok(WarmUp::Steps(steps.size(0, MANY)?));
-    }
-    let at_most_all = format!("from 0 to schedule.epochs = {epochs}");
-    let epochs = section
-        .required("warm_up", "0.5")?
-        .number_that(&at_most_all, |value| (0.0..=epochs as f64).contains(&value))?;
-    Ok(WarmUp::Epochs(epochs))
-}
-
-/// Epochs at which the learning rate drops.
-fn drops(field: &Field, epochs: usize) -> Result<Vec<f64>, RecipeError> {
-    const MAX_DROPS: usize = 1000;
-    let expected = format!("above 0 and below schedule.epochs = {epochs}");
-    let within =
-        |at: &Field| at.number_that(&expected, |value| value > 0.0 && value < epochs as f64);
-    let fields = field.short_list(MAX_DROPS)?;
-    let at = fields.iter().map(within).collect::<Result<Vec<f64>, _>>()?;
-    if at.is_sorted_by(|a, b| a < b) { Ok(at) } else { Err(field.must_be("ascending epochs")) }
-}
-
-/// Settings of a method may wait in a recipe whose `method` is another one, but not where there is
-/// no `method`: it would be forgotten rather than chosen.
-fn method(document: &Document, top: &Section) -> Result<Method, RecipeError> {
-    let section = Section::new(document, "bootstrapping")?;
-    let Some(field) = top.optional("method") else {
-        return match document.get("bootstrapping") {
-            None => Ok(Method::Plain),
-            Some(node) => Err(Field { key: "bootstrapping".to_string(), node }.impossible(
-                "[bootstrapping] is of method = \"bootstrapping\": set method".to_string(),
-            )),
+impl Fault {
+    /// The fault of a value or, if a field is missing, of a table.
+    fn at(self, key: &str, node: &Node) -> Self {
+        let message = match self {
+            Self::Placed(_) | Self::MissingKey(_) => return self,
+            Self::Missing(field) => return Self::MissingKey(join(key, field)),
+            Self::Type(expected) => {
+                let (origin, key) = (node.origin.clone(), key.to_string());
+                let found = node.value.describe();
+                return RecipeError::Type { origin, key, expected, found }.into();
+            }
+            Self::Value(expected) => {
+                format!("{key} must be {expected}, found {}", value_text(&node.value))
+            }
+            Self::Word { found, words } => {
+                let hint = most_similar(&found, &words);
+                let hint = hint.map_or(String::new(), |word| format!("; did you mean {word:?}?"));
+                format!("{key} must be {}, found {found:?}{hint}", one_of(&words))
+            }
+            Self::Custom(message) if message.starts_with("must ") => format!("{key} {message}"),
+            Self::Custom(message) => format!("{key}: {message}"),
         };
-    };
-    if !field.choice(&[("plain", false), ("bootstrapping", true)])? {
-        return Ok(Method::Plain);
+        impossible(node, message)
     }
-    Ok(Method::Bootstrapping(Bootstrapping {
-        beta: section
-            .required("beta", "0.95")?
-            .number_that("from 0 to 1", |value| (0.0..=1.0).contains(&value))?,
-        targets: section.required("targets", "soft")?.choice(&[
-            ("hard", BootstrapTargets::Hard),
-            ("soft", BootstrapTargets::Soft),
-            ("soft-fixed", BootstrapTargets::SoftFixed),
-        ])?,
-        burn_in: section.required("burn_in", "1")?.size(0, MANY)?,
-    }))
 }
 
-fn training(section: &Section) -> Result<Training, RecipeError> {
-    const MAX_WORKERS: usize = 1024;
-    Ok(Training {
-        batch: section.required("batch", "128")?.size(1, MANY)?,
-        min_steps: section.optional("min_steps").map(|field| field.size(1, MANY)).transpose()?,
-        parts: section.required("parts", "1")?.size(1, MANY)?,
-        ema: section.optional("ema").map(|decay| decay.fraction()).transpose()?,
-        patience: section.optional("patience").map(|field| field.size(1, MANY)).transpose()?,
-        workers: section.required("workers", "1")?.size(1, MAX_WORKERS)?,
-    })
+fn impossible(node: &Node, message: String) -> Fault {
+    RecipeError::Impossible { origin: node.origin.clone(), message }.into()
 }
 
-fn checkpoint(section: &Section) -> Result<Checkpoint, RecipeError> {
-    let every_steps = section.optional("every_steps");
-    Ok(Checkpoint {
-        every_steps: every_steps.map(|field| field.size(1, u32::MAX as usize)).transpose()?,
-        keep: section.required("keep", "2")?.size(1, MANY)?,
-    })
+fn one_of(words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+    if words.len() == 1 { quoted.join("") } else { format!("one of {}", quoted.join(", ")) }
 }
 
-fn evaluation(section: &Section) -> Result<Evaluation, RecipeError> {
-    Ok(Evaluation {
-        weights: section
-            .required("weights", "best")?
-            .choice(&[("best", EvaluatedWeights::Best), ("last", EvaluatedWeights::Last)])?,
-        samples: section.required("samples", "1000")?.size(1, MAX_SAMPLES)?,
-        batch: section.required("batch", "512")?.size(1, MANY)?,
-        calibrate: match section.optional("calibrate") {
-            Some(field) => field.boolean()?,
-            None => false,
-        },
-        loadings_mib: section.required("loadings_mib", "256")?.size(0, MANY)?,
-    })
+/// What serde's own types expect, as a user says it.
+fn in_words(expected: &dyn Expected) -> String {
+    let expected = expected.to_string();
+    match expected.as_str() {
+        "a string" => "a text",
+        "a boolean" => "true or false",
+        "a sequence" => "a list, as in [1, 2]",
+        "a tuple of size 2" => "two numbers, as in [0.5, 1.0]",
+        "i128" => "an integer",
+        "f64" => "a number",
+        other => other,
+    }
+    .to_string()
+}
+
+impl From<RecipeError> for Fault {
+    fn from(error: RecipeError) -> Self {
+        Self::Placed(Box::new(error))
+    }
+}
+
+impl Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl de::Error for Fault {
+    fn custom<T: Display>(message: T) -> Self {
+        Self::Custom(message.to_string())
+    }
+
+    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::Type(in_words(expected))
+    }
+
+    fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::Value(expected.to_string())
+    }
+
+    fn invalid_length(_: usize, expected: &dyn Expected) -> Self {
+        Self::Value(in_words(expected))
+    }
+
+    fn unknown_variant(found: &str, words: &'static [&'static str]) -> Self {
+        Self::Word { found: found.to_string(), words: words.to_vec() }
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::Missing(field)
+    }
+}
+
+/// The items of a list.
+struct Items<'a>(vec::IntoIter<Tree<'a>>);
+
+impl<'de> SeqAccess<'de> for Items<'_> {
+    type Error = Fault;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Fault> {
+        self.0.next().map(|item| item.decode(seed)).transpose()
+    }
+}
+
+/// The fields of a struct, and the value of the one that was named last.
+struct Entries<'a>(vec::IntoIter<(&'a str, Tree<'a>)>, Option<Tree<'a>>);
+
+impl<'de> MapAccess<'de> for Entries<'_> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Fault> {
+        let Some((name, value)) = self.0.next() else { return Ok(None) };
+        self.1 = Some(value);
+        let name: StrDeserializer<'_, Fault> = name.into_deserializer();
+        seed.deserialize(name).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+        self.1.take().expect("serde asks for the key first").decode(seed)
+    }
+}
+
+impl Tree<'_> {
+    /// Decodes the value; what is wrong with it is placed here.
+    fn decode<'de, T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Fault> {
+        let (key, node) = (self.key.clone(), self.node);
+        seed.deserialize(self).map_err(|fault| fault.at(&key, node))
+    }
+}
+
+impl<'de> Deserializer<'de> for Tree<'_> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let Self { key, node, content } = self;
+        match content {
+            Content::List(items) => visitor.visit_seq(Items(items.into_iter())),
+            Content::Map(entries) => visitor.visit_map(Entries(entries.into_iter(), None)),
+            Content::Variant(name, inner) => {
+                let entry = Entries(vec![(name, *inner)].into_iter(), None);
+                visitor.visit_enum(MapAccessDeserializer::new(entry))
+            }
+            Content::Leaf => match &node.value {
+                Value::String(text) => visitor.visit_str(text),
+                Value::Integer(value) => match (u64::try_from(*value), i64::try_from(*value)) {
+                    (Ok(value), _) => visitor.visit_u64(value),
+                    (_, Ok(value)) => visitor.visit_i64(value),
+                    _ => visitor.visit_i128(*value),
+                },
+                Value::Float(value) => visitor.visit_f64(*value),
+                Value::Boolean(value) => visitor.visit_bool(*value),
+                // No key takes any of them.
+                Value::Date(_) | Value::Table(_) => visitor.visit_unit(),
+                Value::Array(items) => {
+                    let item = |(at, node)| {
+                        let key = format!("{key}[{at}]");
+                        Tree { key, node, content: Content::Leaf }
+                    };
+                    let items: Vec<Tree<'_>> = items.iter().enumerate().map(item).collect();
+                    visitor.visit_seq(Items(items.into_iter()))
+                }
+            },
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        words: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        match (&self.content, &self.node.value) {
+            (Content::Variant(..), _) => self.deserialize_any(visitor),
+            (_, Value::String(word)) => visitor.visit_enum(word.as_str().into_deserializer()),
+            _ => Err(Fault::Type(one_of(words))),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        unit_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
 }

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::recipe_error::RecipeError;
-use crate::schema;
+use crate::schema::{MAX_DEPTH, Shape};
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,17 +147,18 @@ impl Document {
             return Err(refuse("expected a dotted key, as in --set head.rank=6".to_string()));
         }
         let origin = Origin::Argument(format!("--set {assignment}").into());
-        if key.split('.').count() > schema::MAX_DEPTH {
-            return Err(unknown_key(origin, key));
+        let shape = Shape::recipe();
+        if key.split('.').count() > MAX_DEPTH {
+            return Err(shape.unknown_key(origin, key));
         }
         if text.is_empty() || text == "null" {
-            if !schema::is_known(key) {
-                return Err(unknown_key(origin, key));
+            if shape.at(key).is_none() {
+                return Err(shape.unknown_key(origin, key));
             }
             self.remove(key);
             return Ok(());
         }
-        let is_text = schema::is_free_text(key) && !text.starts_with(['"', '\'']);
+        let is_text = matches!(shape.at(key), Some(Shape::Text)) && !text.starts_with(['"', '\'']);
         let value = if is_text {
             Value::String(text.to_string())
         } else {
@@ -200,6 +200,23 @@ impl Document {
         Ok(())
     }
 
+    /// Where a dotted key stands; if it is absent, where the section around it does. `key[1]` is
+    /// an item of a list.
+    pub(crate) fn origin(&self, key: &str) -> Option<&Origin> {
+        let (key, index) = match key.strip_suffix(']').and_then(|key| key.rsplit_once('[')) {
+            Some((key, index)) => (key, index.parse().ok()),
+            None => (key, None),
+        };
+        let section = || self.origin(key.rsplit_once('.')?.0);
+        let Some(node) = self.get(key) else { return section() };
+        match (&node.value, index) {
+            (Value::Array(items), Some(index)) => {
+                items.get::<usize>(index).map(|item| &item.origin)
+            }
+            _ => Some(&node.origin),
+        }
+    }
+
     /// Removes a dotted key or section; returns what stood there.
     pub(crate) fn remove(&mut self, key: &str) -> Option<Node> {
         let Some((section, last)) = key.rsplit_once('.') else { return self.root.remove(key) };
@@ -224,34 +241,6 @@ impl Document {
         merge(&mut base.root, self.root);
         Self { name: self.name, root: base.root }
     }
-
-    /// Makes every path relative to `folder` absolute, so that the recipe means the same
-    /// wherever it is read.
-    ///
-    /// The name after `#`, as in `x.safetensors#embedding`, stays.
-    pub fn make_paths_absolute(&mut self, folder: &Path) -> Result<(), RecipeError> {
-        for key in schema::PATHS {
-            let Some(node) = self.get(key) else { continue };
-            let value = match &node.value {
-                Value::String(path) => Value::String(absolute(key, path, node, folder)?),
-                Value::Array(items) => {
-                    let item = |item: &Node| match &item.value {
-                        Value::String(path) => Ok(Node {
-                            value: Value::String(absolute(key, path, item, folder)?),
-                            origin: item.origin.clone(),
-                        }),
-                        _ => Ok(item.clone()),
-                    };
-                    Value::Array(items.iter().map(item).collect::<Result<_, _>>()?)
-                }
-                _ => continue,
-            };
-            let node = Node { value, origin: node.origin.clone() };
-            // The key exists, so nothing can be in its way.
-            self.insert(key, node).ok();
-        }
-        Ok(())
-    }
 }
 
 impl Value {
@@ -266,23 +255,6 @@ impl Value {
             Self::Array(items) => format!("a list of {}", items.len()),
             Self::Table(_) => "a section".to_string(),
         }
-    }
-}
-
-/// The error for a key that no recipe has; if there is no such section, for the section.
-pub(crate) fn unknown_key(origin: Origin, key: &str) -> RecipeError {
-    let ends = key.match_indices('.').map(|(at, _)| at).chain([key.len()]);
-    let unknown = ends.map(|end| &key[..end]).find(|part| !schema::is_known(part));
-    let key = unknown.unwrap_or(key);
-    let (section, last) = key.rsplit_once('.').unwrap_or(("", key));
-    RecipeError::UnknownKey {
-        origin,
-        key: key.to_string(),
-        nearest: schema::nearest(section, last),
-        known: match schema::keys_of(section) {
-            Some(keys) => keys.join(", "),
-            None => format!("nothing, since {section} is no section"),
-        },
     }
 }
 
@@ -344,23 +316,6 @@ impl Source {
         }
         Ok(out)
     }
-}
-
-/// A path of `key`, from `folder`; an empty one stays, to be refused where it is read.
-fn absolute(key: &str, path: &str, node: &Node, folder: &Path) -> Result<String, RecipeError> {
-    if path.is_empty() {
-        return Ok(String::new());
-    }
-    let absolute: PathBuf =
-        folder.join(path).components().filter(|part| *part != Component::CurDir).collect();
-    absolute.to_str().map(String::from).ok_or_else(|| RecipeError::Impossible {
-        origin: node.origin.clone(),
-        message: format!(
-            "{key}: the absolute path {} cannot be written to a recipe, which is Unicode; rename \
-             the folder",
-            absolute.display()
-        ),
-    })
 }
 
 /// From the parser's values to ours; `origin` says where a byte of the text stands.

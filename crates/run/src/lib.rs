@@ -6,6 +6,7 @@
 //! reads one needs this crate and nothing of the training.
 
 pub mod atomic;
+mod check;
 mod csv_file;
 mod decode;
 mod difference;
@@ -23,7 +24,6 @@ pub mod recipe;
 mod recipe_error;
 mod record;
 mod schema;
-mod section;
 mod split_reader;
 mod sweep;
 mod tasks;
@@ -38,16 +38,15 @@ pub use events::EventFile;
 pub use examples::{ExampleRow, read_examples, write_examples};
 pub use finished::{EVALUATION, EvaluatedRun, RunGroup, RunTree, seed_of_name};
 pub use group::{GroupFile, GroupKind, GroupMember};
-pub use load::{Resolved, load};
+pub use load::{Resolved, load, load_over};
 pub use log::MetricsLog;
 pub use predictions::{Field, Predictions, PredictionsFile};
 pub use presets::{Preset, paper_recipes, presets};
-pub use recipe::{Link, Noise, Recipe};
+pub use recipe::{Link, Noise, Overlay, Recipe};
 pub use recipe_error::RecipeError;
 pub use record::{
     CreateRun, FORMAT, RunDir, RunInfo, RunLock, SetAside, Split, SplitCounts, lock_folder,
 };
-pub use section::{Field as KeyField, check_keys};
 pub use split_reader::SplitReader;
 pub use sweep::{SweepPoint, load_sweep};
 pub use tasks::{Task, Tasks, load_tasks};

@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 use crate::document::{Document, Node, Origin, Value};
 use crate::presets::{not_found, parse_preset};
-use crate::recipe::Recipe;
+use crate::recipe::{Overlay, Recipe};
 use crate::recipe_error::RecipeError;
 use crate::record::RunDir;
+use crate::schema::Shape;
+use crate::to_toml::table;
 
 /// A recipe that can be run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
-    /// Every key with where it came from; no `base` is left.
-    pub document: Document,
-    /// The same, as values that are valid by construction.
-    pub recipe: Recipe,
     /// The name of the preset, with `-` for `/`, or of the file without its folder and ending: fit
     /// for the name of a folder.
     pub name: String,
+    /// Everything that decides the run.
+    pub recipe: Recipe,
 }
 
 /// Loads the preset or the file of this name, lays its bases under it and `sets` (each as
@@ -42,34 +42,76 @@ pub fn load(
     sets: &[String],
     seed: Option<u64>,
 ) -> Result<Resolved, RecipeError> {
-    load_found(find(name_or_path, None)?, sets, seed)
+    load_over(name_or_path, &Overlay::default(), sets, seed)
 }
 
-fn load_found(found: Found, sets: &[String], seed: Option<u64>) -> Result<Resolved, RecipeError> {
+/// [`load`] with an [`Overlay`] between the recipe and what the command line sets.
+pub fn load_over(
+    name_or_path: &str,
+    overlay: &Overlay,
+    sets: &[String],
+    seed: Option<u64>,
+) -> Result<Resolved, RecipeError> {
+    load_found(find(name_or_path, None)?, overlay, sets, seed)
+}
+
+fn load_found(
+    found: Found,
+    overlay: &Overlay,
+    sets: &[String],
+    seed: Option<u64>,
+) -> Result<Resolved, RecipeError> {
     if found.document.root.contains_key("axes") {
-        return Err(RecipeError::Sweep {
+        return Err(RecipeError::Recipe {
             recipe: found.document.name().to_string(),
             message: "this is a sweep, since it has [axes]: run it by `aleator sweep`".to_string(),
         });
     }
     let name = found.name.clone();
-    finish(resolve(found)?, name, sets, seed)
+    let mut document = resolve(found)?;
+    document.lay(overlay);
+    Ok(Resolved { name, recipe: finish(document, sets, seed)? })
 }
 
 impl RunDir {
     /// The recipe that the run was made from.
     pub fn recipe(&self) -> Result<Resolved, RecipeError> {
-        load_found(find_file(&self.recipe_path())?, &[], None)
+        load_found(find_file(&self.recipe_path())?, &Overlay::default(), &[], None)
+    }
+}
+
+impl Recipe {
+    /// This recipe with what the command line sets over it, as [`load`] does it.
+    pub fn with_sets(&self, sets: &[String], seed: Option<u64>) -> Result<Self, RecipeError> {
+        finish(Document::of(self), sets, seed)
+    }
+}
+
+impl Document {
+    /// Lays an overlay over this document: what it has replaces a key, or a whole section.
+    fn lay(&mut self, overlay: &Overlay) {
+        if overlay.data.image_size == Some(None) {
+            self.remove("data.image_size");
+        }
+        for (section, node) in table(overlay, Shape::recipe(), &overlay.origin) {
+            match (self.root.get_mut(&section).map(|below| &mut below.value), node.value) {
+                (Some(Value::Table(below)), Value::Table(above)) if section == "data" => {
+                    below.extend(above);
+                }
+                (_, value) => {
+                    self.root.insert(section, Node { value, origin: node.origin });
+                }
+            }
+        }
     }
 }
 
 /// The last steps to a recipe: what the command line sets, and the checks.
 pub(crate) fn finish(
     mut document: Document,
-    name: String,
     sets: &[String],
     seed: Option<u64>,
-) -> Result<Resolved, RecipeError> {
+) -> Result<Recipe, RecipeError> {
     for set in sets {
         document.set(set)?;
     }
@@ -79,8 +121,7 @@ pub(crate) fn finish(
         document.root.remove("seed");
         document.root.insert("seeds".to_string(), Node { value: Value::Array(vec![item]), origin });
     }
-    let recipe = document.recipe()?;
-    Ok(Resolved { document, recipe, name })
+    document.recipe()
 }
 
 /// Lays a document over its base, that over its own, and so on.

@@ -3,7 +3,8 @@
 use crate::document::Document;
 use crate::load::{find, resolve};
 use crate::recipe_error::RecipeError;
-use crate::schema;
+use crate::schema::{Shape, most_similar};
+use crate::to_toml::value_text;
 
 macro_rules! presets {
     ($($name:literal),* $(,)?) => {
@@ -156,6 +157,23 @@ pub(crate) fn parse_preset(name: &str) -> Option<Result<Document, RecipeError>> 
     Some(Document::parse(text, &format!("preset {name}")))
 }
 
+/// What a key that is missing may be: the value of a preset, or `FILE`.
+pub(crate) fn example(key: &str) -> Option<String> {
+    if let Some(Shape::Text) = Shape::recipe().at(key) {
+        let kind = match key.rsplit('.').next() {
+            Some("summary") => "TEXT",
+            Some("images") => "FOLDER",
+            _ => "FILE",
+        };
+        return Some(kind.to_string());
+    }
+    let value = |(name, text): &(&str, &str)| {
+        let document = Document::parse(text, name).ok()?;
+        document.get(key).map(|node| value_text(&node.value))
+    };
+    Some(all().find_map(value).unwrap_or("VALUE".to_string()))
+}
+
 /// The error for a name that is neither a preset nor a file.
 pub(crate) fn not_found(name: &str) -> RecipeError {
     let every: Vec<&str> = all().map(|(name, _)| *name).collect();
@@ -163,7 +181,7 @@ pub(crate) fn not_found(name: &str) -> RecipeError {
     RecipeError::NotFound {
         origin: None,
         name: name.to_string(),
-        nearest: schema::most_similar(name, &every).map(str::to_string),
+        nearest: most_similar(name, &every).map(str::to_string),
         presets: format!("{}; `aleator recipes` lists those of the paper too", names.join(", ")),
     }
 }
@@ -182,8 +200,13 @@ mod tests {
     fn every_preset_has_a_summary_and_says_in_comments_what_it_is_for() {
         for preset in presets().into_iter().chain(paper_recipes()) {
             let document = Document::preset(preset.name).unwrap();
-            let said = &document.get("summary").unwrap().value;
-            assert_eq!(*said, crate::Value::String(preset.summary.to_string()), "{}", preset.name);
+            let summary = &document.get("summary").unwrap().value;
+            assert_eq!(
+                *summary,
+                crate::Value::String(preset.summary.to_string()),
+                "{}",
+                preset.name
+            );
             assert!(!preset.summary.is_empty() && preset.text.starts_with("# "), "{}", preset.name);
         }
     }

@@ -1,11 +1,16 @@
-//! A recipe: everything that decides a run, as plain values that are valid by construction.
+//! A recipe: everything that decides a run, as plain values.
 //!
+//! A key of a recipe is a field; [`decode`](crate::decode) says what `..` in a name means. A
+//! recipe that was loaded is valid; [`Recipe::check`] tells whether one that was changed still is.
 //! No field has a default in code: what a recipe does not say is an error, except where absence
 //! is itself the meaning ("no clipping").
 
+mod absolute;
 mod data;
 mod method;
 mod network;
+mod overlay;
+pub(crate) mod range;
 
 pub use aleator_vocabulary::{
     DiagScale, Draws, HeadTemperature, ImageNetwork, Link, Noise, Temperature,
@@ -13,15 +18,23 @@ pub use aleator_vocabulary::{
 pub use data::*;
 pub use method::*;
 pub use network::*;
+pub use overlay::{DataOverlay, Overlay};
+use range::{
+    BelowOne, Fraction, MANY, NotNegative, Positive, SAMPLES, Share, count, epochs, is_default,
+    number,
+};
+use serde::{Deserialize, Serialize};
 
 /// Everything that decides a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recipe {
     /// One line for people.
     pub summary: String,
     /// One run for each; several make the members of an ensemble. Never empty.
+    #[serde(rename = "..", with = "seeds")]
     pub seeds: Vec<u64>,
     /// How labels become a training step.
+    #[serde(rename = "..method", default, skip_serializing_if = "is_default")]
     pub method: Method,
     /// Where examples and labels come from.
     pub data: Data,
@@ -41,10 +54,36 @@ pub struct Recipe {
     pub evaluation: Evaluation,
 }
 
+/// `seed = 0` is another way to write `seeds = [0]`.
+mod seeds {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::range;
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum SeedKeys {
+        Seed(#[serde(deserialize_with = "range::seed")] u64),
+        Seeds(#[serde(deserialize_with = "range::seeds")] Vec<u64>),
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u64>, D::Error> {
+        Ok(match SeedKeys::deserialize(from)? {
+            SeedKeys::Seed(seed) => vec![seed],
+            SeedKeys::Seeds(seeds) => seeds,
+        })
+    }
+
+    pub fn serialize<S: Serializer>(seeds: &[u64], to: S) -> Result<S::Ok, S::Error> {
+        SeedKeys::Seeds(seeds.to_vec()).serialize(to)
+    }
+}
+
 /// `[head]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Head {
     /// The noise model.
+    #[serde(rename = "..noise", with = "NoiseKeys")]
     pub noise: Noise,
     /// What turns utilities into probabilities.
     pub link: Link,
@@ -53,34 +92,60 @@ pub struct Head {
     /// How d(x) comes from its dense layer.
     pub diag_scale: DiagScale,
     /// The initial weights of the covariance layers are multiplied by this.
+    #[serde(deserialize_with = "number::<NotNegative, _, _>")]
     pub covariance_init: f64,
     /// S in training.
+    #[serde(deserialize_with = "count::<1, SAMPLES, _, _>")]
     pub samples: usize,
     /// How the samples are drawn.
     pub draws: Draws,
 }
 
+/// [`Noise`] as a recipe has it: `head.noise` and `head.rank`.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Noise", rename_all = "lowercase")]
+enum NoiseKeys {
+    None,
+    Diagonal,
+    #[serde(rename = "full")]
+    LowRank {
+        #[serde(deserialize_with = "count::<1, 65536, _, _>")]
+        rank: usize,
+    },
+    #[serde(rename = "shared")]
+    SharedLowRank {
+        #[serde(deserialize_with = "count::<1, 65536, _, _>")]
+        rank: usize,
+    },
+}
+
 /// `[optimizer]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Optimizer {
     /// The rule.
+    #[serde(rename = "..kind")]
     pub rule: Rule,
     /// The learning rate at the height of the schedule.
+    #[serde(deserialize_with = "number::<Positive, _, _>")]
     pub learning_rate: f64,
     /// The network's learning rate is this times that of the head; absent, it is the same.
+    #[serde(default, deserialize_with = "number::<Positive, _, _>")]
     pub network_rate: Option<f64>,
     /// Gradients of a larger norm are scaled down to this one.
+    #[serde(default, deserialize_with = "number::<Positive, _, _>")]
     pub clip_norm: Option<f64>,
     /// `[optimizer.l2]`.
     pub l2: WeightDecay,
 }
 
 /// `optimizer.kind`, with its own keys.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Rule {
     /// `"sgd"`.
     Sgd {
         /// 0 for none.
+        #[serde(deserialize_with = "number::<BelowOne, _, _>")]
         momentum: f64,
         /// Look ahead.
         nesterov: bool,
@@ -92,49 +157,61 @@ pub enum Rule {
 }
 
 /// The running averages of Adam.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
     /// β₁.
+    #[serde(deserialize_with = "number::<BelowOne, _, _>")]
     pub beta1: f64,
     /// β₂.
+    #[serde(deserialize_with = "number::<BelowOne, _, _>")]
     pub beta2: f64,
     /// ε.
+    #[serde(deserialize_with = "number::<Positive, _, _>")]
     pub epsilon: f64,
 }
 
 /// λ of λ/2 ‖w‖² for the weights (never the biases) of each group.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WeightDecay {
     /// The layers before the head.
+    #[serde(deserialize_with = "number::<NotNegative, _, _>")]
     pub network: f64,
     /// The layer of μ(x).
+    #[serde(deserialize_with = "number::<NotNegative, _, _>")]
     pub mean: f64,
     /// The layers of Σ(x).
+    #[serde(deserialize_with = "number::<NotNegative, _, _>")]
     pub covariance: f64,
 }
 
 /// `[schedule]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     /// Passes over the training data.
+    #[serde(deserialize_with = "count::<1, 1_000_000, _, _>")]
     pub epochs: usize,
     /// Linear growth from 0 at the start.
+    #[serde(rename = "..")]
     pub warm_up: WarmUp,
     /// What comes after.
+    #[serde(rename = "..kind")]
     pub decay: Decay,
 }
 
 /// `schedule.warm_up` or `schedule.warm_up_steps`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum WarmUp {
-    /// This many epochs; may be a fraction of one.
+    /// In epochs; may be a fraction of one.
+    #[serde(rename = "warm_up")]
     Epochs(f64),
-    /// This many steps.
-    Steps(usize),
+    /// In steps.
+    #[serde(rename = "warm_up_steps")]
+    Steps(#[serde(deserialize_with = "count::<0, MANY, _, _>")] usize),
 }
 
 /// `schedule.kind`, with its own keys.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Decay {
     /// `"constant"`.
     Constant,
@@ -143,56 +220,71 @@ pub enum Decay {
     /// `"steps"`: multiplied by `factor` at each of these epochs.
     Steps {
         /// Epochs, ascending.
+        #[serde(deserialize_with = "epochs")]
         at: Vec<f64>,
         /// 0.1 in the paper.
+        #[serde(deserialize_with = "number::<Share, _, _>")]
         factor: f64,
     },
 }
 
 /// `[training]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Training {
     /// Examples of a step.
+    #[serde(deserialize_with = "count::<1, MANY, _, _>")]
     pub batch: usize,
-    /// At least this many steps in an epoch: few data are taken in smaller batches.
+    /// At least this many steps an epoch: few examples are taken in smaller batches.
+    #[serde(default, deserialize_with = "count::<1, MANY, _, _>")]
     pub min_steps: Option<usize>,
-    /// Parts that a batch is computed in, one after the other. More parts need
-    /// less memory; batch normalisation takes its statistics of one part.
+    /// Parts that a batch is computed in, one after the other. More parts need less memory; batch
+    /// normalisation takes its statistics of one part.
+    #[serde(deserialize_with = "count::<1, MANY, _, _>")]
     pub parts: usize,
     /// Decay of the running average of the weights that is evaluated in place of them.
+    #[serde(default, deserialize_with = "number::<Fraction, _, _>")]
     pub ema: Option<f64>,
     /// Epochs without a better validation NLL after which training ends.
+    #[serde(default, deserialize_with = "count::<1, MANY, _, _>")]
     pub patience: Option<usize>,
     /// Threads that prepare batches.
+    #[serde(deserialize_with = "count::<1, 1024, _, _>")]
     pub workers: usize,
 }
 
 /// `[checkpoint]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Besides the checkpoint at the end of each epoch, one after every this many steps.
+    /// Steps between checkpoints within an epoch; there is always one at the end of each epoch.
+    #[serde(default, deserialize_with = "count::<1, SAMPLES, _, _>")]
     pub every_steps: Option<usize>,
-    /// How many of the last ones are kept, beside the best.
+    /// How many of the last ones are kept, in addition to the best.
+    #[serde(deserialize_with = "count::<1, MANY, _, _>")]
     pub keep: usize,
 }
 
 /// `[evaluation]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Which weights are evaluated at the end.
     pub weights: EvaluatedWeights,
     /// S.
+    #[serde(deserialize_with = "count::<1, SAMPLES, _, _>")]
     pub samples: usize,
     /// Examples in a batch.
+    #[serde(deserialize_with = "count::<1, MANY, _, _>")]
     pub batch: usize,
     /// Whether a temperature is fitted to the validation split after training.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub calibrate: bool,
     /// Loadings are written with the predictions of a split where they need no more than this.
+    #[serde(deserialize_with = "count::<0, MANY, _, _>")]
     pub loadings_mib: usize,
 }
 
 /// `evaluation.weights`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum EvaluatedWeights {
     /// `"best"`: of the epoch with the lowest validation NLL.
     Best,

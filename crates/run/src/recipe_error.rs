@@ -70,17 +70,14 @@ pub enum RecipeError {
         found: String,
     },
     /// A key that must be there.
-    #[error(
-        "{recipe}: {key} is missing: give it by --set {key}={placeholder}, or {}",
-        in_file(key)
-    )]
+    #[error("{recipe}: {key} is missing{}", how_to_give(key, placeholder.as_deref()))]
     Missing {
         /// The recipe.
         recipe: String,
         /// The key's full dotted name.
         key: String,
-        /// What kind of value it takes, as `FILE`.
-        placeholder: String,
+        /// What kind of value it takes, as `FILE`, if the command line can give it.
+        placeholder: Option<String>,
     },
     /// A value that cannot be meant, alone or beside another.
     #[error("{origin}: {message}")]
@@ -98,10 +95,10 @@ pub enum RecipeError {
         /// From recipe to base to base.
         chain: String,
     },
-    /// A recipe where a sweep was expected, or the reverse, or a sweep that makes no runs.
+    /// Something is wrong with the recipe as a whole, as a sweep that makes no runs.
     #[error("{recipe}: {message}")]
-    Sweep {
-        /// The file.
+    Recipe {
+        /// The recipe.
         recipe: String,
         /// What is wrong with it.
         message: String,
@@ -112,10 +109,12 @@ fn did_you_mean(nearest: Option<&str>) -> String {
     nearest.map_or(".".to_string(), |nearest| format!("; did you mean {nearest}?"))
 }
 
-/// Where in a file a key belongs.
-fn in_file(key: &str) -> String {
-    match key.rsplit_once('.') {
+/// How to give a key that is missing.
+fn how_to_give(key: &str, placeholder: Option<&str>) -> String {
+    let Some(placeholder) = placeholder else { return String::new() };
+    let place = match key.rsplit_once('.') {
         Some((section, key)) => format!("write {key} in section [{section}] of the recipe"),
         None => format!("write {key} at the top of the recipe"),
-    }
+    };
+    format!(": give it by --set {key}={placeholder}, or {place}")
 }

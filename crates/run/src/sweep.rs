@@ -7,7 +7,7 @@ use crate::document::{Document, Node, Origin, Table, Value};
 use crate::load::{Found, Resolved, find, find_file, finish, resolve};
 use crate::presets::is_preset;
 use crate::recipe_error::RecipeError;
-use crate::schema;
+use crate::schema::join;
 use crate::to_toml::value_text;
 
 /// One combination of a sweep.
@@ -52,7 +52,7 @@ pub fn load_sweep(path: &Path, sets: &[String]) -> Result<Vec<SweepPoint>, Recip
         _ => find_file(path)?,
     };
     let recipe = found.document.name().to_string();
-    let refuse = |message| RecipeError::Sweep { recipe: recipe.clone(), message };
+    let refuse = |message| RecipeError::Recipe { recipe: recipe.clone(), message };
     let axes = match found.document.root.remove("axes") {
         Some(Node { value: Value::Table(table), .. }) => axes(table)?,
         Some(node) => return Err(wrong_type("axes", "a section [axes]", &node)),
@@ -99,7 +99,7 @@ struct Axis {
 fn axes(table: Table) -> Result<Vec<Axis>, RecipeError> {
     fn collect(prefix: &str, table: Table, out: &mut Vec<Axis>) -> Result<(), RecipeError> {
         for (key, node) in table {
-            let key = schema::join(prefix, &key);
+            let key = join(prefix, &key);
             match node {
                 Node { value: Value::Table(inner), .. } => collect(&key, inner, out)?,
                 Node { value: Value::Array(values), origin } if !values.is_empty() => {
@@ -175,7 +175,8 @@ fn point(
         found.document = alone(&found.document, axis, node)?.over(found.document);
     }
     let name = folder_name(&chosen);
-    Ok(SweepPoint { resolved: finish(resolve(found)?, name.clone(), sets, None)?, name })
+    let recipe = finish(resolve(found)?, sets, None)?;
+    Ok(SweepPoint { resolved: Resolved { name: name.clone(), recipe }, name })
 }
 
 /// One value of an axis, as a document of its own.
@@ -193,7 +194,7 @@ fn folder_name(chosen: &[(&Axis, &Node)]) -> String {
     const MAX_BYTES: usize = 160;
     let parts: Vec<String> = chosen
         .iter()
-        .map(|(axis, node)| format!("{}={}", axis.key, plain_text(&axis.key, &node.value)))
+        .map(|(axis, node)| format!("{}={}", axis.key, plain_text(&node.value)))
         .collect();
     let safe = |c: char| if c.is_ascii_alphanumeric() || "._=,+-".contains(c) { c } else { '-' };
     let name: String = parts.join(",").chars().map(safe).collect();
@@ -206,15 +207,14 @@ fn folder_name(chosen: &[(&Axis, &Node)]) -> String {
 }
 
 /// A value without the marks of TOML: `sobol`, `64+64`, `noise=full+rank=6`.
-fn plain_text(key: &str, value: &Value) -> String {
+fn plain_text(value: &Value) -> String {
     let parts: Vec<String> = match value {
         Value::String(text) => return text.clone(),
-        Value::Array(items) => items.iter().map(|item| plain_text(key, &item.value)).collect(),
-        Value::Table(table) => table
-            .iter()
-            .map(|(key, node)| format!("{key}={}", plain_text(key, &node.value)))
-            .collect(),
-        other => return value_text(key, other),
+        Value::Array(items) => items.iter().map(|item| plain_text(&item.value)).collect(),
+        Value::Table(table) => {
+            table.iter().map(|(key, node)| format!("{key}={}", plain_text(&node.value))).collect()
+        }
+        other => return value_text(other),
     };
     parts.join("+")
 }

@@ -2,28 +2,37 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::document::{Node, Value};
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde::{Deserialize, de};
+
+use crate::decode::decode;
 use crate::load::find_file;
+use crate::recipe::range::some_path;
 use crate::recipe_error::RecipeError;
-use crate::section::{Field, check_keys};
+use crate::schema::Shape;
 
 /// A file of tasks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Tasks {
     /// The recipe of every task, where the file names one.
+    #[serde(default, deserialize_with = "some_path")]
     pub recipe: Option<String>,
     /// In the order of the file; never empty.
+    #[serde(deserialize_with = "by_name")]
     pub tasks: Vec<Task>,
 }
 
 /// Data to learn from, with a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Task {
     /// Fit for the name of a folder.
+    #[serde(skip)]
     pub name: String,
     /// Data to look at, as `--data` takes it.
+    #[serde(default, deserialize_with = "some_path")]
     pub data: Option<PathBuf>,
     /// Settings, as `--set` takes them.
+    #[serde(default, rename = "set")]
     pub sets: Vec<String>,
 }
 
@@ -52,54 +61,47 @@ pub struct Task {
 /// When the file cannot be read, has an unknown key, or has no task.
 pub fn load_tasks(path: &Path) -> Result<Tasks, RecipeError> {
     let document = find_file(path)?.document;
-    check_keys("", &document.root, &["recipe", "tasks"])?;
-    let field = |key: &str, node: &'_ Node| Field { key: key.to_string(), node }.path();
-    let recipe = document.get("recipe").map(|node| field("recipe", node)).transpose()?;
-    let missing = || RecipeError::Missing {
-        recipe: document.name().to_string(),
-        key: "tasks.NAME.data".to_string(),
-        placeholder: "PATH".to_string(),
-    };
-    let tasks = match document.get("tasks") {
-        Some(Node { value: Value::Table(tasks), .. }) if !tasks.is_empty() => tasks,
-        Some(node) if !matches!(node.value, Value::Table(_)) => {
-            let key = "tasks".to_string();
-            return Err(Field { key, node }.wrong_type("a section for each task, [tasks.NAME]"));
-        }
-        _ => return Err(missing()),
-    };
-    let mut in_order: Vec<(&String, &Node)> = tasks.iter().collect();
-    in_order.sort_by_key(|(_, node)| node.origin.line());
-    let tasks = in_order.into_iter().map(|(name, node)| task(name, node));
-    Ok(Tasks { recipe, tasks: tasks.collect::<Result<_, _>>()? })
+    decode(&document, &Shape::of::<Tasks>(), |_| None, || Ok(()))
 }
 
-fn task(name: &str, node: &Node) -> Result<Task, RecipeError> {
-    let key = format!("tasks.{name}");
-    let whole = Field { key: key.clone(), node };
-    let safe = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    if name.is_empty() || name.starts_with('.') || !name.chars().all(safe) {
-        return Err(whole.impossible(format!(
-            "{key}: the name of a task becomes that of a folder: use letters, digits, - and _"
-        )));
-    }
-    let Value::Table(table) = &node.value else {
-        return Err(whole.wrong_type(format!("a section [{key}] with data or set")));
-    };
-    check_keys(&key, table, &["data", "set"])?;
-    let field = |own: &str| table.get(own).map(|node| Field { key: format!("{key}.{own}"), node });
-    let data = field("data").map(|data| data.path().map(PathBuf::from)).transpose()?;
-    let sets = match field("set") {
-        Some(list) => {
-            let texts = list.list()?;
-            texts.iter().map(|set| set.text().map(String::from)).collect::<Result<_, _>>()?
+/// The tasks of `[tasks.NAME]`.
+fn by_name<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Task>, D::Error> {
+    struct ByName;
+    impl<'de> Visitor<'de> for ByName {
+        type Value = Vec<Task>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a section for each task, [tasks.NAME]")
         }
-        None => vec![],
-    };
-    if data.is_none() && sets.is_empty() {
-        return Err(whole.impossible(format!(
-            "{key} has no data: give data = \"PATH\", or set = [\"data.train.images=PATH\"]"
-        )));
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<Task>, A::Error> {
+            let mut tasks = vec![];
+            while let Some(name) = map.next_key()? {
+                tasks.push(Task { name, ..map.next_value()? });
+            }
+            Ok(tasks)
+        }
     }
-    Ok(Task { name: name.to_string(), data, sets })
+    let tasks = from.deserialize_map(ByName)?;
+    tasks.iter().try_for_each(Task::check)?;
+    if tasks.is_empty() { Err(Error::missing_field("NAME.data")) } else { Ok(tasks) }
+}
+
+impl Task {
+    fn check<E: de::Error>(&self) -> Result<(), E> {
+        let Self { name, data, sets } = self;
+        let safe = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(safe) {
+            return Err(E::custom(format!(
+                "{name:?}: the name of a task becomes that of a folder: use letters, digits, - and _"
+            )));
+        }
+        if data.is_none() && sets.is_empty() {
+            return Err(E::custom(format!(
+                "tasks.{name} has no data: give data = \"PATH\", or set = \
+                 [\"data.train.images=PATH\"]"
+            )));
+        }
+        Ok(())
+    }
 }

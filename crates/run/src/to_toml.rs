@@ -1,82 +1,136 @@
-//! A document as TOML that people read: the same content always gives the same text.
+//! Recipes as TOML that people read: the same content always gives the same text.
 
 use std::fmt::Write;
 
-use crate::document::{Document, Node, Table, Value};
-use crate::schema::{self, SECTIONS};
+use serde::Serialize;
 
-impl Document {
-    /// Every key directly in a section, as `--set` takes it: what sets them elsewhere.
+use crate::document::{Document, Node, Origin, Table, Value};
+use crate::recipe::Recipe;
+use crate::schema::Shape;
+
+impl Recipe {
+    /// The recipe as TOML, complete: [`load`](crate::load) reads it back as it is.
     ///
     /// ```
-    /// let document = aleator_run::Document::parse("[head]\nrank = 6\nnoise = \"full\"", "my.toml")?;
-    /// assert_eq!(document.settings("head"), ["head.noise=\"full\"", "head.rank=6"]);
+    /// let resolved = aleator_run::load("digits-none", &[], Some(3))?;
+    /// assert!(resolved.recipe.to_toml().contains("seeds = [3]\n"));
     /// # Ok::<(), aleator_run::RecipeError>(())
     /// ```
-    pub fn settings(&self, section: &str) -> Vec<String> {
-        let Some(Node { value: Value::Table(table), .. }) = self.get(section) else {
-            return vec![];
-        };
-        let own = table.iter().filter(|(key, _)| !schema::is_section(&schema::join(section, key)));
-        let setting = |(key, node): (&String, &Node)| {
-            let name = schema::join(section, key);
-            format!("{name}={}", value_text(&name, &node.value))
-        };
-        in_recipe_order(section, own.collect()).into_iter().map(setting).collect()
+    pub fn to_toml(&self) -> String {
+        Document::of(self).to_toml()
+    }
+}
+
+impl Document {
+    /// A recipe as a document.
+    pub(crate) fn of(recipe: &Recipe) -> Self {
+        Self { name: "the recipe".into(), root: table(recipe, Shape::recipe(), "the recipe") }
     }
 
     /// The document as TOML: what stands at the top first, then the sections, each with its keys
     /// in the order of a recipe.
     pub fn to_toml(&self) -> String {
         let mut out = String::new();
-        for section in SECTIONS {
-            let table = match section.name {
-                "" => &self.root,
-                name => match self.get(name).map(|node| &node.value) {
-                    Some(Value::Table(table)) => table,
-                    _ => continue,
-                },
+        for (name, shape) in Shape::recipe().sections("") {
+            let table = match (name.as_str(), self.get(&name).map(|node| &node.value)) {
+                ("", _) => &self.root,
+                (_, Some(Value::Table(table))) => table,
+                _ => continue,
             };
-            write_section(&mut out, section.name, table);
+            write_section(&mut out, &name, table, shape);
         }
         out
     }
 }
 
-fn write_section(out: &mut String, name: &str, table: &Table) {
-    let is_section = |key: &str, value: &Value| {
-        matches!(value, Value::Table(_)) && schema::is_section(&schema::join(name, key))
+/// What a type writes, as a table in which all values have one origin.
+pub(crate) fn table(value: &impl Serialize, shape: &Shape, origin: &str) -> Table {
+    let json = serde_json::to_value(value).expect("recipes are numbers, texts, lists and tables");
+    match node(json, shape, &Origin::Argument(origin.into())).map(|node| node.value) {
+        Some(Value::Table(table)) => table,
+        _ => Table::new(),
+    }
+}
+
+fn node(json: serde_json::Value, shape: &Shape, origin: &Origin) -> Option<Node> {
+    use serde_json::Value as Json;
+    let value = match json {
+        Json::Null => return None,
+        Json::Bool(value) => Value::Boolean(value),
+        Json::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(value), _) => Value::Integer(value.into()),
+            (_, Some(value)) => Value::Integer(value.into()),
+            _ => Value::Float(number.as_f64()?),
+        },
+        Json::String(text) => Value::String(text),
+        Json::Array(items) => {
+            let item = |item| node(item, &Shape::Value, origin);
+            Value::Array(items.into_iter().filter_map(item).collect())
+        }
+        // serde writes a variant as a table of its own; here it is the table around it.
+        Json::Object(entries) if matches!(shape, Shape::Enum(_)) => {
+            return node(entries.into_values().next()?, &Shape::Value, origin);
+        }
+        Json::Object(entries) => {
+            let mut table = Table::new();
+            for (key, json) in entries {
+                insert(&mut table, &key, json, shape, origin);
+            }
+            Value::Table(table)
+        }
     };
-    let (sections, own): (Vec<_>, Vec<_>) =
-        table.iter().partition(|(key, node)| is_section(key, &node.value));
+    Some(Node { value, origin: origin.clone() })
+}
+
+/// Puts a field where its keys are in a document; see [`decode`](crate::decode) for `..`.
+fn insert(table: &mut Table, key: &str, json: serde_json::Value, shape: &Shape, origin: &Origin) {
+    use serde_json::Value as Json;
+    let Some(tag) = key.strip_prefix("..") else {
+        let inner = shape.at(key).unwrap_or(&Shape::Value);
+        table.extend(node(json, inner, origin).map(|node| (key.to_string(), node)));
+        return;
+    };
+    match json {
+        Json::Object(entries) if tag.is_empty() => {
+            entries.into_iter().for_each(|(key, json)| insert(table, &key, json, shape, origin));
+        }
+        Json::Object(entries) => {
+            for (variant, fields) in entries {
+                insert(table, tag, Json::String(variant), shape, origin);
+                insert(table, "..", fields, shape, origin);
+            }
+        }
+        word => insert(table, tag, word, shape, origin),
+    }
+}
+
+fn write_section(out: &mut String, name: &str, table: &Table, shape: &Shape) {
+    let keys = shape.keys();
+    let place = |key: &str| keys.iter().position(|(known, _)| *known == key);
+    let is_section = |key: &str| place(key).is_some_and(|at| keys[at].1.is_section());
+    let (sections, mut own): (Vec<_>, Vec<_>) = table
+        .iter()
+        .partition(|(key, node)| matches!(node.value, Value::Table(_)) && is_section(key));
     // A section that only has sections below it needs no header of its own.
     if !name.is_empty() && (!own.is_empty() || sections.is_empty()) {
         let gap = if out.is_empty() { "" } else { "\n" };
         out.push_str(&format!("{gap}[{name}]\n"));
     }
-    for (key, node) in in_recipe_order(name, own) {
-        out.push_str(&format!(
-            "{} = {}\n",
-            key_text(key),
-            value_text(&schema::join(name, key), &node.value)
-        ));
+    // Stable: unknown keys stay by name, after the others.
+    own.sort_by_key(|(key, _)| place(key).unwrap_or(keys.len()));
+    for (key, node) in own {
+        let shape = place(key).map_or(&Shape::Value, |at| keys[at].1);
+        out.push_str(&format!("{} = {}\n", key_text(key), in_order(&node.value, shape)));
     }
 }
 
-/// Known keys in the order of a recipe, then any others by name.
-fn in_recipe_order<'a, T>(
-    section: &str,
-    mut entries: Vec<(&'a String, T)>,
-) -> Vec<(&'a String, T)> {
-    let known = schema::keys_of(section).unwrap_or_default();
-    let place = |key: &str| known.iter().position(|known| *known == key).unwrap_or(known.len());
-    // Stable: the table gives its keys by name.
-    entries.sort_by_key(|(key, _)| place(key));
-    entries
+/// A value on one line.
+pub(crate) fn value_text(value: &Value) -> String {
+    in_order(value, &Shape::Value)
 }
 
-/// The value of the dotted key `name`, on one line.
-pub(crate) fn value_text(name: &str, value: &Value) -> String {
+/// A value on one line, the keys of a table in the order of its type.
+fn in_order(value: &Value, shape: &Shape) -> String {
     match value {
         Value::String(text) => string_text(text),
         Value::Integer(value) => value.to_string(),
@@ -86,17 +140,17 @@ pub(crate) fn value_text(name: &str, value: &Value) -> String {
         Value::Boolean(value) => value.to_string(),
         Value::Date(text) => text.clone(),
         Value::Array(items) => {
-            let items: Vec<String> =
-                items.iter().map(|item| value_text(name, &item.value)).collect();
+            let items: Vec<String> = items.iter().map(|item| value_text(&item.value)).collect();
             format!("[{}]", items.join(", "))
         }
         Value::Table(table) if table.is_empty() => "{}".to_string(),
         Value::Table(table) => {
             let entry = |(key, node): (&String, &Node)| {
-                let value = value_text(&schema::join(name, key), &node.value);
-                format!("{} = {value}", key_text(key))
+                format!("{} = {}", key_text(key), value_text(&node.value))
             };
-            let entries = in_recipe_order(name, table.iter().collect());
+            let keys = shape.keys();
+            let mut entries: Vec<(&String, &Node)> = table.iter().collect();
+            entries.sort_by_key(|(key, _)| keys.iter().position(|(known, _)| known == *key));
             let entries: Vec<String> = entries.into_iter().map(entry).collect();
             format!("{{ {} }}", entries.join(", "))
         }

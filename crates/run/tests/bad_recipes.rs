@@ -153,7 +153,7 @@ fn impossible_heads_are_refused() {
     refuses_values(
         "digits-full",
         "head.temperature",
-        &["0", "-1.0", "nan", "inf", "1e-60", "1e60"],
+        &["0", "-1.0", "nan", "inf", "1e-60", "1e-20", "1e60"],
         "above 0",
     );
     refuses("digits-full", &["head.temperature={low=3,high=0.3}"], "low below high");

@@ -1,7 +1,5 @@
 //! Recipes as trees: parsing, setting, merging, writing.
 
-use std::path::Path;
-
 use aleator_run::{Document, Value};
 
 fn parse(text: &str) -> Document {
@@ -228,29 +226,4 @@ fn every_value_is_written_so_that_it_reads_back() {
     }
     let nan = parse("x = nan\n");
     assert_eq!(nan.to_toml(), "x = nan\n");
-}
-
-#[test]
-fn paths_become_absolute_and_keep_the_name_after_the_hash() {
-    let mut document = parse(
-        "[data]\nclass_names = \"../names.txt\"\n[data.train]\nfeatures = \"./x.safetensors#e\"\n\
-         images = \"/data/images\"\n[data.noise]\nmatrix = \"t.csv\"\nkind = \"matrix\"\n",
-    );
-    document.make_paths_absolute(Path::new("/home/me")).unwrap();
-    let value = |key: &str| document.get(key).unwrap().value.clone();
-    assert_eq!(value("data.class_names"), text("/home/me/../names.txt"));
-    assert_eq!(value("data.train.features"), text("/home/me/x.safetensors#e"));
-    assert_eq!(value("data.train.images"), text("/data/images"));
-    assert_eq!(value("data.noise.matrix"), text("/home/me/t.csv"));
-    assert_eq!(value("data.noise.kind"), text("matrix"));
-}
-
-#[cfg(unix)]
-#[test]
-fn a_folder_that_is_not_unicode_is_named() {
-    use std::os::unix::ffi::OsStrExt;
-    let folder = Path::new(std::ffi::OsStr::from_bytes(b"/data/\xff"));
-    let mut document = set("data.train.features=x.npy");
-    let message = document.make_paths_absolute(folder).unwrap_err().to_string();
-    assert!(message.contains("data.train.features") && message.contains("Unicode"), "{message}");
 }

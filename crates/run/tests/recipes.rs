@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use aleator_run::recipe::{Draws, HeadTemperature, HeldOut, InputSource, Layers, Normalize, Rule};
-use aleator_run::{Document, Link, Noise, Recipe, RecipeError, Resolved, load, presets};
+use aleator_run::recipe::{
+    Data, DataOverlay, Draws, HeadTemperature, HeldOut, ImageNetwork, InputSource, Layers,
+    NoiseKind, Normalize, Overlay, Rule, Source,
+};
+use aleator_run::{Link, Noise, Recipe, RecipeError, Resolved, load, load_over, presets};
 
 fn strings(sets: &[&str]) -> Vec<String> {
     sets.iter().map(ToString::to_string).collect()
@@ -54,11 +57,11 @@ fn every_preset_means_the_same_after_it_was_written_out() {
     for preset in presets() {
         let first = with(preset.name, &[]).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(first.name, preset.name);
-        let written = first.document.to_toml();
+        let written = first.recipe.to_toml();
         let path = write(folder.path(), "recipe.toml", &written);
         let again = load(&path, &[], None).unwrap_or_else(|error| panic!("{error}\n{written}"));
         assert_eq!(again.recipe, first.recipe, "{}", preset.name);
-        assert_eq!(again.document.to_toml(), written, "{}", preset.name);
+        assert_eq!(again.recipe.to_toml(), written, "{}", preset.name);
         assert_eq!(again.name, "recipe");
         assert!(!written.contains("base"), "{written}");
     }
@@ -145,12 +148,8 @@ fn the_seed_argument_replaces_all_seeds() {
     for sets in [&["seeds=[1,2]"][..], &["seed=3"], &[]] {
         let resolved = load("digits-none", &strings(sets), Some(u64::MAX)).unwrap();
         assert_eq!(resolved.recipe.seeds, [u64::MAX]);
-        assert_eq!(
-            resolved.document.get("seeds").unwrap().origin.to_string(),
-            format!("--seed {}", u64::MAX)
-        );
-        let again = Document::parse(&resolved.document.to_toml(), "again").unwrap();
-        assert_eq!(again.recipe().unwrap(), resolved.recipe);
+        let again = Recipe::from_toml(&resolved.recipe.to_toml(), "again").unwrap();
+        assert_eq!(again, resolved.recipe);
     }
 }
 
@@ -204,9 +203,10 @@ fn a_recipe_stands_on_its_base_and_that_on_its_own() {
     assert_eq!(resolved.recipe.head.noise, Noise::LowRank { rank: 4 });
     assert_eq!(resolved.recipe.data.noise, None);
     assert!(matches!(resolved.recipe.data.test, Some(HeldOut::Source(_))));
-    assert!(resolved.document.get("base").is_none() && resolved.document.get("without").is_none());
-    let rank = resolved.document.get("head.rank").unwrap();
-    assert!(rank.origin.to_string().ends_with("middle.toml:4"), "{}", rank.origin);
+    let text = "base = \"digits-full\"\nsummary = \"middle\"\n[head]\nrank = 0\n";
+    write(folder.path(), "shared/middle.toml", text);
+    let message = load(&path, &[], None).unwrap_err().to_string();
+    assert!(message.contains("middle.toml:4: head.rank must be"), "{message}");
 }
 
 #[test]
@@ -268,4 +268,111 @@ fn files_that_cannot_be_recipes_are_named() {
     fs::write(&path, "#".repeat((1 << 20) + 1)).unwrap();
     let message = load(path.to_str().unwrap(), &[], None).unwrap_err().to_string();
     assert!(message.contains("longer than 1 MiB"), "{message}");
+}
+
+#[test]
+fn paths_become_absolute_and_keep_the_name_after_the_hash() {
+    let sets = [
+        "data.class_names=../names.txt",
+        "data.train.features=./x.safetensors#e",
+        "data.train.ids=/data/ids.csv",
+        "data.noise={kind='matrix',matrix='t.csv',seed=0}",
+    ];
+    let mut recipe = recipe("features-full", &sets);
+    recipe.make_paths_absolute(Path::new("/home/me")).unwrap();
+    let Data { train, class_names, noise, .. } = &recipe.data;
+    assert_eq!(class_names.as_deref(), Some(Path::new("/home/me/../names.txt")));
+    assert_eq!(train.inputs, InputSource::Features("/home/me/x.safetensors#e".to_string()));
+    assert_eq!(train.labels.as_deref(), Some("/home/me/y.npy"));
+    assert_eq!(train.ids.as_deref(), Some("/data/ids.csv"));
+    let kind = NoiseKind::Matrix { file: "/home/me/t.csv".to_string() };
+    assert_eq!(noise.as_ref().unwrap().kind, kind);
+    let images = ["data.train.images=a", "data.test.images=b", "network.pretrained=w"];
+    let sets = strings(&images);
+    let mut recipe = load("images-full", &sets, None).unwrap().recipe;
+    recipe.make_paths_absolute(Path::new("/x")).unwrap();
+    assert_eq!(recipe.data.train.inputs, InputSource::images("/x/a"));
+    let Some(HeldOut::Source(test)) = &recipe.data.test else { panic!() };
+    assert_eq!(test.inputs, InputSource::images("/x/b"));
+    assert_eq!(recipe.network.pretrained.as_deref(), Some(Path::new("/x/w")));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_is_not_unicode_is_named() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Path::new(std::ffi::OsStr::from_bytes(b"/data/\xff"));
+    let mut recipe = recipe("features-full", &[]);
+    let message = recipe.make_paths_absolute(folder).unwrap_err().to_string();
+    assert!(message.contains("data.train.features") && message.contains("Unicode"), "{message}");
+    recipe.data.train.inputs = InputSource::images(folder);
+    assert!(recipe.check().unwrap_err().to_string().contains("Unicode"));
+}
+
+#[test]
+fn a_recipe_that_code_changed_is_checked_as_one_that_was_loaded() {
+    let mut recipe = recipe("digits-full", &[]);
+    recipe.data.test = Some(HeldOut::Fold { fold: 1, folds: 5, seed: 0 });
+    recipe.head.noise = Noise::SharedLowRank { rank: 3 };
+    recipe.check().unwrap();
+    let again = Recipe::from_toml(&recipe.to_toml(), "again").unwrap();
+    assert_eq!(again, recipe);
+    recipe.data.test = Some(HeldOut::Fold { fold: 5, folds: 5, seed: 0 });
+    let message = recipe.check().unwrap_err().to_string();
+    assert!(message.contains("data.test.fold must be an integer from 0 to 4"), "{message}");
+    recipe.data.test = None;
+    recipe.data.validation = HeldOut::Fraction { fraction: 1.5, seed: 0 };
+    let message = recipe.check().unwrap_err().to_string();
+    assert!(message.contains("data.validation.fraction must be above 0"), "{message}");
+}
+
+#[test]
+fn every_image_network_has_its_word() {
+    let norm = ["network.norm_momentum=0.9", "network.norm_epsilon=1e-5"];
+    for network in ImageNetwork::ALL {
+        let kind = format!("network.kind={}", network.name());
+        let sets = [&["network.channels=", &kind][..], &norm].concat();
+        let recipe = recipe("images-full", &sets);
+        assert!(
+            matches!(recipe.network.layers, Layers::Image { network: found, .. } if found == network)
+        );
+        assert_eq!(Recipe::from_toml(&recipe.to_toml(), "again").unwrap(), recipe);
+    }
+}
+
+#[test]
+fn an_overlay_goes_over_the_preset_and_under_the_command_line() {
+    let source = |inputs| Source { inputs, labels: None, clean_labels: None, ids: None };
+    let overlay = Overlay {
+        origin: "--data photos".to_string(),
+        data: DataOverlay {
+            image_size: Some(Some(48)),
+            train: Some(source(InputSource::images("photos/train"))),
+            validation: Some(HeldOut::Source(source(InputSource::images("photos/val")))),
+            ..DataOverlay::default()
+        },
+        network: None,
+    };
+    let recipe = load_over("images-full", &overlay, &[], None).unwrap().recipe;
+    assert_eq!(recipe.data.train.inputs, InputSource::images("photos/train"));
+    assert!(matches!(recipe.data.validation, HeldOut::Source(_)));
+    assert_eq!(recipe.data.framing.size, Some(48));
+    let sets = strings(&["data.image_size=32", "data.train.images=others"]);
+    let recipe = load_over("images-full", &overlay, &sets, None).unwrap().recipe;
+    assert_eq!(recipe.data.framing.size, Some(32));
+    assert_eq!(recipe.data.train.inputs, InputSource::images("others"));
+    let wrong = load_over("features-full", &overlay, &[], None).unwrap();
+    assert_eq!(wrong.recipe.data.framing.size, Some(48));
+    let sets = strings(&["data.validation.fraction=0.1"]);
+    let message = load_over("images-full", &overlay, &sets, None).unwrap_err().to_string();
+    assert!(message.contains("data.validation.images (--data photos) gives data"), "{message}");
+    let raw = DataOverlay { image_size: Some(None), ..overlay.data.clone() };
+    let overlay = Overlay { data: raw, ..overlay };
+    let sets = strings(&["data.image_size=32"]);
+    assert_eq!(
+        load_over("images-full", &overlay, &[], None).unwrap().recipe.data.framing.size,
+        None
+    );
+    let sized = load_over("images-full", &overlay, &sets, None).unwrap();
+    assert_eq!(sized.recipe.data.framing.size, Some(32));
 }

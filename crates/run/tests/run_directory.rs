@@ -146,7 +146,7 @@ fn the_recipe_of_a_run_reads_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     let resolved = aleator_run::load("digits-full", &[], Some(4)).unwrap();
-    let recipe = resolved.document.to_toml();
+    let recipe = resolved.recipe.to_toml();
     let run = RunDir::create(&path, &CreateRun { recipe, info: info() }).unwrap();
     assert_eq!(run.recipe().unwrap().recipe, resolved.recipe);
     fs::write(run.recipe_path(), "summary = 3\n").unwrap();

@@ -51,7 +51,6 @@ fn every_combination_is_a_run_with_a_name_of_its_own() {
     assert_eq!(last.recipe.head.noise, Noise::LowRank { rank: 9 });
     assert_eq!(last.recipe.training.batch, 64);
     assert_eq!(last.name, points[5].name);
-    assert!(last.document.get("axes").is_none());
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub(crate) trait Method {
 pub(crate) fn of(recipe: &Recipe) -> Box<dyn Method> {
     match recipe.method {
         recipe::Method::Plain => Box::new(Plain),
-        recipe::Method::Bootstrapping(settings) => Box::new(Bootstrapping(settings)),
+        recipe::Method::Bootstrapping { bootstrapping } => Box::new(Bootstrapping(bootstrapping)),
     }
 }
 

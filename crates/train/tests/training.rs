@@ -249,19 +249,6 @@ fn a_rate_that_is_far_too_high_is_an_error_that_names_examples_and_keeps_the_che
 }
 
 #[test]
-fn a_temperature_too_near_zero_is_refused_by_name() {
-    for set in ["head.temperature=1e-20", "head.temperature={ low = 1e-20, high = 1.0 }"] {
-        let resolved = resolve(RECIPE, &[DIGITS, set]);
-        let data = DataSet::open(&resolved.recipe.data, Link::Softmax).unwrap();
-        let message = match check_recipe(&resolved.recipe, &data) {
-            Err(TrainError::Recipe(message)) => message,
-            other => panic!("{other:?}"),
-        };
-        assert!(message.starts_with("head.temperature"), "{message}");
-    }
-}
-
-#[test]
 fn convolutions_on_vectors_are_refused() {
     let files = Files::new();
     let source = files.source(&cycle(9), &column(&cycle(9)));

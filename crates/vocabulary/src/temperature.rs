@@ -66,7 +66,9 @@ mod serialization {
 
     impl Serialize for Temperature {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.serialize_f32(self.0)
+            // The f64 that reads as this number: 0.9, not 0.8999999761581421.
+            let shortest = self.0.to_string().parse().unwrap_or(f64::from(self.0));
+            serializer.serialize_f64(shortest)
         }
     }
 
@@ -132,8 +134,14 @@ mod serialization {
                     other => return Err(de::Error::unknown_field(other, &["low", "high"])),
                 }
             }
-            let low = low.ok_or_else(|| de::Error::missing_field("low"))?;
-            let high = high.ok_or_else(|| de::Error::missing_field("high"))?;
+            let missing = |bound| {
+                let example = "{ low = 0.3, high = 3.0 }";
+                de::Error::custom(format!(
+                    "must have both bounds, as in {example}; {bound} is missing"
+                ))
+            };
+            let low = low.ok_or_else(|| missing("low"))?;
+            let high = high.ok_or_else(|| missing("high"))?;
             if low.get() < high.get() {
                 return Ok(HeadTemperature::Learned { low, high });
             }

@@ -1,27 +1,39 @@
 //! `method`: how the labels of a batch become a training step.
 
+use serde::{Deserialize, Serialize};
+
+use super::range::{MANY, UpToOne, count, number};
+
 /// `method`, with the section of its own settings.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Method {
     /// `"plain"`, or no key: the likelihood of the given labels.
+    #[default]
     Plain,
     /// `"bootstrapping"`: labels are mixed with what the model predicts.
-    Bootstrapping(Bootstrapping),
+    Bootstrapping {
+        /// `[bootstrapping]`.
+        bootstrapping: Bootstrapping,
+    },
 }
 
 /// `[bootstrapping]` (Reed et al. 2014).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bootstrapping {
     /// The share of the given label; 1 is plain training.
+    #[serde(deserialize_with = "number::<UpToOne, _, _>")]
     pub beta: f64,
     /// What the rest is.
     pub targets: BootstrapTargets,
     /// Epochs of plain training first: predictions of fresh weights are arbitrary.
+    #[serde(deserialize_with = "count::<0, MANY, _, _>")]
     pub burn_in: usize,
 }
 
 /// `bootstrapping.targets`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum BootstrapTargets {
     /// `"hard"`: the most probable class.
     Hard,

@@ -1,0 +1,327 @@
+//! What no key of a recipe can know alone, and the decoding of whole recipes.
+
+use std::collections::BTreeSet;
+
+use crate::decode::{decode, no_meaning};
+use crate::document::{Document, Origin, Table, Value};
+use crate::presets::example;
+use crate::recipe::{
+    Crop, Data, Decay, Framing, HeldOut, InputSource, LabelKind, Layers, Link, Method, NoiseKind,
+    Recipe, Rule, WarmUp,
+};
+use crate::recipe_error::RecipeError;
+use crate::schema::{Shape, join};
+
+impl Recipe {
+    /// Reads a complete recipe, as [`Recipe::to_toml`] writes it. Messages call it `name`.
+    ///
+    /// # Errors
+    /// When it is no TOML, lacks a key, or has one that is unknown or has an impossible value.
+    pub fn from_toml(text: &str, name: &str) -> Result<Self, RecipeError> {
+        Document::parse(text, name)?.recipe()
+    }
+
+    /// Refuses a recipe that could not be loaded: call it after changing one.
+    ///
+    /// ```
+    /// let mut recipe = aleator_run::load("digits-full", &[], None)?.recipe;
+    /// recipe.training.batch = 0;
+    /// let message = recipe.check().unwrap_err().to_string();
+    /// assert!(message.contains("training.batch must be an integer from 1"), "{message}");
+    /// # Ok::<(), aleator_run::RecipeError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a value is impossible, alone or together with another, or a path is not Unicode.
+    pub fn check(&self) -> Result<(), RecipeError> {
+        let written = Document::of(self);
+        if written.recipe()? == *self {
+            return Ok(());
+        }
+        let recipe = written.name().to_string();
+        let message = "a path cannot be written, since it is not Unicode: rename it".to_string();
+        Err(RecipeError::Recipe { recipe, message })
+    }
+}
+
+impl Document {
+    /// The recipe that this document describes, if it is complete.
+    ///
+    /// ```
+    /// use aleator_run::Document;
+    ///
+    /// let mut document = Document::preset("digits-full")?;
+    /// document.set("head.rank=0")?;
+    /// let error = document.recipe().unwrap_err().to_string();
+    /// assert!(error.starts_with("--set head.rank=0: head.rank must be"), "{error}");
+    /// # Ok::<(), aleator_run::RecipeError>(())
+    /// ```
+    pub fn recipe(&self) -> Result<Recipe, RecipeError> {
+        for key in ["base", "without"] {
+            if let Some(node) = self.root.get(key) {
+                let origin = node.origin.clone();
+                let message = format!(
+                    "{key} must stand in a recipe file; on the command line name the recipe itself"
+                );
+                return Err(RecipeError::Impossible { origin, message });
+            }
+        }
+        let mut document = self.clone();
+        // These switch the noise or the method of any recipe off; its settings may stay.
+        let off = [("head.noise", "none", "head.rank"), ("method", "plain", "bootstrapping")];
+        for (key, value, settings) in off {
+            if self.get(key).is_some_and(|node| node.value == Value::String(value.into())) {
+                document.remove(settings);
+            }
+        }
+        let check_first = || {
+            ["train", "validation", "test"].iter().try_for_each(|split| document.check_split(split))
+        };
+        let recipe: Recipe = decode(&document, Shape::recipe(), example, check_first)?;
+        check_together(&recipe).map_err(|Conflict { key, message }| {
+            let origin = document.origin(&key).cloned();
+            let origin = origin.unwrap_or(Origin::Argument(document.name().into()));
+            RecipeError::Impossible { origin, message }
+        })?;
+        Ok(recipe)
+    }
+
+    /// Refuses a split that mixes the ways to give it, or lacks the key that tells the way.
+    fn check_split(&self, split: &str) -> Result<(), RecipeError> {
+        const INPUTS: [&str; 4] = ["features", "images", "builtin", "memory"];
+        const SOURCE: [&str; 7] =
+            ["features", "images", "builtin", "memory", "labels", "clean_labels", "ids"];
+        let section = join("data", split);
+        let absent = Table::new();
+        let table = match self.get(&section).map(|node| &node.value) {
+            Some(Value::Table(table)) => table,
+            None if split != "test" => &absent,
+            _ => return Ok(()),
+        };
+        let has = |key: &str| table.contains_key(key);
+        let missing = |key: &str, placeholder: Option<String>| {
+            let key = join(&section, key);
+            Err(RecipeError::Missing { recipe: self.name().to_string(), key, placeholder })
+        };
+        let missing_key = |key: &str| missing(key, example(&join(&section, key)));
+        let impossible = |key: &str, message: String| {
+            let origin = table[key].origin.clone();
+            Err(RecipeError::Impossible { origin, message: format!("{section}.{key} {message}") })
+        };
+        let source = SOURCE.into_iter().find(|key| has(key));
+        if split != "train" {
+            if let Some(part) = ["folds", "fraction"].into_iter().find(|key| has(key)) {
+                return match source {
+                    _ if part == "folds" && split == "validation" => {
+                        impossible(part, "is for data.test: hold out a fraction here".to_string())
+                    }
+                    Some(other) => impossible(
+                        part,
+                        format!(
+                            "takes a part of the training data, and {section}.{other} ({}) gives data \
+                         of its own: keep one; --set {section}= before the other settings of \
+                         {section} removes all that the recipe says of it",
+                            table[other].origin
+                        ),
+                    ),
+                    None if part == "folds" && has("fraction") => {
+                        let (stale, chosen) = (&table["fraction"], &table["folds"]);
+                        Err(no_meaning(&section, &["fraction"], stale, "folds", chosen))
+                    }
+                    None => Ok(()),
+                };
+            }
+            if source.is_none() {
+                return missing_key(if has("fold") { "folds" } else { "fraction" });
+            }
+            if has("seed") {
+                return impossible(
+                    "seed",
+                    format!(
+                        "chooses a fraction of the training data, and this split has data of its own; \
+                     remove it: on the command line by --set {section}.seed="
+                    ),
+                );
+            }
+        }
+        if !INPUTS.into_iter().any(has) {
+            let kind = self.get("network.kind").map(|node| &node.value);
+            let is_of_features = |kind: &str| matches!(kind, "none" | "mlp");
+            return match kind {
+                Some(Value::String(kind)) if !is_of_features(kind) => missing_key("images"),
+                _ if split == "train" => missing(
+                    "features",
+                    Some("FILE (or --set data.train.images=FOLDER)".to_string()),
+                ),
+                _ => missing_key("features"),
+            };
+        }
+        if has("features") && !has("labels") { missing_key("labels") } else { Ok(()) }
+    }
+}
+
+/// Values that cannot be meant together, by the key to change.
+struct Conflict {
+    key: String,
+    message: String,
+}
+
+fn require(holds: bool, key: &str, message: impl FnOnce() -> String) -> Result<(), Conflict> {
+    if holds { Ok(()) } else { Err(Conflict { key: key.to_string(), message: message() }) }
+}
+
+fn check_together(recipe: &Recipe) -> Result<(), Conflict> {
+    let mut seen = BTreeSet::new();
+    for seed in &recipe.seeds {
+        require(seen.insert(seed), "seeds", || format!("seeds: {seed} stands twice"))?;
+    }
+    check_data(&recipe.data)?;
+    check_network(recipe)?;
+    check_schedule(recipe)?;
+    let bootstraps = matches!(recipe.method, Method::Bootstrapping { .. });
+    require(!(bootstraps && recipe.head.link == Link::Sigmoid), "method", || {
+        "method = \"bootstrapping\" is for labels of one class: it needs head.link = \"softmax\""
+            .to_string()
+    })?;
+    let multi_hot = recipe.data.label_kind == LabelKind::MultiHot;
+    require(!(multi_hot && recipe.head.link == Link::Softmax), "head.link", || {
+        "head.link = \"softmax\" is for labels of one class, and data.label_kind is \"multi-hot\": \
+         take head.link = \"sigmoid\""
+            .to_string()
+    })?;
+    let still =
+        matches!(recipe.optimizer.rule, Rule::Sgd { momentum, nesterov: true } if momentum == 0.0);
+    require(!still, "optimizer.nesterov", || {
+        "optimizer.nesterov = true needs optimizer.momentum above 0".to_string()
+    })
+}
+
+fn check_network(recipe: &Recipe) -> Result<(), Conflict> {
+    let network = &recipe.network;
+    let kind = match &network.layers {
+        Layers::None => "none",
+        Layers::Mlp { .. } => "mlp",
+        Layers::Conv { .. } => "conv",
+        Layers::Image { network, .. } => network.name(),
+    };
+    let wants_images = matches!(network.layers, Layers::Conv { .. } | Layers::Image { .. });
+    let on_features = matches!(recipe.data.train.inputs, InputSource::Features(_));
+    require(!(wants_images && on_features), "network.kind", || {
+        format!(
+            "network.kind = {kind:?} needs images, and data.train has features: give \
+             data.train.images, or take network.kind = \"mlp\""
+        )
+    })?;
+    let has_layers = network.layers != Layers::None;
+    for (given, key) in
+        [(network.pretrained.is_some(), "network.pretrained"), (network.frozen, "network.frozen")]
+    {
+        require(has_layers || !given, key, || {
+            format!("{key} is for networks with layers, and network.kind is \"none\"; remove it")
+        })?;
+    }
+    Ok(())
+}
+
+fn check_schedule(recipe: &Recipe) -> Result<(), Conflict> {
+    let epochs = recipe.schedule.epochs as f64;
+    if let WarmUp::Epochs(warm_up) = recipe.schedule.warm_up {
+        require((0.0..=epochs).contains(&warm_up), "schedule.warm_up", || {
+            format!(
+                "schedule.warm_up must be from 0 to schedule.epochs = {epochs}, found {warm_up:?}"
+            )
+        })?;
+    }
+    let Decay::Steps { at, .. } = &recipe.schedule.decay else { return Ok(()) };
+    for (index, drop) in at.iter().enumerate() {
+        let key = format!("schedule.at[{index}]");
+        require(*drop > 0.0 && *drop < epochs, &key, || {
+            format!("{key} must be above 0 and below schedule.epochs = {epochs}, found {drop:?}")
+        })?;
+    }
+    require(at.is_sorted_by(|a, b| a < b), "schedule.at", || {
+        format!("schedule.at must be ascending epochs, found {at:?}")
+    })
+}
+
+fn check_data(data: &Data) -> Result<(), Conflict> {
+    check_images(data)?;
+    if let Some(HeldOut::Fold { fold, folds, .. }) = &data.test {
+        require(fold < folds, "data.test.fold", || {
+            let last = folds - 1;
+            format!("data.test.fold must be an integer from 0 to {last}, found {fold}")
+        })?;
+    }
+    if let HeldOut::Fraction { fraction: validation, .. } = &data.validation {
+        let (key, test) = match &data.test {
+            Some(HeldOut::Fraction { fraction, .. }) => ("data.test.fraction", *fraction),
+            Some(HeldOut::Fold { folds, .. }) => ("data.test.folds", 1.0 / *folds as f64),
+            Some(HeldOut::Source(_)) | None => ("", 0.0),
+        };
+        require(validation + test < 1.0, key, || {
+            format!(
+                "data.validation.fraction = {validation} and the {test} of the examples that {key} \
+                 holds out leave nothing to train on"
+            )
+        })?;
+    }
+    let Some(NoiseKind::Pairwise { pairs, .. }) = data.noise.as_ref().map(|noise| &noise.kind)
+    else {
+        return Ok(());
+    };
+    let last = data.classes.unwrap_or(1 << 24) - 1;
+    let mut seen = BTreeSet::new();
+    for (index, (from, to)) in pairs.iter().enumerate() {
+        let key = format!("data.noise.pairs[{index}]");
+        require(from.max(to) <= &last, &key, || {
+            format!("{key} must be classes, each an integer from 0 to {last}, found [{from}, {to}]")
+        })?;
+        require(from != to, &key, || {
+            format!("{key} must be two different classes, found [{from}, {to}]")
+        })?;
+        require(seen.insert(from), &key, || {
+            format!("data.noise.pairs: class {from} can go to one other class only, found a second")
+        })?;
+    }
+    Ok(())
+}
+
+fn check_images(data: &Data) -> Result<(), Conflict> {
+    let Framing { size, channels, centre_crop, filter, values } = data.framing;
+    let on_images = !matches!(data.train.inputs, InputSource::Features(_));
+    for (given, key) in [
+        (size.is_some(), "data.image_size"),
+        (channels.is_some(), "data.channels"),
+        (centre_crop.is_some(), "data.centre_crop"),
+        (filter != Framing::PLAIN.filter, "data.filter"),
+        (values != Framing::PLAIN.values, "data.pixel_values"),
+        (data.augment.is_some(), "data.augment"),
+    ] {
+        require(on_images || !given, key, || {
+            format!(
+                "{key} is for images, and data.train has none; remove it: on the command line by \
+                 --set {key}="
+            )
+        })?;
+    }
+    require(channels != Some(2), "data.channels", || {
+        "data.channels must be 1 for grey or 3 for colour, found 2".to_string()
+    })?;
+    require(size.is_some() || centre_crop.is_none(), "data.centre_crop", || {
+        "data.centre_crop needs data.image_size, the side that its square is brought to".to_string()
+    })?;
+    let Some(Crop::Inception { area, ratio }) = data.augment.map(|augment| augment.crop) else {
+        return Ok(());
+    };
+    for (key, (low, high), most) in
+        [("data.augment.area", area, 1.0), ("data.augment.ratio", ratio, 100.0)]
+    {
+        require(low > 0.0 && low <= high && high <= most, key, || {
+            format!(
+                "{key} must be two ascending numbers above 0 and at most {most}, found [{low:?}, \
+                 {high:?}]"
+            )
+        })?;
+    }
+    Ok(())
+}
