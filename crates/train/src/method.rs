@@ -7,6 +7,8 @@
 
 mod bootstrapping;
 mod plain;
+#[cfg(test)]
+mod tests;
 
 use aleator_data::SparseTargets;
 use aleator_model::Targets;
@@ -35,9 +37,14 @@ pub(crate) trait Method {
 
     /// Updates the state by the sum over all parts.
     fn finish(&self, state: &mut State, sum: Contribution, rate: f64) {
-        let networks = state.networks.iter_mut().zip(&sum.networks);
-        networks.for_each(|(network, gradients)| network.update(gradients, rate));
+        update_networks(state, &sum, rate);
     }
+}
+
+/// Moves every network by its gradients.
+pub(crate) fn update_networks(state: &mut State, sum: &Contribution, rate: f64) {
+    let networks = state.networks.iter_mut().zip(&sum.networks);
+    networks.for_each(|(network, gradients)| network.update(gradients, rate));
 }
 
 /// The method of a recipe.

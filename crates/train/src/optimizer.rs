@@ -99,6 +99,11 @@ impl Optimizer {
         self.updates
     }
 
+    /// The running averages of each parameter.
+    pub fn averages(&self) -> &[Vec<Values>] {
+        &self.averages
+    }
+
     /// The running averages, named after the parameters that they belong to.
     pub(crate) fn tensors(&self, parameters: &[Named]) -> Vec<Named> {
         let pairs = parameters.iter().zip(&self.averages);

@@ -1,4 +1,4 @@
-//! Checkpoints: the same bits after any interruption, and a name for every kind of damage.
+//! Checkpoints: the same bits after any interruption, and a message for every kind of damage.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::support::{RECIPE, Tensors, Trial, adam, tensors};
 use aleator_run::MetricsLog;
 use safetensors::tensor::{Dtype, TensorView};
 
-/// With everything that a checkpoint holds: two layers, factors, averages of weights and moments.
+/// With everything that a checkpoint has: two layers, factors, averages of weights and moments.
 const RICH: [&str; 6] = [
     "network.kind=mlp",
     "network.hidden=[6]",
@@ -50,6 +50,40 @@ fn ten_steps_are_five_and_five_bit_for_bit() {
 }
 
 #[test]
+fn bootstrapping_in_parts_is_killed_and_resumed_to_the_same_bits() {
+    for targets in ["hard", "soft"] {
+        let targets = format!("bootstrapping.targets={targets}");
+        let sets = [
+            "method=bootstrapping",
+            "bootstrapping.beta=0.8",
+            "bootstrapping.burn_in=1",
+            "training.parts=3",
+            "checkpoint.every_steps=3",
+            &targets,
+        ];
+        let whole = rich(&sets);
+        whole.train();
+        let killed = rich(&sets);
+        killed.train_until(7);
+        // As if killed at step 7, before it could save: step 6 is the newest.
+        fs::remove_dir_all(killed.checkpoint(7)).unwrap();
+        assert_eq!(killed.train().steps.len(), 4);
+        for file in FILES {
+            assert!(killed.bytes(10, file) == whole.bytes(10, file), "{file} {targets}");
+        }
+        assert!(rich_plain(&whole) != whole.bytes(10, "model.safetensors"), "{targets}");
+    }
+}
+
+/// The weights of the same run without bootstrapping.
+fn rich_plain(other: &Trial) -> Vec<u8> {
+    let plain = rich(&["training.parts=3", "checkpoint.every_steps=3"]);
+    plain.train();
+    assert!(plain.bytes(3, "model.safetensors") == other.bytes(3, "model.safetensors"), "burn-in");
+    plain.bytes(10, "model.safetensors")
+}
+
+#[test]
 fn what_a_killed_run_wrote_after_its_checkpoint_is_written_again() {
     let whole = rich(&[]);
     whole.train();
@@ -68,9 +102,9 @@ fn what_a_killed_run_wrote_after_its_checkpoint_is_written_again() {
     assert_eq!(steps, (1..=10).collect::<Vec<u64>>());
 }
 
-/// Damages the newest of two checkpoints, and returns what is said of it when training goes on
-/// from the other, which must come to the same weights.
-fn said_of(damage: impl Fn(&Path)) -> String {
+/// Damages the newest of two checkpoints, and returns the message about it when training resumes
+/// from the other one, which must come to the same weights.
+fn message_of(damage: impl Fn(&Path)) -> String {
     let whole = rich(&[]);
     whole.train();
     let trial = rich(&["checkpoint.every_steps=2"]);
@@ -84,14 +118,14 @@ fn said_of(damage: impl Fn(&Path)) -> String {
     heard.damaged[0].clone()
 }
 
-fn assert_said(damage: impl Fn(&Path), words: &[&str]) {
-    let message = said_of(damage);
+fn assert_named(damage: impl Fn(&Path), words: &[&str]) {
+    let message = message_of(damage);
     words.iter().for_each(|word| assert!(message.contains(word), "{word}: {message}"));
 }
 
 #[test]
 fn a_missing_manifest_is_named() {
-    assert_said(
+    assert_named(
         |folder| fs::remove_file(folder.join("manifest.json")).unwrap(),
         &["manifest.json"],
     );
@@ -101,13 +135,13 @@ fn a_missing_manifest_is_named() {
 fn another_format_is_named() {
     let damage =
         |folder: &Path| edit(&folder.join("manifest.json"), "\"format\": 1", "\"format\": 7");
-    assert_said(damage, &["format 7", "reads 1"]);
+    assert_named(damage, &["format 7", "reads 1"]);
 }
 
 #[test]
 fn a_manifest_that_is_no_json_is_named() {
     let damage = |folder: &Path| fs::write(folder.join("manifest.json"), "{").unwrap();
-    assert_said(damage, &["manifest.json", "EOF"]);
+    assert_named(damage, &["manifest.json", "EOF"]);
 }
 
 #[test]
@@ -118,7 +152,7 @@ fn a_flipped_byte_is_named() {
         *bytes.last_mut().unwrap() ^= 1;
         fs::write(path, bytes).unwrap();
     };
-    assert_said(damage, &["optimizer.safetensors", "hash"]);
+    assert_named(damage, &["optimizer.safetensors", "hash"]);
 }
 
 #[test]
@@ -128,13 +162,13 @@ fn a_truncated_file_is_named_with_both_lengths() {
         let bytes = fs::read(&path).unwrap();
         fs::write(path, &bytes[..100]).unwrap();
     };
-    assert_said(damage, &["model.safetensors", "100 bytes long, not"]);
+    assert_named(damage, &["model.safetensors", "100 bytes long, not"]);
 }
 
 #[test]
 fn a_missing_file_is_named() {
     let damage = |folder: &Path| fs::remove_file(folder.join("average.safetensors")).unwrap();
-    assert_said(damage, &["average.safetensors", "is missing"]);
+    assert_named(damage, &["average.safetensors", "is missing"]);
 }
 
 #[test]
@@ -142,7 +176,7 @@ fn a_missing_tensor_is_named() {
     let damage = |folder: &Path| {
         rewrite(folder, "model.safetensors", |all| drop(all.remove("output.head.mean.bias")));
     };
-    assert_said(damage, &["model.safetensors", "output.head.mean.bias is missing"]);
+    assert_named(damage, &["model.safetensors", "output.head.mean.bias is missing"]);
 }
 
 #[test]
@@ -152,7 +186,7 @@ fn another_shape_is_named_with_both() {
             all.get_mut("output.head.mean.bias.average0").unwrap().0 = vec![3, 1];
         });
     };
-    assert_said(damage, &["output.head.mean.bias.average0", "[3, 1], not [3]"]);
+    assert_named(damage, &["output.head.mean.bias.average0", "[3, 1], not [3]"]);
 }
 
 #[test]
@@ -162,7 +196,7 @@ fn a_normalization_of_another_width_is_named() {
             *all.get_mut("normalization.scale").unwrap() = (vec![0], vec![]);
         });
     };
-    assert_said(damage, &["normalization.scale", "[0], not [4]"]);
+    assert_named(damage, &["normalization.scale", "[0], not [4]"]);
 }
 
 #[test]

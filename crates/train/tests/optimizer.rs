@@ -125,7 +125,7 @@ fn the_reference_equals_pytorch() {
 fn every_rule_equals_the_reference_after_each_step() {
     for (rule, _) in RULES {
         let mut parameters = [mean_weight(&START)];
-        let mut optimizer = Optimizer::new(&settings(rule, None), &parameters, false);
+        let mut optimizer = optimizer_of(&settings(rule, None), &parameters, false);
         for step in 1..=GRADIENTS.len() {
             let gradient = mean_weight(&GRADIENTS[step - 1]);
             step(&mut optimizer, &mut parameters, &[gradient], RATE);
@@ -194,7 +194,7 @@ fn the_network_learns_at_its_own_rate_or_not_at_all_and_statistics_never_do() {
         let mut settings = settings(Rule::Sgd { momentum: 0.5, nesterov: false }, None);
         settings.network_rate = network_rate;
         settings.l2 = WeightDecay { network: 1.0, mean: 1.0, covariance: 1.0 };
-        let mut optimizer = Optimizer::new(&settings, &parameters, frozen);
+        let mut optimizer = optimizer_of(&settings, &parameters, frozen);
         step(&mut optimizer, &mut parameters, &gradients, 0.25);
         let kept = optimizer.averages().iter().map(Vec::len).collect::<Vec<_>>();
         (parameters.map(|one| one.values[0]), kept)
@@ -206,7 +206,7 @@ fn the_network_learns_at_its_own_rate_or_not_at_all_and_statistics_never_do() {
 
 #[test]
 fn gradients_are_clipped_by_their_norm_together_before_the_decay() {
-    let step = |clip_norm: Option<f64>| {
+    let moved = |clip_norm: Option<f64>| {
         let mut parameters =
             [mean_weight(&[1.0]), parameter("output.head.mean.bias", &[1], &[1.0])];
         let gradients = [mean_weight(&[3.0]), parameter("output.head.mean.bias", &[1], &[4.0])];
@@ -220,9 +220,9 @@ fn gradients_are_clipped_by_their_norm_together_before_the_decay() {
         let near = |(found, expected): (f32, f32)| (found - expected).abs() < 1e-6;
         assert!(found.into_iter().zip(expected).all(near), "{found:?} for {expected:?}");
     };
-    close(step(None), [1.0 - 0.5 * (3.0 + 0.5), 1.0 - 0.5 * 4.0]);
-    close(step(Some(5.0)), step(None)); // the norm itself
-    close(step(Some(1.0)), [1.0 - 0.5 * (0.6 + 0.5), 1.0 - 0.5 * 0.8]);
+    close(moved(None), [1.0 - 0.5 * (3.0 + 0.5), 1.0 - 0.5 * 4.0]);
+    close(moved(Some(5.0)), moved(None)); // the norm itself
+    close(moved(Some(1.0)), [1.0 - 0.5 * (0.6 + 0.5), 1.0 - 0.5 * 0.8]);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn a_large_parameter_moves_by_the_same_bits_as_its_pieces_and_for_any_threads() 
     };
     for (rule, _) in RULES {
         let moved = |mut parameters: Vec<Parameter>, gradients: [Vec<Parameter>; 2]| {
-            let mut optimizer = Optimizer::new(&settings(rule, None), &parameters, false);
+            let mut optimizer = optimizer_of(&settings(rule, None), &parameters, false);
             gradients.iter().for_each(|one| step(&mut optimizer, &mut parameters, one, RATE));
             bits(&parameters)
         };
@@ -261,7 +261,7 @@ fn clipping_gives_the_same_bits_for_any_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let mut parameters = vec![gradient.clone()];
         let rule = Rule::Sgd { momentum: 0.0, nesterov: false };
-        let mut optimizer = Optimizer::new(&settings(rule, Some(0.1)), &parameters, false);
+        let mut optimizer = optimizer_of(&settings(rule, Some(0.1)), &parameters, false);
         pool.install(|| {
             step(&mut optimizer, &mut parameters, std::slice::from_ref(&gradient), RATE)
         });

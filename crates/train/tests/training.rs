@@ -82,6 +82,30 @@ fn more_parts_than_examples_are_as_many_as_examples() {
     assert_eq!(trial.train().steps.len(), 2);
 }
 
+/// Labels that are only given are plain labels, however they would be mixed.
+#[test]
+fn bootstrapping_with_all_weight_on_the_label_is_plain_training_bit_for_bit() {
+    let base = ["head.noise=full", "head.rank=2", "checkpoint.every_steps=2"];
+    let plain = Trial::on_clusters(&adam(), 40, &base);
+    plain.train();
+    for targets in ["hard", "soft", "soft-fixed"] {
+        let targets = format!("bootstrapping.targets={targets}");
+        let neutral = ["bootstrapping.beta=1.0", "bootstrapping.burn_in=0", "method=bootstrapping"];
+        let sets: Vec<&str> =
+            base.iter().chain(&neutral).copied().chain([targets.as_str()]).collect();
+        let trial = Trial::on_clusters(&adam(), 40, &sets);
+        trial.train();
+        assert_eq!(trial.steps(), plain.steps());
+        for file in ["model.safetensors", "optimizer.safetensors", "state.json"] {
+            for step in plain.steps() {
+                assert!(trial.bytes(step, file) == plain.bytes(step, file), "{targets} {file}");
+            }
+        }
+        let log = |trial: &Trial| std::fs::read(trial.run.metrics_path()).unwrap();
+        assert!(log(&trial) == log(&plain), "{targets}");
+    }
+}
+
 #[test]
 fn the_running_average_follows_its_formula() {
     let sets = ["training.ema=0.3", "checkpoint.every_steps=1"];
