@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering;
 use aleator_data::write::features_to_npy;
 use aleator_data::{DataSet, Labels, Split};
 use aleator_report::spreadsheet::guarded;
-use aleator_run::recipe::{HeadTemperature, Link, Noise};
+use aleator_run::recipe::{
+    DataOverlay, HeadTemperature, InputSource, Link, Noise, Overlay, Source,
+};
 use aleator_run::{Resolved, RunDir, write_file};
 use aleator_train::{FeatureExtractor, group, load_run, without};
 use anyhow::{Context, Result, bail};
@@ -82,27 +84,29 @@ fn head_recipe(resolved: &Resolved, folder: &Path, seed: u64, has_truth: bool) -
         Link::Softmax => "features",
         Link::Sigmoid => "multilabel",
     };
-    let (noise, rank) = match head.noise {
-        Noise::None => ("none", None),
-        Noise::Diagonal => ("diagonal", None),
-        Noise::LowRank { rank } => ("full", Some(rank)),
-        Noise::SharedLowRank { rank } => ("shared", Some(rank)),
+    let noise = match head.noise {
+        Noise::None => "none",
+        Noise::Diagonal => "diagonal",
+        Noise::LowRank { .. } => "full",
+        Noise::SharedLowRank { .. } => "shared",
     };
     let path = |name: &str| folder.join(name).display().to_string();
-    let mut sets = vec![
-        format!("data.train.features={}", path(FEATURES)),
-        format!("data.train.labels={}", path(LABELS)),
-        format!("data.train.ids={}", path(IDS)),
-        format!("data.class_names={}", path(CLASSES)),
-    ];
-    if has_truth {
-        sets.push(format!("data.train.clean_labels={}", path(TRUTH)));
+    let train = Source {
+        inputs: InputSource::Features(path(FEATURES)),
+        labels: Some(path(LABELS)),
+        clean_labels: has_truth.then(|| path(TRUTH)),
+        ids: Some(path(IDS)),
+    };
+    let class_names = Some(folder.join(CLASSES));
+    let data = DataOverlay { train: Some(train), class_names, ..DataOverlay::default() };
+    let overlay = Overlay { origin: "the audit".to_string(), data, network: None };
+    let name = format!("{family}-{noise}");
+    let mut made = aleator_run::load_over(&name, &overlay, &[], Some(seed))?;
+    made.recipe.head.noise = head.noise;
+    if let HeadTemperature::Fixed(_) = head.temperature {
+        made.recipe.head.temperature = head.temperature;
     }
-    sets.extend(rank.map(|rank| format!("head.rank={rank}")));
-    if let HeadTemperature::Fixed(temperature) = head.temperature {
-        sets.push(format!("head.temperature={}", temperature.get()));
-    }
-    Ok(aleator_run::load(&format!("{family}-{noise}"), &sets, Some(seed))?)
+    Ok(made)
 }
 
 /// The data of the run, without the images that it set aside.

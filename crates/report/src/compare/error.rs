@@ -13,14 +13,6 @@ pub enum CompareError {
     /// The file of a table.
     #[error(transparent)]
     Layout(#[from] RecipeError),
-    /// A key of the file of a table that must be there.
-    #[error("{file}: {key} is missing")]
-    Missing {
-        /// The file.
-        file: String,
-        /// The key.
-        key: String,
-    },
     /// Neither a table inside the program nor a file.
     #[error("{name:?} is neither a file nor a table; the tables are: {known}")]
     NoLayout {
