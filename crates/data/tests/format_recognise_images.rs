@@ -3,7 +3,7 @@
 use crate::format_support::*;
 use aleator_data::inputs::Inputs;
 use aleator_data::inputs::recognise::{Family, recognise};
-use aleator_run::recipe::{Framing, HeldOut, InputSource};
+use aleator_run::recipe::{Framing, HeldOut};
 
 #[track_caller]
 fn assert_images(folder: &Folder, path: &str, expected: &[(&str, &str)], seen: &str) {

@@ -7,7 +7,7 @@ use aleator_data::DataSet;
 use aleator_run::recipe::{
     Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Normalize, Source,
 };
-use aleator_train::{Normalization, TrainError, check_recipe};
+use aleator_train::{Normalization, check_recipe};
 
 /// Three examples: a feature that varies, and one that does not.
 fn tiny(files: &Files) -> DataSet {
