@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use aleator_data::Sources;
 use aleator_report::audit;
+use aleator_run::recipe::HeldOut;
 use aleator_run::{Resolved, write_file};
 use aleator_train::group::{Group, Kind, Member};
 use aleator_train::{check_recipe, load_run};
@@ -95,14 +96,7 @@ fn trained_run(args: &AuditArgs) -> Option<PathBuf> {
 
 /// The recipe of a run with what is set over it.
 fn with_settings(mut resolved: Resolved, args: &RecipeArgs) -> Result<Resolved> {
-    for set in &args.set {
-        resolved.document.set(set)?;
-    }
-    if let Some(seed) = args.seed {
-        resolved.document.set("seeds=")?;
-        resolved.document.set(&format!("seed={seed}"))?;
-    }
-    resolved.recipe = resolved.document.recipe()?;
+    resolved.recipe = resolved.recipe.with_sets(&args.set, args.seed)?;
     crate::recipe_args::with_absolute_paths(resolved)
 }
 
@@ -135,12 +129,8 @@ fn group(resolved: &Resolved, folds: usize) -> Result<Group> {
     let seed = only_seed(resolved)?;
     let member = |fold: usize| -> Result<Member> {
         let mut resolved = resolved.clone();
-        for set in ["data.test=", "data.test.seed=0"] {
-            resolved.document.set(set)?;
-        }
-        resolved.document.set(&format!("data.test.folds={folds}"))?;
-        resolved.document.set(&format!("data.test.fold={fold}"))?;
-        resolved.recipe = resolved.document.recipe()?;
+        resolved.recipe.data.test = Some(HeldOut::Fold { fold, folds, seed: 0 });
+        resolved.recipe.check()?;
         Ok(Member { name: format!("fold-{fold}"), resolved, seed })
     };
     Ok(Group { kind: Kind::Audit, members: (0..folds).map(member).collect::<Result<_>>()? })
@@ -161,8 +151,8 @@ pub fn conclude(out: &Path, members: &[Member], sources: &Sources, quiet: bool) 
     let audit = audit::analyse(&dirs, &source, &mut |step| counter.show(step.done, step.total));
     counter.finish();
     let audit = audit?;
-    let mut recipe = first.resolved.document.clone();
-    recipe.set("data.test=")?;
+    let mut recipe = first.resolved.recipe.clone();
+    recipe.data.test = None;
     write_file(&out.join("recipe.toml"), recipe.to_toml().as_bytes())?;
     audit.save(out)?;
     findings::print(&audit, out)

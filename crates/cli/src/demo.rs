@@ -32,7 +32,7 @@ const HEADS: [(&str, &str); 3] =
     [("none", "digits-none"), ("diagonal", "digits-diagonal"), ("full", "digits-full")];
 
 /// The seeds of each.
-const SEEDS: &str = "seeds=[0, 1, 2]";
+const SEEDS: [u64; 3] = [0, 1, 2];
 
 /// Confusions that are shown.
 const SHOWN: usize = 8;
@@ -43,7 +43,8 @@ pub fn run(args: &DemoArgs) -> Result<()> {
     let out = args.out.clone().unwrap_or_else(free_name);
     let mut members = vec![];
     for (name, preset) in HEADS {
-        let resolved = aleator_run::load(preset, &[SEEDS.to_string()], None)?;
+        let mut resolved = aleator_run::load(preset, &[], None)?;
+        resolved.recipe.seeds = SEEDS.to_vec();
         members.extend(group::members(name, &resolved));
     }
     writeln!(io::stdout(), "{INTRODUCTION}")?;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use aleator_data::array::{Array, Values};
 use aleator_data::noise::corrupt;
 use aleator_data::{Ids, InputShape, Inputs, NoisyLabels, noisy_labels};
-use aleator_run::recipe::LabelNoise;
+use aleator_run::recipe::{DataOverlay, InputSource, LabelNoise, NoiseKind, Overlay, Source};
 use aleator_run::write_file;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
 /// Arguments of `aleator noise`.
@@ -58,7 +58,7 @@ enum Kind {
 
 /// `aleator noise`.
 pub fn noise(args: &NoiseArgs) -> Result<()> {
-    let resolved = aleator_run::load("features-none", &args.settings()?, None)?;
+    let resolved = aleator_run::load_over("features-none", &args.overlay()?, &[], None)?;
     let clean_place = clean_place(&args.out)?;
     if let Some(taken) = clean_place.iter().chain([&args.out]).find(|path| path.exists()) {
         bail!("{} exists: choose another --out, or remove it", taken.display());
@@ -129,38 +129,53 @@ impl NoiseArgs {
         self.features.is_none() && self.images.is_none()
     }
 
-    /// The same as settings of a recipe, which checks them.
-    fn settings(&self) -> Result<Vec<String>> {
-        let mut sets = vec![format!("data.noise.seed={}", self.seed)];
-        let kind = match self.kind {
-            Kind::Symmetric => "symmetric",
-            Kind::Pairwise => "pairwise",
-            Kind::Matrix => "matrix",
-            Kind::Instance => "instance",
+    /// The data of a recipe, which checks them.
+    fn overlay(&self) -> Result<Overlay> {
+        let inputs = match (&self.features, &self.images, &self.labels) {
+            (Some(features), _, _) => InputSource::Features(features.clone()),
+            (None, Some(images), _) => InputSource::images(images),
+            // Never opened: only the labels are read.
+            (None, None, Some(labels)) if !matches!(self.kind, Kind::Instance) => {
+                InputSource::Features(labels.clone())
+            }
+            _ => bail!("give the inputs of the labels: --features FILE or --images PATH"),
         };
-        sets.push(format!("data.noise.kind={kind}"));
-        match (&self.features, &self.images) {
-            (Some(features), _) => sets.push(format!("data.train.features={features}")),
-            (None, Some(images)) => sets.push(format!("data.train.images={}", images.display())),
-            (None, None) => match (&self.labels, self.kind) {
-                // Never opened: only the labels are read.
-                (Some(labels), Kind::Symmetric | Kind::Pairwise | Kind::Matrix) => {
-                    sets.push(format!("data.train.features={labels}"));
-                }
-                _ => bail!("give the inputs of the labels: --features FILE or --images PATH"),
-            },
+        let rate = || self.rate.context("--rate is missing: the share of labels that change");
+        let kind = match self.kind {
+            Kind::Symmetric => NoiseKind::Symmetric { rate: rate()? },
+            Kind::Pairwise => NoiseKind::Pairwise { rate: rate()?, pairs: self.pairs()? },
+            Kind::Instance => NoiseKind::Instance { rate: rate()? },
+            Kind::Matrix => {
+                let file = self.matrix.clone().context("--matrix FILE is missing")?;
+                NoiseKind::Matrix { file }
+            }
+        };
+        for (given, option, takes) in [
+            (self.rate.is_some(), "--rate", !matches!(kind, NoiseKind::Matrix { .. })),
+            (self.matrix.is_some(), "--matrix", matches!(kind, NoiseKind::Matrix { .. })),
+            (!self.pairs.is_empty(), "--pairs", matches!(kind, NoiseKind::Pairwise { .. })),
+        ] {
+            if given && !takes {
+                bail!("{option} has no meaning with this --kind; remove it");
+            }
         }
-        sets.extend(self.labels.iter().map(|labels| format!("data.train.labels={labels}")));
-        sets.extend(self.rate.map(|rate| format!("data.noise.rate={rate:?}")));
-        sets.extend(self.matrix.iter().map(|matrix| format!("data.noise.matrix={matrix}")));
-        if !self.pairs.is_empty() {
-            let pair = |pair: &String| match pair.split_once(':') {
-                Some((from, to)) => Ok(format!("[{from},{to}]")),
-                None => bail!("--pairs {pair}: write it as FROM:TO, as in 3:8"),
-            };
-            let pairs = self.pairs.iter().map(pair).collect::<Result<Vec<_>>>()?;
-            sets.push(format!("data.noise.pairs=[{}]", pairs.join(",")));
-        }
-        Ok(sets)
+        let train = Source { inputs, labels: self.labels.clone(), clean_labels: None, ids: None };
+        let data = DataOverlay {
+            train: Some(train),
+            noise: Some(LabelNoise { seed: self.seed, kind }),
+            ..DataOverlay::default()
+        };
+        Ok(Overlay { origin: "aleator noise".to_string(), data, network: None })
+    }
+
+    fn pairs(&self) -> Result<Vec<(usize, usize)>> {
+        let pair = |pair: &String| {
+            let numbers = pair.split_once(':').map(|(from, to)| (from.parse(), to.parse()));
+            match numbers {
+                Some((Ok(from), Ok(to))) => Ok((from, to)),
+                _ => bail!("--pairs {pair}: write it as FROM:TO, as in 3:8"),
+            }
+        };
+        self.pairs.iter().map(pair).collect()
     }
 }

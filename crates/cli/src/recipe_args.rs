@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use aleator_data::inputs::recognise::{Family, recognise};
-use aleator_run::Resolved;
+use aleator_run::{Overlay, Resolved};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
@@ -30,28 +30,26 @@ pub struct RecipeArgs {
 impl RecipeArgs {
     /// The recipe with everything set, paths absolute.
     pub fn resolve(&self) -> Result<Resolved> {
-        let (recipe, mut sets) = match (&self.recipe, &self.data) {
+        let (recipe, overlay) = match (&self.recipe, &self.data) {
             (None, None) => bail!(
                 "no recipe: give a preset (`aleator recipes` lists them), a recipe file, or --data PATH"
             ),
-            (Some(recipe), None) => (recipe.clone(), vec![]),
-            (recipe, Some(path)) => seen(path, recipe.as_deref())?,
+            (Some(recipe), None) => (recipe.clone(), Overlay::default()),
+            (recipe, Some(path)) => recognised(path, recipe.as_deref())?,
         };
-        sets.extend(self.set.iter().cloned());
-        with_absolute_paths(aleator_run::load(&recipe, &sets, self.seed)?)
+        with_absolute_paths(aleator_run::load_over(&recipe, &overlay, &self.set, self.seed)?)
     }
 }
 
 /// The recipe as it can be run from any folder.
 pub fn with_absolute_paths(mut resolved: Resolved) -> Result<Resolved> {
     let folder = std::env::current_dir().context("the current folder cannot be read")?;
-    resolved.document.make_paths_absolute(&folder)?;
-    resolved.recipe = resolved.document.recipe()?;
+    resolved.recipe.make_paths_absolute(&folder)?;
     Ok(resolved)
 }
 
-/// The recipe and the settings for the data at a path; says what was seen.
-fn seen(path: &Path, recipe: Option<&str>) -> Result<(String, Vec<String>)> {
+/// The recipe for the data at a path, and what is known of the data; prints what was found.
+fn recognised(path: &Path, recipe: Option<&str>) -> Result<(String, Overlay)> {
     let recognised = recognise(path)?;
     tell(&recognised.explanation);
     let preset = match recognised.preset_family {
@@ -66,10 +64,11 @@ fn seen(path: &Path, recipe: Option<&str>) -> Result<(String, Vec<String>)> {
         "recipe: {recipe}{}",
         if sized { ", which keeps its own image size" } else { "" }
     ));
-    let settings = recognised.settings.iter();
-    let kept = settings.filter(|(key, _)| !(sized && key == "data.image_size"));
-    let sets = kept.map(|(key, value)| format!("{key}={value}")).collect();
-    Ok((recipe.to_string(), sets))
+    let mut overlay = recognised.overlay(path);
+    if sized {
+        overlay.data.image_size = None;
+    }
+    Ok((recipe.to_string(), overlay))
 }
 
 /// Where a run goes when nobody says: `runs/NAME-seedN`, or the first such name that is free.

@@ -64,8 +64,7 @@ pub fn train(args: &TrainArgs) -> Result<()> {
     let mut resolved = args.recipe.resolve()?;
     if args.calibrate {
         // Into the recipe, so that a run that is resumed remembers it.
-        resolved.document.set("evaluation.calibrate=true")?;
-        resolved.recipe = resolved.document.recipe()?;
+        resolved.recipe.evaluation.calibrate = true;
     }
     let out = args.out.clone().unwrap_or_else(|| default_out(&resolved));
     let group = Group { kind: Kind::Seeds, members: group::members("", &resolved) };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use aleator_data::inputs::recognise::recognise;
 use aleator_metrics::Evaluation;
-use aleator_report::table::columns::lines;
+use aleator_run::recipe::{DataOverlay, Network, Overlay};
 use aleator_run::{Resolved, RunDir, Task, load_tasks, write_file};
 use aleator_train::group::{Group, Kind, Member};
 use aleator_train::{load_run, weights_file};
@@ -65,7 +65,7 @@ pub fn transfer(args: &TransferArgs) -> Result<()> {
     let file = weights_file(&run, &source.recipe, weights, &mut |_| {})?;
     let tasks = load_tasks(&args.tasks)?;
     let recipe = args.recipe.clone().or(tasks.recipe).unwrap_or_else(|| RECIPE.to_string());
-    let network = network_settings(&run, &source, &file)?;
+    let network = network_overlay(&run, &source, &file)?;
     let mut members = vec![];
     for task in &tasks.tasks {
         let resolved = task_recipe(&recipe, task, &network, args)
@@ -75,16 +75,14 @@ pub fn transfer(args: &TransferArgs) -> Result<()> {
         };
         members.push(Member { name: task.name.clone(), resolved, seed });
     }
-    training::start(&args.out, &Group { kind: Kind::Transfer, members }, None, args.quiet)
+    training::start(&args.out, &Group { kind: Kind::Transfer, members }, args.quiet)
 }
 
 /// What makes a recipe's network that of the run, with inputs of the same shape.
-fn network_settings(run: &RunDir, source: &Resolved, weights: &Path) -> Result<Vec<String>> {
-    let document = &source.document;
-    let mut sets = vec!["network=".to_string()];
-    sets.extend(document.settings("network"));
+fn network_overlay(run: &RunDir, source: &Resolved, weights: &Path) -> Result<Overlay> {
     let weights = weights.canonicalize().with_context(|| weights.display().to_string())?;
-    sets.push(format!("network.pretrained={}", weights.display()));
+    let network = Network { pretrained: Some(weights), ..source.recipe.network.clone() };
+    let mut data = DataOverlay::default();
     if let [channels, height, width] = run.info().input_shape[..] {
         if height != width {
             bail!(
@@ -93,28 +91,47 @@ fn network_settings(run: &RunDir, source: &Resolved, weights: &Path) -> Result<V
                 run.path().display()
             );
         }
-        let framing = ["data.centre_crop=", "data.filter=", "data.pixel_values="];
-        let same = |set: &String| framing.iter().any(|key| set.starts_with(key));
-        sets.extend(document.settings("data").into_iter().filter(same));
-        sets.extend([format!("data.image_size={height}"), format!("data.channels={channels}")]);
+        let framing = source.recipe.data.framing;
+        data = DataOverlay {
+            image_size: Some(Some(height)),
+            channels: Some(channels),
+            centre_crop: framing.centre_crop,
+            filter: Some(framing.filter),
+            pixel_values: Some(framing.values),
+            ..data
+        };
     }
-    Ok(sets)
+    Ok(Overlay {
+        origin: format!("the run {}", run.path().display()),
+        data,
+        network: Some(network),
+    })
 }
 
 fn task_recipe(
     recipe: &str,
     task: &Task,
-    network: &[String],
+    network: &Overlay,
     args: &TransferArgs,
 ) -> Result<Resolved> {
-    let mut sets = vec![];
+    let mut overlay = network.clone();
     if let Some(path) = &task.data {
         let recognised = recognise(path)?;
         tell(&format!("{}: {}", task.name, recognised.explanation));
-        sets.extend(recognised.settings.iter().map(|(key, value)| format!("{key}={value}")));
+        let found = recognised.overlay(path).data;
+        overlay.data = DataOverlay {
+            image_size: overlay.data.image_size.or(found.image_size),
+            label_kind: found.label_kind,
+            class_names: found.class_names,
+            train: found.train,
+            validation: found.validation,
+            test: found.test,
+            ..overlay.data
+        };
     }
-    sets.extend(network.iter().chain(&task.sets).chain(&args.set).cloned());
-    let resolved = with_absolute_paths(aleator_run::load(recipe, &sets, args.seed)?)?;
+    let sets = [&task.sets[..], &args.set].concat();
+    let resolved = aleator_run::load_over(recipe, &overlay, &sets, args.seed)?;
+    let resolved = with_absolute_paths(resolved)?;
     if resolved.recipe.data.test.is_none() {
         bail!(
             "has no test data to report on: name them by set = [\"data.test.images=PATH\"], or take \
@@ -157,12 +174,13 @@ pub fn conclude(out: &Path, members: &[Member], evaluations: &[Evaluation]) -> R
 }
 
 fn print(table: &Table) -> io::Result<()> {
-    let percent = |share: f64| format!("{:.2} %", 100.0 * share);
-    let row =
-        |row: &Row| vec![row.task.clone(), percent(row.validation_top1), percent(row.test_top1)];
-    let mut rows: Vec<Vec<String>> = table.tasks.iter().map(row).collect();
-    rows.push(vec!["mean".to_string(), String::new(), percent(table.mean_test_top1)]);
+    let names = table.tasks.iter().map(|row| row.task.len());
+    let width = names.max().unwrap_or(0).max("mean".len()) + 2;
     let mut out = io::stdout().lock();
-    let header = ["", "validation top-1", "test top-1"];
-    lines(&header, &rows, &[0]).iter().try_for_each(|line| writeln!(out, "{line}"))
+    writeln!(out, "{:<width$}{:>18}{:>12}", "", "validation top-1", "test top-1")?;
+    for row in &table.tasks {
+        let (validation, test) = (100.0 * row.validation_top1, 100.0 * row.test_top1);
+        writeln!(out, "{:<width$}{validation:>16.2} %{test:>10.2} %", row.task)?;
+    }
+    writeln!(out, "{:<width$}{:>18}{:>10.2} %", "mean", "", 100.0 * table.mean_test_top1)
 }

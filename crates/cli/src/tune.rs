@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
 
-use crate::recipe_args::{RecipeArgs, with_absolute_paths};
+use crate::recipe_args::RecipeArgs;
 use crate::training;
 
 /// Arguments of `aleator tune`.
@@ -92,13 +92,16 @@ fn members(args: &TuneArgs, base: &Resolved) -> Result<Vec<Member>> {
     for rank in ranks {
         for temperature in &args.temperatures {
             let mut resolved = base.clone();
-            resolved.document.set(&format!("head.temperature={temperature:?}"))?;
+            let head = &mut resolved.recipe.head;
+            head.temperature = HeadTemperature::Fixed((*temperature).try_into()?);
             let mut name = format!("temperature={temperature}");
-            if let Some(rank) = rank {
-                resolved.document.set(&format!("head.rank={rank}"))?;
-                name = format!("rank={rank},{name}");
+            if let Some(new) = rank {
+                if let Noise::LowRank { rank } | Noise::SharedLowRank { rank } = &mut head.noise {
+                    *rank = new;
+                }
+                name = format!("rank={new},{name}");
             }
-            let resolved = with_absolute_paths(resolved)?;
+            resolved.recipe.check()?;
             let seed = resolved.recipe.seeds[0];
             members.push(Member { name, resolved, seed });
         }
@@ -146,6 +149,6 @@ fn print(trials: &[Trial], best: usize) -> io::Result<()> {
 fn record(out: &Path, trials: &[Trial], best: &Resolved) -> Result<()> {
     let table = serde_json::to_string_pretty(trials)? + "\n";
     write_file(&out.join("tune.json"), table.as_bytes())?;
-    write_file(&out.join(CHOSEN), best.document.to_toml().as_bytes())?;
+    write_file(&out.join(CHOSEN), best.recipe.to_toml().as_bytes())?;
     Ok(())
 }

@@ -8,7 +8,7 @@ mod print;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use aleator_run::recipe::{Data, Framing, HeldOut, InputSource, LabelKind, Link, Source as Place};
+use aleator_run::recipe::{Data, Framing, HeldOut, LabelKind, Link};
 use serde::Serialize;
 
 use crate::error::DataError;
@@ -148,38 +148,20 @@ pub fn examine(
     })
 }
 
-/// The data of a recipe with these settings.
+/// The data as a recipe would describe them.
 fn recipe(recognised: &Recognised) -> (Data, Link) {
-    let setting = |key: String| {
-        let found = recognised.settings.iter().find(|(found, _)| *found == key);
-        found.map(|(_, value)| value.clone())
-    };
-    let place = |split: &str| {
-        let key = |name: &str| setting(format!("data.{split}.{name}"));
-        let images = key("images").map(InputSource::images);
-        let inputs = images.or_else(|| key("features").map(InputSource::Features))?;
-        let (labels, clean_labels) = (key("labels"), key("clean_labels"));
-        Some(Place { inputs, labels, clean_labels, ids: None })
-    };
-    let size = setting("data.image_size".into()).and_then(|size| size.parse().ok());
-    let label_kind = match setting("data.label_kind".into()).as_deref() {
-        Some("annotators") => LabelKind::Annotators,
-        Some("soft") => LabelKind::Soft,
-        _ => LabelKind::Auto,
-    };
     let link = match recognised.preset_family {
         Family::Multilabel => Link::Sigmoid,
         Family::Features | Family::Images => Link::Softmax,
     };
-    let none = || HeldOut::Fraction { fraction: 0.5, seed: 0 };
-    let train = place("train").expect("what is recognised has something to train on");
-    let validation = place("validation").map_or_else(none, HeldOut::Source);
+    let found = recognised.data.clone();
+    let validation = found.validation.unwrap_or(HeldOut::Fraction { fraction: 0.5, seed: 0 });
     let data = Data {
-        label_kind,
-        class_names: setting("data.class_names".into()).map(Into::into),
-        framing: Framing { size, ..Framing::PLAIN },
-        test: place("test").map(HeldOut::Source),
-        ..Data::of(train, validation)
+        label_kind: found.label_kind.unwrap_or(LabelKind::Auto),
+        class_names: found.class_names,
+        framing: Framing { size: found.image_size.flatten(), ..Framing::PLAIN },
+        test: found.test,
+        ..Data::of(recognised.train.clone(), validation)
     };
     (data, link)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::format_support::*;
-use aleator_data::inputs::recognise::{Family, Recognised, recognise};
+use aleator_data::inputs::recognise::{Family, recognise};
 
 const PIXEL: &[u8] = b"P6 1 1 255\n\0\0\0";
 
@@ -15,23 +15,10 @@ fn classes() -> Vec<u8> {
     npy_i64("(2,)", &[0, 3])
 }
 
-/// The settings with paths relative to the folder.
-fn settings(found: &Recognised, folder: &Folder) -> Vec<(String, String)> {
-    let root = format!("{}/", folder.path().display());
-    let relative = |(key, value): &(String, String)| {
-        let value = if *value == root[..root.len() - 1] { "." } else { value };
-        (key.clone(), value.replace(&root, ""))
-    };
-    found.settings.iter().map(relative).collect()
-}
-
 #[track_caller]
 fn assert_settings(path: &Path, folder: &Folder, family: Family, expected: &[(&str, &str)]) {
     let found = recognise(path).unwrap();
-    let settings = settings(&found, folder);
-    let settings: Vec<(&str, &str)> =
-        settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-    assert_eq!(settings, expected);
+    assert_found(&found, folder, expected);
     assert_eq!(found.preset_family, family);
     assert!(found.explanation.ends_with('.'), "{}", found.explanation);
 }
@@ -68,10 +55,8 @@ fn pairs_for_training_validation_and_test_are_found() {
     let expected = [
         ("data.train.features", "train_x.npy"),
         ("data.train.labels", "train_y.npy"),
-        ("data.validation", ""),
         ("data.validation.features", "valid_x.npy"),
         ("data.validation.labels", "valid_y.npy"),
-        ("data.test", ""),
         ("data.test.features", "test_x.npy"),
         ("data.test.labels", "test_y.npy"),
     ];
@@ -186,7 +171,7 @@ fn test_embeddings_without_labels_are_left_out_and_said() {
     folder.write("train_y.npy", classes());
     folder.write("test_x.npy", matrix());
     let found = recognise(folder.path()).unwrap();
-    assert_eq!(found.settings.len(), 2, "{:?}", found.settings);
+    assert_eq!(settings(&found, &folder).len(), 2, "{found:?}");
     assert!(found.explanation.contains("test_x.npy is not used"), "{}", found.explanation);
 }
 
@@ -243,9 +228,7 @@ fn splits_of_class_folders_are_recognised() {
     }
     let expected = [
         ("data.train.images", "train"),
-        ("data.validation", ""),
         ("data.validation.images", "val"),
-        ("data.test", ""),
         ("data.test.images", "test"),
         ("data.image_size", "1"),
     ];
@@ -260,10 +243,10 @@ fn cifar_is_recognised() {
     let test = ("data.test.images", "test_batch.bin");
     // Raw pixels are taken as they are, whatever the size of the preset.
     let size = ("data.image_size", "");
-    let expected = [("data.train.images", "."), ("data.test", ""), test, size];
+    let expected = [("data.train.images", "."), test, size];
     assert_settings(folder.path(), &folder, Family::Images, &expected);
     let path = folder.path().join("data_batch_1.bin");
-    let expected = [("data.train.images", "data_batch_1.bin"), ("data.test", ""), test, size];
+    let expected = [("data.train.images", "data_batch_1.bin"), test, size];
     assert_settings(&path, &folder, Family::Images, &expected);
 }
 
@@ -277,7 +260,6 @@ fn mnist_is_recognised() {
     }
     let expected = [
         ("data.train.images", "train-images-idx3-ubyte.gz"),
-        ("data.test", ""),
         ("data.test.images", "t10k-images-idx3-ubyte.gz"),
         ("data.image_size", ""),
     ];

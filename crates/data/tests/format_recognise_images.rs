@@ -2,29 +2,20 @@
 
 use crate::format_support::*;
 use aleator_data::inputs::Inputs;
-use aleator_data::inputs::recognise::{Family, Recognised, recognise};
-use aleator_run::recipe::{Framing, InputSource};
-
-/// The settings with paths below the folder.
-fn settings(folder: &Folder, found: &Recognised) -> Vec<(String, String)> {
-    let root = format!("{}/", folder.path().display());
-    let short = |(key, value): &(String, String)| (key.clone(), value.replace(&root, ""));
-    found.settings.iter().map(short).collect()
-}
+use aleator_data::inputs::recognise::{Family, recognise};
+use aleator_run::recipe::{Framing, HeldOut};
 
 #[track_caller]
-fn assert_found(folder: &Folder, path: &str, expected: &[(&str, &str)], seen: &str) {
+fn assert_images(folder: &Folder, path: &str, expected: &[(&str, &str)], seen: &str) {
     let found = recognise(&folder.path().join(path)).unwrap();
     assert_eq!(found.preset_family, Family::Images);
-    let expected: Vec<(String, String)> =
-        expected.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    assert_eq!(settings(folder, &found), expected);
+    assert_found(&found, folder, expected);
     assert!(found.explanation.contains(seen), "{}", found.explanation);
     // What is recognised can be opened.
-    for (key, value) in &found.settings {
-        if key.ends_with(".images") {
-            Inputs::open(&InputSource::images(value), &Framing::sized(4)).unwrap();
-        }
+    Inputs::open(&found.train.inputs, &Framing::sized(4)).unwrap();
+    for held_out in [&found.data.validation, &found.data.test].into_iter().flatten() {
+        let HeldOut::Source(source) = held_out else { panic!("{held_out:?}") };
+        Inputs::open(&source.inputs, &Framing::sized(4)).unwrap();
     }
 }
 
@@ -55,8 +46,8 @@ fn a_manifest_is_recognised_by_itself_and_in_its_folder() {
         folder.write(name, text);
         folder.write("README.md", "something");
         let expected = [("data.train.images", name), ("data.image_size", "9")];
-        assert_found(&folder, "", &expected, "a manifest of images");
-        assert_found(&folder, name, &expected, "a manifest of images");
+        assert_images(&folder, "", &expected, "a manifest of images");
+        assert_images(&folder, name, &expected, "a manifest of images");
     }
 }
 
@@ -69,13 +60,11 @@ fn the_splits_of_a_manifest_are_used() {
     );
     let expected = [
         ("data.train.images", "m.csv#train"),
-        ("data.validation", ""),
         ("data.validation.images", "m.csv#val"),
-        ("data.test", ""),
         ("data.test.images", "m.csv#test"),
         ("data.image_size", "9"),
     ];
-    assert_found(&folder, "", &expected, "test data is m.csv#test");
+    assert_images(&folder, "", &expected, "test data is m.csv#test");
     folder.write("m.csv", "path,label,split\nimages/1.png,a,one\nimages/2.png,b,two\n");
     let message = recognise(folder.path()).unwrap_err().to_string();
     assert!(message.contains("the splits one, two and none to train on"), "{message}");
@@ -88,11 +77,10 @@ fn manifests_for_each_split_are_used_and_others_refused() {
     folder.write("test.csv", MANIFEST);
     let expected = [
         ("data.train.images", "train.csv"),
-        ("data.test", ""),
         ("data.test.images", "test.csv"),
         ("data.image_size", "9"),
     ];
-    assert_found(&folder, "", &expected, "test data is test.csv");
+    assert_images(&folder, "", &expected, "test data is test.csv");
     folder.write("more.csv", MANIFEST);
     let message = recognise(folder.path()).unwrap_err().to_string();
     assert!(message.contains("several manifests: more.csv, test.csv, train.csv"), "{message}");
@@ -104,10 +92,8 @@ fn a_table_of_labels_beside_class_folders_or_embeddings_is_no_manifest() {
     folder.write("cat/1.png", picture());
     folder.write("dog/1.png", picture());
     folder.write("labels.csv", "path,label\nelsewhere/1.png,cat\n");
-    let expected = [("data.train.images", ""), ("data.image_size", "6")];
     let found = recognise(folder.path()).unwrap();
-    assert_eq!(found.settings[0].1, folder.path().to_str().unwrap());
-    assert_eq!(found.settings[1].1, expected[1].1);
+    assert_found(&found, &folder, &[("data.train.images", "."), ("data.image_size", "6")]);
 
     let folder = Folder::new();
     folder.write("x.npy", npy_f32("(2, 2)", &[1.0, 2.0, 3.0, 4.0]));
@@ -147,12 +133,12 @@ fn shards_are_recognised_with_their_splits() {
     folder.write("plain/a-0.tar", shard("a"));
     folder.write("plain/a-1.tar", shard("b"));
     let expected = [("data.train.images", "plain/a-*.tar"), ("data.image_size", "6")];
-    assert_found(&folder, "plain", &expected, "shards of images");
+    assert_images(&folder, "plain", &expected, "shards of images");
     let expected = [("data.train.images", "plain/a-0.tar"), ("data.image_size", "6")];
-    assert_found(&folder, "plain/a-0.tar", &expected, "shards of images");
+    assert_images(&folder, "plain/a-0.tar", &expected, "shards of images");
 
     let expected = [("data.train.images", "plain/a-{0..1}.tar"), ("data.image_size", "6")];
-    assert_found(&folder, "plain/a-{0..1}.tar", &expected, "shards of images");
+    assert_images(&folder, "plain/a-{0..1}.tar", &expected, "shards of images");
     let error = recognise(&folder.path().join("plain/b-*.tar")).unwrap_err().to_string();
     assert!(error.contains("b-*.tar"), "{error}");
 
@@ -162,13 +148,11 @@ fn shards_are_recognised_with_their_splits() {
     folder.write("split/test-0000.tar.gz", gzip(&shard("d")));
     let expected = [
         ("data.train.images", "split/train-*.tar"),
-        ("data.validation", ""),
         ("data.validation.images", "split/val-0000.tar"),
-        ("data.test", ""),
         ("data.test.images", "split/test-0000.tar.gz"),
         ("data.image_size", "6"),
     ];
-    assert_found(&folder, "split", &expected, "test data is test-0000.tar.gz");
+    assert_images(&folder, "split", &expected, "test data is test-0000.tar.gz");
 }
 
 #[test]
@@ -185,14 +169,13 @@ fn parquet_files_with_images_are_recognised_with_their_splits() {
     folder.write("hub/README.md", "");
     let expected = [
         ("data.train.images", "hub/data/train-*-of-00002.parquet"),
-        ("data.test", ""),
         ("data.test.images", "hub/data/test-00000-of-00001.parquet"),
         ("data.image_size", "6"),
     ];
-    assert_found(&folder, "hub", &expected, "images in a column of Parquet files");
-    assert_found(&folder, "hub/data", &expected, "images in a column of Parquet files");
+    assert_images(&folder, "hub", &expected, "images in a column of Parquet files");
+    assert_images(&folder, "hub/data", &expected, "images in a column of Parquet files");
     let one = "hub/data/test-00000-of-00001.parquet";
-    assert_found(&folder, one, &[("data.train.images", one), ("data.image_size", "6")], "column");
+    assert_images(&folder, one, &[("data.train.images", one), ("data.image_size", "6")], "column");
 }
 
 #[test]
@@ -201,5 +184,5 @@ fn a_first_image_that_is_damaged_does_not_hide_what_a_folder_is() {
     folder.write("set/cat/1.png", "text");
     folder.write("set/dog/1.png", picture());
     let found = recognise(&folder.path().join("set")).unwrap();
-    assert_eq!(found.settings[1], ("data.image_size".into(), "6".into()));
+    assert_eq!(found.data.image_size, Some(Some(6)));
 }

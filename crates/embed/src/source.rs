@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use aleator_data::inputs::recognise::{Family, recognise};
 use aleator_data::inputs::{CarriedLabels, InputShape, Opened};
 use aleator_data::{DataError, Inputs};
-use aleator_run::recipe::{Framing, InputSource};
+use aleator_run::recipe::{self, Framing, HeldOut, InputSource};
 
 use crate::error::EmbedError;
 
@@ -56,16 +56,19 @@ pub fn open_sources(paths: &[PathBuf], framing: &Framing) -> Result<Vec<Source>,
     };
     let sources = match path.is_dir().then(|| recognise(path)) {
         Some(Ok(found)) if found.preset_family == Family::Images => {
-            let setting = |key: &str| {
-                let of_key = found.settings.iter().find(|(name, _)| name == key);
-                of_key.map(|(_, value)| PathBuf::from(value))
+            let images = |split, source: recipe::Source| match source.inputs {
+                InputSource::Images(paths) => paths.first().map(|path| (split, path.clone())),
+                _ => None,
             };
-            let splits = [
-                (None, "data.train.images"),
-                (Some("validation"), "data.validation.images"),
-                (Some("test"), "data.test.images"),
+            let held_out = |split, held_out| match held_out {
+                Some(HeldOut::Source(source)) => images(Some(split), source),
+                _ => None,
+            };
+            let found = [
+                images(None, found.train),
+                held_out("validation", found.data.validation),
+                held_out("test", found.data.test),
             ];
-            let found = splits.map(|(split, key)| setting(key).map(|path| (split, path)));
             let open = |(split, path): (_, PathBuf)| -> Result<Source, EmbedError> {
                 let opened = labelled_or_not(&InputSource::images(&path), framing)?;
                 Ok(Source { split, path, opened })

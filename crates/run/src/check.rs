@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::decode::{decode, no_meaning};
-use crate::document::{Document, Origin, Table, Value};
+use crate::document::{Document, Table, Value};
 use crate::presets::example;
 use crate::recipe::{
     Crop, Data, Decay, Framing, HeldOut, InputSource, LabelKind, Layers, Link, Method, NoiseKind,
@@ -74,15 +74,21 @@ impl Document {
                 document.remove(settings);
             }
         }
-        let check_first = || {
-            ["train", "validation", "test"].iter().try_for_each(|split| document.check_split(split))
-        };
-        let recipe: Recipe = decode(&document, Shape::recipe(), example, check_first)?;
-        check_together(&recipe).map_err(|Conflict { key, message }| {
-            let origin = document.origin(&key).cloned();
-            let origin = origin.unwrap_or(Origin::Argument(document.name().into()));
-            RecipeError::Impossible { origin, message }
-        })?;
+        if let (None, Some(node)) = (self.get("method"), self.get("bootstrapping")) {
+            let origin = node.origin.clone();
+            let message = "[bootstrapping] is for method = \"bootstrapping\": set method".to_string();
+            return Err(RecipeError::Impossible { origin, message });
+        }
+        let decoded = decode(&document, Shape::recipe(), example);
+        // What is missing depends on the way in which a split is given.
+        if matches!(decoded, Ok(_) | Err(RecipeError::Missing { .. })) {
+            ["train", "validation", "test"]
+                .iter()
+                .try_for_each(|split| document.check_split(split))?;
+        }
+        let recipe: Recipe = decoded?;
+        check_together(&recipe)
+            .map_err(|Conflict { key, message }| document.refuse(&key, message))?;
         Ok(recipe)
     }
 

@@ -29,21 +29,46 @@ use crate::recipe_error::RecipeError;
 use crate::schema::{Field, Shape, join, most_similar};
 use crate::to_toml::value_text;
 
-/// Decodes a document. `example` gives a value for a key that is missing; `check_first` has a word
-/// once all keys are known.
+impl Document {
+    /// The value of a type that derives its decoding: unknown keys are refused, and messages name
+    /// line and key.
+    ///
+    /// ```
+    /// #[derive(serde::Deserialize)]
+    /// struct Table {
+    ///     title: String,
+    /// }
+    ///
+    /// let document = aleator_run::Document::parse("title = 3", "table.toml")?;
+    /// let message = document.decode::<Table>().err().unwrap().to_string();
+    /// assert_eq!(message, "table.toml:1: title must be a text, found the integer 3");
+    /// # Ok::<(), aleator_run::RecipeError>(())
+    /// ```
+    pub fn decode<T: for<'de> Deserialize<'de>>(&self) -> Result<T, RecipeError> {
+        decode(self, &Shape::of::<T>(), |_| None)
+    }
+
+    /// The error for a value that cannot be meant; `message` names the key.
+    pub fn refuse(&self, key: &str, message: String) -> RecipeError {
+        let origin = self.origin(key).cloned();
+        let origin = origin.unwrap_or(Origin::Argument(self.name().into()));
+        RecipeError::Impossible { origin, message }
+    }
+}
+
+/// Decodes a document. `example` gives a value for a key that is missing.
 pub(crate) fn decode<T: for<'de> Deserialize<'de>>(
     document: &Document,
     shape: &Shape,
     example: fn(&str) -> Option<String>,
-    check_first: impl FnOnce() -> Result<(), RecipeError>,
 ) -> Result<T, RecipeError> {
     check_keys(shape, "", &document.root, shape)?;
-    check_first()?;
     let root = Node { value: Value::Table(document.root.clone()), origin: ABSENT.origin.clone() };
     let decoded = nest(shape, String::new(), &root).and_then(|tree| tree.decode(PhantomData::<T>));
     decoded.map_err(|fault| match fault {
         Fault::Placed(error) => *error,
         Fault::MissingKey(key) => {
+            let key = key_in_file(&key, shape);
             let placeholder = example(&key);
             RecipeError::Missing { recipe: document.name().to_string(), key, placeholder }
         }
@@ -52,6 +77,18 @@ pub(crate) fn decode<T: for<'de> Deserialize<'de>>(
             RecipeError::Recipe { recipe, message }
         }
     })
+}
+
+/// The key that is missing if the field of this dotted name is.
+fn key_in_file(name: &str, shape: &Shape) -> String {
+    let Some((section, tag)) = name.rsplit_once("..") else { return name.to_string() };
+    let section = section.trim_end_matches('.');
+    if !tag.is_empty() {
+        return join(section, tag);
+    }
+    let Some(Shape::Struct(fields)) = shape.at(section) else { return name.to_string() };
+    let field = fields.iter().find(|field| field.name == "..");
+    field.map_or(name.to_string(), |field| join(section, field.keys()[0].0))
 }
 
 /// Refuses the first key that there is not. A misspelt key is found before the key that is
@@ -72,9 +109,17 @@ fn check_keys(
         let Some(inner) = known else {
             return Err(root.unknown_key(node.origin.clone(), &name));
         };
-        match &node.value {
-            Value::Table(table) if !inner.keys().is_empty() || matches!(inner, Shape::Map(_)) => {
+        match (&node.value, inner) {
+            (Value::Table(table), Shape::Map(_)) => check_keys(root, &name, table, inner)?,
+            (Value::Table(table), _) if !inner.keys().is_empty() => {
                 check_keys(root, &name, table, inner)?;
+            }
+            (Value::Array(items), Shape::List(inner)) if inner.is_section() => {
+                for (at, item) in items.iter().enumerate() {
+                    if let Value::Table(table) = &item.value {
+                        check_keys(root, &format!("{name}[{at}]"), table, inner)?;
+                    }
+                }
             }
             _ => {}
         }
@@ -139,7 +184,10 @@ fn nest<'a>(shape: &'a Shape, key: String, node: &'a Node) -> Result<Tree<'a>, F
                 None => return Err(Fault::Missing(variants[0].0).at(&key, node)),
             }
         }
-        (Shape::Struct(_) | Shape::Map(_), _) => {
+        (Shape::List(inner), _) if inner.is_section() => {
+            return Err(Fault::Type(format!("tables, each under [[{key}]]")).at(&key, node));
+        }
+        (Shape::Struct(_), _) => {
             return Err(Fault::Type(format!("a section [{key}]")).at(&key, node));
         }
         (Shape::Enum(_), _) if shape.is_section() => {
@@ -182,12 +230,13 @@ fn beside<'a>(
     };
     match (&field.shape, tag) {
         (Shape::Enum(keys), "") => {
-            let there: Vec<(&'a str, &Shape, &Node)> = keys
+            let mut there: Vec<(&'a str, &Shape, &Node)> = keys
                 .iter()
                 .filter_map(|(name, shape)| Some((*name, shape, table.get(*name)?)))
                 .collect();
+            there.sort_by_key(|(_, _, value)| value.origin.line());
             match there[..] {
-                [] => Err(Fault::Missing(keys[0].0).at(key, node)),
+                [] => Ok(None),
                 [(name, shape, value)] => {
                     Ok(Some(tree(name, nest(shape, join(key, name), value)?)))
                 }
@@ -203,17 +252,7 @@ fn beside<'a>(
             }
         }
         (Shape::Enum(variants), tag) => {
-            let Some(chosen) = table.get(tag) else {
-                let of_variants = field.shape.keys();
-                let there = of_variants.iter().find_map(|(name, _)| Some((name, table.get(*name)?)));
-                return match there {
-                    Some((name, value)) if field.optional => {
-                        Err(impossible(value, format!("{name} needs the key {}", join(key, tag))))
-                    }
-                    _ if field.optional => Ok(None),
-                    _ => Err(Fault::MissingKey(join(key, tag))),
-                };
-            };
+            let Some(chosen) = table.get(tag) else { return Ok(None) };
             let words =
                 || -> Vec<&'static str> { variants.iter().map(|(name, _)| *name).collect() };
             let Value::String(word) = &chosen.value else {

@@ -244,24 +244,29 @@ pub(crate) fn find(name_or_path: &str, folder: Option<&Path>) -> Result<Found, R
 
 /// The recipe in a file.
 pub(crate) fn find_file(path: &Path) -> Result<Found, RecipeError> {
-    let shown = path.display().to_string();
-    let text = read(path).map_err(|source| RecipeError::Read { path: shown.clone(), source })?;
     let stem = path.file_stem().unwrap_or_default();
     Ok(Found {
-        document: Document::parse(&text, &shown)?,
+        document: Document::load(path)?,
         folder: path.parent().map(Path::to_path_buf),
         name: stem.to_string_lossy().into_owned(),
         identity: Identity::File(path.canonicalize().unwrap_or(path.to_path_buf())),
     })
 }
 
-/// The text of a recipe, which is never long.
-fn read(path: &Path) -> io::Result<String> {
-    const MAX_BYTES: u64 = 1 << 20;
-    let mut text = String::new();
-    File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other("longer than 1 MiB: a recipe is a few lines of TOML"));
+impl Document {
+    /// Reads a file.
+    pub fn load(path: &Path) -> Result<Self, RecipeError> {
+        const MAX_BYTES: u64 = 1 << 20;
+        let read = || {
+            let mut text = String::new();
+            File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+            if text.len() as u64 > MAX_BYTES {
+                return Err(io::Error::other("longer than 1 MiB, which no recipe or table is"));
+            }
+            Ok(text)
+        };
+        let shown = path.display().to_string();
+        let text = read().map_err(|source| RecipeError::Read { path: shown.clone(), source })?;
+        Self::parse(&text, &shown)
     }
-    Ok(text)
 }

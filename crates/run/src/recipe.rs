@@ -63,8 +63,8 @@ mod seeds {
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     enum SeedKeys {
-        Seed(#[serde(deserialize_with = "range::seed")] u64),
         Seeds(#[serde(deserialize_with = "range::seeds")] Vec<u64>),
+        Seed(#[serde(deserialize_with = "range::seed")] u64),
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u64>, D::Error> {

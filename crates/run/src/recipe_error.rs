@@ -8,7 +8,7 @@ use crate::document::Origin;
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeError {
     /// The file could not be read.
-    #[error("cannot read the recipe {path}: {source}")]
+    #[error("cannot read {path}: {source}")]
     Read {
         /// The file.
         path: String,

@@ -84,14 +84,21 @@ impl Shape {
         keys
     }
 
-    /// The shape of a dotted key or section.
+    /// The shape of a dotted key or section; `key[0]` is an item of a list.
     pub fn at(&self, name: &str) -> Option<&Self> {
         if name.is_empty() {
             return Some(self);
         }
-        name.split('.').try_fold(self, |shape, part| match shape {
-            Self::Map(inner) => Some(&**inner),
-            _ => shape.keys().into_iter().find(|(key, _)| *key == part).map(|(_, inner)| inner),
+        name.split('.').try_fold(self, |shape, part| {
+            let (part, index) = part.split_once('[').unwrap_or((part, ""));
+            let found = match shape {
+                Self::Map(inner) => &**inner,
+                _ => shape.keys().into_iter().find(|(key, _)| *key == part)?.1,
+            };
+            match (found, index.is_empty()) {
+                (Self::List(inner), false) => Some(&**inner),
+                _ => Some(found),
+            }
         })
     }
 
@@ -140,7 +147,7 @@ impl Shape {
 
 impl Field {
     /// The keys of a table that belong to this field; see [`decode`](crate::decode) for `..`.
-    fn keys(&self) -> Vec<(&'static str, &Shape)> {
+    pub fn keys(&self) -> Vec<(&'static str, &Shape)> {
         match (self.name.strip_prefix(".."), &self.shape) {
             (None, shape) => vec![(self.name, shape)],
             (Some(""), Shape::Enum(keys)) => {

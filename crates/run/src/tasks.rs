@@ -5,11 +5,9 @@ use std::path::{Path, PathBuf};
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, de};
 
-use crate::decode::decode;
-use crate::load::find_file;
+use crate::document::Document;
 use crate::recipe::range::some_path;
 use crate::recipe_error::RecipeError;
-use crate::schema::Shape;
 
 /// A file of tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -60,8 +58,7 @@ pub struct Task {
 /// # Errors
 /// When the file cannot be read, has an unknown key, or has no task.
 pub fn load_tasks(path: &Path) -> Result<Tasks, RecipeError> {
-    let document = find_file(path)?.document;
-    decode(&document, &Shape::of::<Tasks>(), |_| None, || Ok(()))
+    Document::load(path)?.decode()
 }
 
 /// The tasks of `[tasks.NAME]`.

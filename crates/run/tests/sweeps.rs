@@ -132,7 +132,7 @@ fn settings_hold_for_every_run_unless_an_axis_varies_them() {
 #[test]
 fn sweeps_without_values_are_refused() {
     let message = load_sweep(Path::new("nowhere.toml"), &[]).unwrap_err().to_string();
-    assert!(message.contains("cannot read the recipe nowhere.toml"), "{message}");
+    assert!(message.contains("cannot read nowhere.toml"), "{message}");
     refused(sweep("base = \"digits-full\"\n"), &["ranks.toml", "a sweep needs a section [axes]"]);
     refused(sweep("base = \"digits-full\"\n[axes]\n"), &["at least one key"]);
     refused(sweep("axes = 3\nbase = \"digits-full\"\n"), &["axes must be a section"]);

@@ -27,7 +27,7 @@ fn what_is_wrong_with_a_file_of_tasks_is_said_with_its_line() {
         ("tasks = 3", "a section for each task"),
         ("[tasks]\na = 3", "tasks.a must be a section"),
         ("[tasks.a]\n", "tasks.a has no data"),
-        ("[tasks.a]\ndta = \"x\"", "did you mean data"),
+        ("[tasks.a]\ndta = \"x\"", "did you mean tasks.a.data"),
         ("[task.a]\ndata = \"x\"", "did you mean tasks"),
         ("[tasks.\"../a\"]\ndata = \"x\"", "becomes that of a folder"),
         ("[tasks.a]\ndata = 3", "tasks.a.data must be a path"),

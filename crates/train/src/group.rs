@@ -7,8 +7,10 @@ use std::sync::atomic::AtomicBool;
 use aleator_data::{DataSet, Sources};
 use aleator_metrics::Evaluation;
 pub use aleator_run::GroupKind as Kind;
-use aleator_run::recipe::{Data, Link, Recipe};
-use aleator_run::{AtomicFolder, Document, GroupFile, GroupMember, Resolved, RunDir, RunError};
+use aleator_run::recipe::{Data, Link};
+use aleator_run::{
+    AtomicFolder, GroupFile, GroupMember, Recipe, Resolved, RunDir, RunError,
+};
 
 use crate::error::TrainError;
 use crate::runs::{RunOutcome, create_run, divide, finish_run, load_run};
@@ -129,7 +131,7 @@ pub fn create(out: &Path, group: &Group) -> Result<(), TrainError> {
     let member = |member: &Member| GroupMember {
         name: member.name.clone(),
         seed: member.seed,
-        recipe: member.resolved.document.to_toml(),
+        recipe: member.resolved.recipe.to_toml(),
     };
     let file = GroupFile::new(group.kind, members.iter().map(member).collect());
     let folder = AtomicFolder::create(out)?;
@@ -142,9 +144,8 @@ fn read_group(path: &Path) -> Result<Group, TrainError> {
     let file = path.join(GroupFile::NAME);
     let member = |member: GroupMember| {
         let name = format!("{}: {}", file.display(), member.name);
-        let document = Document::parse(&member.recipe, &name)?;
-        let recipe = document.recipe()?;
-        let resolved = Resolved { document, recipe, name };
+        let recipe = Recipe::from_toml(&member.recipe, &name)?;
+        let resolved = Resolved { name, recipe };
         Ok(Member { name: member.name, seed: member.seed, resolved })
     };
     let members = group.members.into_iter().map(member).collect::<Result<_, TrainError>>()?;

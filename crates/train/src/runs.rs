@@ -76,7 +76,7 @@ pub fn create_run(
         set_aside: set_aside.to_vec(),
         pretrained: resolved.recipe.network.pretrained.as_deref().map(hash_of).transpose()?,
     };
-    let recipe = resolved.document.to_toml();
+    let recipe = resolved.recipe.to_toml();
     Ok(RunDir::create(path, &CreateRun { recipe, info })?)
 }
 

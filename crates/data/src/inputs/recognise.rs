@@ -8,6 +8,8 @@ mod units;
 
 use std::path::Path;
 
+use aleator_run::recipe::{DataOverlay, InputSource, Overlay, Source};
+
 use super::folder;
 use crate::error::DataError;
 
@@ -22,24 +24,33 @@ pub enum Family {
     Images,
 }
 
-/// What was seen at a path, and the recipe's keys that say so.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What was found at a path.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Recognised {
     /// Which presets suit.
     pub preset_family: Family,
-    /// (dotted recipe key, value), to be set in this order. An empty value removes what the
-    /// preset says there.
-    pub settings: Vec<(String, String)>,
-    /// One or two sentences: what was seen and chosen.
+    /// The training source.
+    pub train: Source,
+    /// Everything else that is known of the data.
+    pub data: DataOverlay,
+    /// One or two sentences: what was found and chosen.
     pub explanation: String,
+}
+
+impl Recognised {
+    /// What to lay over a preset; `path` is where it was found.
+    pub fn overlay(&self, path: &Path) -> Overlay {
+        let data = DataOverlay { train: Some(self.train.clone()), ..self.data.clone() };
+        Overlay { origin: format!("--data {}", path.display()), data, network: None }
+    }
 }
 
 /// Looks at a file or folder and says how to train on it.
 ///
 /// It may be a file of embeddings with its labels beside it, a folder with such files, a folder
 /// for each class, a folder with `train/` and `test/` of class folders, a manifest or the folder
-/// that holds it, tar shards, Parquet files with an image column, or the files of CIFAR or MNIST. Where more than one reading is possible, the error lists what was seen and the keys to
-/// set.
+/// that holds it, tar shards, Parquet files with an image column, or the files of CIFAR or MNIST.
+/// Where more than one reading is possible, the error lists what was seen and the keys to set.
 ///
 /// ```
 /// use aleator_data::inputs::recognise::{Family, recognise};
@@ -53,7 +64,7 @@ pub struct Recognised {
 /// }
 /// let found = recognise(folder)?;
 /// assert_eq!(found.preset_family, Family::Images);
-/// assert_eq!(found.settings[0].0, "data.train.images");
+/// assert_eq!(found.data.image_size, Some(Some(1)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn recognise(path: &Path) -> Result<Recognised, DataError> {
@@ -94,37 +105,18 @@ fn unsure(path: &Path, why: &str) -> DataError {
     DataError::invalid(path, message)
 }
 
-/// A path as the value of a recipe's key.
-fn value(path: &Path) -> Result<String, DataError> {
-    let Some(text) = path.to_str() else {
-        return Err(DataError::invalid(path, "is not UTF-8, which a recipe must be; rename it"));
-    };
-    // Values are read as TOML first: a folder called 2024 is no number.
-    let is_path = text.starts_with(|c: char| c == '/' || c == '.' || c.is_ascii_alphabetic());
-    let is_word = matches!(text, "true" | "false" | "inf" | "nan" | "null");
-    Ok(if is_path && !is_word { text.to_string() } else { format!("./{text}") })
+/// A path as a recipe can have it.
+fn text(path: &Path) -> Result<String, DataError> {
+    let text = path.to_str().map(String::from);
+    text.ok_or_else(|| DataError::invalid(path, "is not UTF-8, which a recipe must be; rename it"))
+}
+
+/// A source that has nothing but its inputs.
+fn source(inputs: InputSource) -> Source {
+    Source { inputs, labels: None, clean_labels: None, ids: None }
 }
 
 /// The last part of a path, for sentences.
 fn short(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_that_reads_as_another_value_is_marked_as_a_path() {
-        for (path, expected) in [
-            ("x.npy", "x.npy"),
-            ("/data/x.npy", "/data/x.npy"),
-            ("../x.npy", "../x.npy"),
-            ("2024", "./2024"),
-            ("true", "./true"),
-            ("[1]", "./[1]"),
-        ] {
-            assert_eq!(value(Path::new(path)).unwrap(), expected);
-        }
-    }
 }

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aleator_data::DataError;
+use aleator_data::inputs::recognise::Recognised;
 use aleator_data::inputs::{Inputs, Opened};
-use aleator_run::recipe::{Framing, InputSource};
+use aleator_run::recipe::{DataOverlay, Framing, HeldOut, InputSource, Source};
 use parquet::basic::Compression;
 use parquet::data_type::DataType;
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
@@ -258,4 +259,53 @@ pub fn parquet_images(images: &[Vec<u8>], labels: &LabelColumn, note: Option<&st
     }
     writer.close().unwrap();
     file
+}
+
+/// What recognition found, as keys and values of a recipe by name, paths relative to the folder.
+pub fn settings(found: &Recognised, folder: &Folder) -> Vec<(String, String)> {
+    let root = format!("{}/", folder.path().display());
+    let mut settings = vec![];
+    let mut add = |key: &str, value: Option<String>| {
+        let relative = |value: String| match value == root[..root.len() - 1] {
+            true => ".".to_string(),
+            false => value.replace(&root, ""),
+        };
+        settings.extend(value.map(|value| (format!("data.{key}"), relative(value))));
+    };
+    let mut source = |name: &str, source: &Source| {
+        match &source.inputs {
+            InputSource::Features(file) => add(&format!("{name}.features"), Some(file.clone())),
+            InputSource::Images(paths) => {
+                add(&format!("{name}.images"), Some(paths[0].display().to_string()));
+            }
+            InputSource::Digits => panic!("digits are in no file"),
+        }
+        add(&format!("{name}.labels"), source.labels.clone());
+        add(&format!("{name}.clean_labels"), source.clean_labels.clone());
+        add(&format!("{name}.ids"), source.ids.clone());
+    };
+    source("train", &found.train);
+    for (name, held_out) in [("validation", &found.data.validation), ("test", &found.data.test)] {
+        match held_out {
+            None => {}
+            Some(HeldOut::Source(other)) => source(name, other),
+            Some(other) => panic!("{other:?}"),
+        }
+    }
+    let DataOverlay { label_kind, class_names, image_size, .. } = &found.data;
+    add("label_kind", label_kind.map(|kind| format!("{kind:?}").to_lowercase()));
+    add("class_names", class_names.as_ref().map(|path| path.display().to_string()));
+    let size = image_size.map(|size| size.map_or(String::new(), |size| size.to_string()));
+    add("image_size", size);
+    settings.sort();
+    settings
+}
+
+/// Compares them with what is expected, in any order.
+#[track_caller]
+pub fn assert_found(found: &Recognised, folder: &Folder, expected: &[(&str, &str)]) {
+    let own = |&(key, value): &(&str, &str)| (key.to_string(), value.to_string());
+    let mut expected: Vec<(String, String)> = expected.iter().map(own).collect();
+    expected.sort();
+    assert_eq!(settings(found, folder), expected);
 }

@@ -13,14 +13,6 @@ pub enum CompareError {
     /// The file of a table.
     #[error(transparent)]
     Layout(#[from] RecipeError),
-    /// A required key is missing in the file of a table.
-    #[error("{file}: {key} is missing")]
-    Missing {
-        /// The file.
-        file: String,
-        /// The key.
-        key: String,
-    },
     /// Neither a built-in table nor a file.
     #[error("{name:?} is neither a file nor a table; the tables are: {known}")]
     NoLayout {

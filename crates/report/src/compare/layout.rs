@@ -1,12 +1,10 @@
 //! Planned tables: `reports/*.toml`.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Component, Path};
 
-use aleator_run::{
-    Document, KeyField, Node, RecipeError, RunError, Split, Table, Value, check_keys,
-};
+use aleator_run::{Document, Split};
+use serde::de::{Error, Unexpected};
+use serde::{Deserialize, Deserializer};
 
 use super::error::CompareError;
 use super::measure::Measure;
@@ -36,9 +34,10 @@ const LAYOUTS: &[(&str, &str)] = layouts![
 ];
 
 /// Which runs make which table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Layout {
     /// The name of its file, without directory and extension.
+    #[serde(skip)]
     pub name: String,
     /// The title.
     pub title: String,
@@ -47,26 +46,30 @@ pub struct Layout {
     /// The test behind †.
     pub test: Test,
     /// At least one.
+    #[serde(rename = "column")]
     pub columns: Vec<LayoutColumn>,
     /// At least one.
+    #[serde(rename = "row")]
     pub rows: Vec<LayoutRow>,
 }
 
 /// A column of a [`Layout`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct LayoutColumn {
     /// What is compared.
+    #[serde(rename = "metric")]
     pub measure: Measure,
     /// The heading, if it differs from the measure's.
     pub name: Option<String>,
     /// On which examples.
+    #[serde(deserialize_with = "held_out")]
     pub split: Split,
     /// Against which labels; by default clean if they are known, otherwise given.
     pub labels: Option<Labels>,
 }
 
 /// A row of a [`Layout`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct LayoutRow {
     /// The group of rows that it is compared with; all rows without groups.
     pub group: Option<String>,
@@ -75,8 +78,10 @@ pub struct LayoutRow {
     /// The recipe of its runs; `None` if there is no recipe.
     pub recipe: Option<String>,
     /// The directory of its runs, inside that of all runs; `None` for a row without runs.
+    #[serde(default, deserialize_with = "inner_folder")]
     pub run: Option<String>,
     /// The paper's numbers in each column; empty for our own tables.
+    #[serde(default, rename = "paper", deserialize_with = "published")]
     pub published: Vec<Option<Published>>,
 }
 
@@ -112,28 +117,33 @@ impl Layout {
             let (name, known) = (name_or_path.to_string(), known.join(", "));
             return Err(CompareError::NoLayout { name, known });
         }
-        let io = |source| RunError::Io { action: "read", path: path.to_path_buf(), source };
-        let text = read(path).map_err(io)?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        Self::parse(&text, &stem, &path.display().to_string())
+        Self::decode(&Document::load(path)?, &stem)
     }
 
     fn parse(text: &str, name: &str, shown: &str) -> Result<Self, CompareError> {
-        let document = Document::parse(text, shown)?;
-        let root = Keys { section: String::new(), table: document.root(), place: shown };
-        root.check(&["title", "paper", "test", "column", "row"])?;
-        let tests = [("unpaired", Test::Unpaired), ("paired", Test::PairedBySeed)];
-        let columns: Vec<LayoutColumn> =
-            root.tables("column")?.iter().map(LayoutColumn::parse).collect::<Result<_, _>>()?;
-        let row = |keys: &Keys<'_>| LayoutRow::parse(keys, columns.len());
-        Ok(Self {
-            name: name.to_string(),
-            title: root.required("title")?.text()?.to_string(),
-            paper: root.optional_text("paper")?,
-            test: root.required("test")?.choice(&tests)?,
-            rows: root.tables("row")?.iter().map(row).collect::<Result<_, _>>()?,
-            columns,
-        })
+        Self::decode(&Document::parse(text, shown)?, name)
+    }
+
+    fn decode(document: &Document, name: &str) -> Result<Self, CompareError> {
+        let layout = Self { name: name.to_string(), ..document.decode()? };
+        let columns = layout.columns.len();
+        for (key, count) in [("column", columns), ("row", layout.rows.len())] {
+            if count == 0 {
+                let message = format!("{key} must be tables, each under [[{key}]], found none");
+                return Err(document.refuse(key, message).into());
+            }
+        }
+        for (at, row) in layout.rows.iter().enumerate() {
+            let found = row.published.len();
+            if found > 0 && found != columns {
+                let key = format!("row[{at}].paper");
+                let message =
+                    format!("{key} must have a text for each of {columns} columns, found {found}");
+                return Err(document.refuse(&key, message).into());
+            }
+        }
+        Ok(layout)
     }
 
     /// Whether the paper has numbers in a column.
@@ -154,127 +164,46 @@ impl Layout {
 }
 
 impl LayoutColumn {
-    fn parse(keys: &Keys<'_>) -> Result<Self, CompareError> {
-        keys.check(&["metric", "name", "split", "labels"])?;
-        let measures: Vec<(&'static str, Measure)> =
-            Measure::ALL.into_iter().map(|measure| (measure.key(), measure)).collect();
-        let splits = [("test", Split::Test), ("validation", Split::Validation)];
-        let labels = [("given", Labels::Given), ("clean", Labels::Clean)];
-        Ok(Self {
-            measure: keys.required("metric")?.choice(&measures)?,
-            name: keys.optional_text("name")?,
-            split: keys.required("split")?.choice(&splits)?,
-            labels: keys.optional("labels").map(|field| field.choice(&labels)).transpose()?,
-        })
-    }
-
     /// What stands above it.
     pub fn heading(&self) -> &str {
         self.name.as_deref().unwrap_or(self.measure.heading())
     }
 }
 
-impl LayoutRow {
-    fn parse(keys: &Keys<'_>, columns: usize) -> Result<Self, CompareError> {
-        keys.check(&["group", "name", "recipe", "run", "paper"])?;
-        let run = keys.optional("run").map(|field| inner_folder(&field)).transpose()?;
-        let published = match keys.optional("paper") {
-            Some(field) => published(&field, columns)?,
-            None => vec![],
-        };
-        Ok(Self {
-            group: keys.optional_text("group")?,
-            name: keys.required("name")?.text()?.to_string(),
-            recipe: keys.optional_text("recipe")?,
-            run,
-            published,
-        })
+/// A split to compare on.
+fn held_out<'de, D: Deserializer<'de>>(from: D) -> Result<Split, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum HeldOut {
+        Test,
+        Validation,
     }
+    Ok(match HeldOut::deserialize(from)? {
+        HeldOut::Test => Split::Test,
+        HeldOut::Validation => Split::Validation,
+    })
 }
 
-fn published(field: &KeyField<'_>, columns: usize) -> Result<Vec<Option<Published>>, CompareError> {
-    let items = field.list()?;
-    if items.len() != columns {
-        let (key, found) = (&field.key, items.len());
-        let message =
-            format!("{key} must have a text for each of {columns} columns, found {found}");
-        return Err(field.impossible(message).into());
+fn published<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Option<Published>>, D::Error> {
+    struct Cell(Option<Published>);
+    impl<'de> Deserialize<'de> for Cell {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            Published::parse(&String::deserialize(from)?).map(Self).map_err(Error::custom)
+        }
     }
-    let cell = |item: &KeyField<'_>| {
-        let parsed = Published::parse(item.text()?);
-        parsed.map_err(|message| item.impossible(format!("{}: {message}", item.key)))
-    };
-    Ok(items.iter().map(cell).collect::<Result<_, RecipeError>>()?)
+    Ok(Vec::<Cell>::deserialize(from)?.into_iter().map(|cell| cell.0).collect())
 }
 
 /// A path relative to the directory of all runs.
-fn inner_folder(field: &KeyField<'_>) -> Result<String, RecipeError> {
-    let path = field.path()?;
+fn inner_folder<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let path = String::deserialize(from)?;
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_));
+    if path.is_empty() {
+        return Err(Error::custom("must name a file or folder"));
+    }
     if Path::new(&path).components().all(inside) {
-        Ok(path)
-    } else {
-        Err(field.must_be("a folder inside the folder of all runs"))
+        return Ok(Some(path));
     }
-}
-
-/// A table of the file.
-struct Keys<'a> {
-    section: String,
-    table: &'a Table,
-    /// Where it stands.
-    place: &'a str,
-}
-
-impl<'a> Keys<'a> {
-    fn check(&self, known: &[&str]) -> Result<(), RecipeError> {
-        check_keys(&self.section, self.table, known)
-    }
-
-    fn name(&self, key: &str) -> String {
-        if self.section.is_empty() { key.to_string() } else { format!("{}.{key}", self.section) }
-    }
-
-    fn optional(&self, key: &str) -> Option<KeyField<'a>> {
-        self.table.get(key).map(|node| KeyField { key: self.name(key), node })
-    }
-
-    fn optional_text(&self, key: &str) -> Result<Option<String>, RecipeError> {
-        self.optional(key).map(|field| field.text().map(String::from)).transpose()
-    }
-
-    fn required(&self, key: &str) -> Result<KeyField<'a>, CompareError> {
-        self.optional(key).ok_or_else(|| CompareError::Missing {
-            file: self.place.to_string(),
-            key: self.name(key),
-        })
-    }
-
-    /// The tables of `[[key]]`, at least one.
-    fn tables(&self, key: &str) -> Result<Vec<Keys<'a>>, CompareError> {
-        let field = self.required(key)?;
-        let wrong = || field.wrong_type(format!("tables, each under [[{key}]]"));
-        let Value::Array(items) = &field.node.value else { return Err(wrong().into()) };
-        let table = |(at, node): (usize, &'a Node)| match &node.value {
-            Value::Table(table) => {
-                Ok(Keys { section: format!("{key}[{at}]"), table, place: self.place })
-            }
-            _ => Err(wrong()),
-        };
-        if items.is_empty() {
-            return Err(wrong().into());
-        }
-        Ok(items.iter().enumerate().map(table).collect::<Result<_, RecipeError>>()?)
-    }
-}
-
-/// The text of a layout; files that are too long are refused.
-fn read(path: &Path) -> io::Result<String> {
-    const MAX_BYTES: u64 = 1 << 20;
-    let mut text = String::new();
-    File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other("longer than 1 MiB: a table is a few lines of TOML"));
-    }
-    Ok(text)
+    let expected = "a folder inside the folder of all runs";
+    Err(Error::invalid_value(Unexpected::Str(&path), &expected))
 }

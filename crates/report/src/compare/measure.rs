@@ -1,9 +1,11 @@
 //! The measures by which runs are compared.
 
 use aleator_metrics::Summary;
+use serde::Deserialize;
 
 /// A number of an evaluation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// The share of examples whose most probable class is right.
     Top1,

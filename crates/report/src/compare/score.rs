@@ -1,6 +1,7 @@
 //! Mean, spread and significance of a column's values.
 
 use aleator_metrics::significance::{TTest, mean, paired_t_test, pooled_t_test, sample_std};
+use serde::Deserialize;
 
 use super::measure::Direction;
 
@@ -8,12 +9,14 @@ use super::measure::Direction;
 pub const SIGNIFICANT: f64 = 0.05;
 
 /// How a row is tested against the best one; all tests are two-tailed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Test {
-    /// Paired if the two rows have the same seeds, otherwise unpaired.
-    PairedBySeed,
     /// Unpaired with pooled variance (Student), as in the paper.
     Unpaired,
+    /// Paired where the two rows have the same seeds, else unpaired.
+    #[serde(rename = "paired")]
+    PairedBySeed,
 }
 
 /// The values of one row in one column.

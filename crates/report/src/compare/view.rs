@@ -2,6 +2,7 @@
 
 use aleator_metrics::{SplitEvaluation, Summary};
 use aleator_run::Split;
+use serde::Deserialize;
 
 use super::error::CompareError;
 use super::folders::{Part, Row, SeedRun};
@@ -9,7 +10,8 @@ use super::measure::Measure;
 use super::score::Values;
 
 /// Which labels predictions are measured against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Labels {
     /// The labels in the data, some of them wrong.
     Given,

@@ -64,7 +64,7 @@ pub fn digits() -> Audit {
 /// Writes the recipe that an audit of the digits was made from.
 pub fn write_digits_recipe(dir: &Path) {
     let resolved = aleator_run::load("digits-none", &[], None).expect("a preset");
-    fs::write(dir.join("recipe.toml"), resolved.document.to_toml()).expect("a recipe");
+    fs::write(dir.join("recipe.toml"), resolved.recipe.to_toml()).expect("a recipe");
 }
 
 fn audit(link: Link, classes: &[&str], issues: Vec<Issue>, examples: Vec<ExampleRow>) -> Audit {

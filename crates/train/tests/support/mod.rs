@@ -83,7 +83,7 @@ pub fn resolve(text: &str, sets: &[&str]) -> Resolved {
     let mut document = Document::parse(text, "test").unwrap();
     sets.iter().for_each(|set| document.set(set).unwrap());
     let recipe = document.recipe().unwrap();
-    Resolved { document, recipe, name: "test".to_string() }
+    Resolved { name: "test".to_string(), recipe }
 }
 
 /// The built-in digits.

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use aleator_run::recipe::{DataOverlay, HeldOut, InputSource, LabelKind, Source};
+
 use super::super::matrix::Matrix;
 use super::units::{self, Role, Split, Unit};
-use super::{Family, Recognised, short, unsure, value};
+use super::{Family, Recognised, short, source, text, unsure};
 use crate::array::{Array, Values};
 use crate::error::DataError;
 
@@ -38,7 +40,7 @@ pub(super) fn in_file(path: &Path) -> Result<Option<Recognised>, DataError> {
     let matrices = around.matrices(same);
     if matrices.is_empty() {
         // Whatever is wrong with it, the reader says it best.
-        Matrix::open(&value(path)?)?;
+        Matrix::open(&text(path)?)?;
         return Ok(None);
     }
     around.recognise(training(matrices)).map(Some)
@@ -77,13 +79,11 @@ impl Around<'_> {
         };
         let mut found = Found::new(train);
         let labels = self.training_labels(train, &mut found)?;
-        found.set("data.train.labels", &labels.spec);
-        for split in [Split::Validation, Split::Test] {
-            self.add_held_out(train, split, &mut found)?;
-        }
-        if let Some(names) = self.find(Role::ClassNames, train, None)? {
-            found.set("data.class_names", &names.spec);
-        }
+        found.train.labels = Some(labels.spec);
+        found.data.validation = self.held_out(train, Split::Validation, &mut found)?;
+        found.data.test = self.held_out(train, Split::Test, &mut found)?;
+        let names = self.find(Role::ClassNames, train, None)?;
+        found.data.class_names = names.map(|names| names.spec.clone().into());
         Ok(found.finish())
     }
 
@@ -94,8 +94,8 @@ impl Around<'_> {
         if let Some(answers) = self.find(Role::Answers, train, train.split)? {
             let labels = labels.map(Labels::of).transpose()?;
             let clean = clean.map(Labels::of).transpose()?.or(labels);
-            found.set("data.label_kind", "annotators");
-            found.say(&format!("answers of several annotators in {}", answers.short()));
+            found.data.label_kind = Some(LabelKind::Annotators);
+            found.note(&format!("answers of several annotators in {}", answers.short()));
             found.add_clean(clean);
             return Ok(Labels { spec: answers.spec.clone(), kind: Kind::Single });
         }
@@ -103,18 +103,23 @@ impl Around<'_> {
             return Err(unsure(self.path, &format!("{} has no labels beside it", train.short())));
         };
         let labels = Labels::of(labels)?;
-        found.say(&format!("{} in {}", labels.kind.phrase(), labels.short()));
+        found.note(&format!("{} in {}", labels.kind.phrase(), labels.short()));
         match labels.kind {
             Kind::MultiHot => found.family = Family::Multilabel,
-            Kind::OneHot => found.set("data.label_kind", "soft"),
+            Kind::OneHot => found.data.label_kind = Some(LabelKind::Soft),
             Kind::Single | Kind::Other => {}
         }
         found.add_clean(clean.map(Labels::of).transpose()?);
         Ok(labels)
     }
 
-    fn add_held_out(&self, train: &Unit, split: Split, found: &mut Found) -> Result<(), DataError> {
-        // Who names the test data as what to train on shall not be tested on the same.
+    fn held_out(
+        &self,
+        train: &Unit,
+        split: Split,
+        found: &mut Found,
+    ) -> Result<Option<HeldOut>, DataError> {
+        // Test data that the user names as training data are not tested on.
         let is_it = |unit: &Unit| {
             unit.split == Some(split) && unit.key == train.key && unit.spec != train.spec
         };
@@ -122,18 +127,15 @@ impl Around<'_> {
         let labels = self.find(Role::Labels, train, Some(split))?;
         let clean = self.find(Role::CleanLabels, train, Some(split))?;
         let name = if split == Split::Test { "test" } else { "validation" };
-        let &[inputs] = &matrices[..] else { return Ok(()) };
+        let &[inputs] = &matrices[..] else { return Ok(None) };
         let Some(labels) = labels.or(clean) else {
-            found.say(&format!("{} is not used, it has no labels beside it", inputs.short()));
-            return Ok(());
+            found.note(&format!("{} is not used, it has no labels beside it", inputs.short()));
+            return Ok(None);
         };
         let labels = Labels::of(labels)?;
-        // The preset takes a part of the training data instead.
-        found.set(&format!("data.{name}"), "");
-        found.set(&format!("data.{name}.features"), &inputs.spec);
-        found.set(&format!("data.{name}.labels"), &labels.spec);
-        found.say(&format!("{name} data in {}", inputs.short()));
-        Ok(())
+        found.note(&format!("{name} data in {}", inputs.short()));
+        let inputs = InputSource::Features(inputs.spec.clone());
+        Ok(Some(HeldOut::Source(Source { labels: Some(labels.spec), ..source(inputs) })))
     }
 
     /// The array with this role that goes with `inputs`: in the same file, or else of the same
@@ -172,38 +174,36 @@ impl Around<'_> {
     }
 }
 
-/// What is being put together.
+/// What was found so far.
 struct Found {
     family: Family,
-    settings: Vec<(String, String)>,
-    said: Vec<String>,
+    train: Source,
+    data: DataOverlay,
+    notes: Vec<String>,
 }
 
 impl Found {
     fn new(train: &Unit) -> Self {
-        let said = vec![format!("Embeddings in {}", train.short())];
-        let settings = vec![("data.train.features".to_string(), train.spec.clone())];
-        Self { family: Family::Features, settings, said }
+        let notes = vec![format!("Embeddings in {}", train.short())];
+        let train = source(InputSource::Features(train.spec.clone()));
+        Self { family: Family::Features, train, data: DataOverlay::default(), notes }
     }
 
-    fn set(&mut self, key: &str, value: &str) {
-        self.settings.push((key.to_string(), value.to_string()));
-    }
-
-    fn say(&mut self, what: &str) {
-        self.said.push(what.to_string());
+    fn note(&mut self, what: &str) {
+        self.notes.push(what.to_string());
     }
 
     fn add_clean(&mut self, clean: Option<Labels>) {
         if let Some(clean) = clean {
-            self.set("data.train.clean_labels", &clean.spec);
-            self.say(&format!("the true labels, to compare with, in {}", clean.short()));
+            self.note(&format!("the true labels, to compare with, in {}", clean.short()));
+            self.train.clean_labels = Some(clean.spec);
         }
     }
 
     fn finish(self) -> Recognised {
-        let explanation = self.said.join("; ") + ".";
-        Recognised { preset_family: self.family, settings: self.settings, explanation }
+        let explanation = self.notes.join("; ") + ".";
+        let Self { family: preset_family, train, data, .. } = self;
+        Recognised { preset_family, train, data, explanation }
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use aleator_run::recipe::{DataOverlay, HeldOut, InputSource};
+
 use super::super::{cifar, folder, idx_images};
-use super::{Family, Recognised, features, manifests, packed, short, unsure, value};
+use super::{Family, Recognised, features, manifests, packed, short, source, text, unsure};
 use crate::array::idx;
 use crate::ending::Ending;
 use crate::error::DataError;
@@ -11,7 +13,7 @@ use crate::error::DataError;
 /// Images are brought to at most this side: small networks on a CPU are what presets have.
 const LARGEST_SIDE: usize = 64;
 
-/// Images that are measured: the first of so many class folders, or the first of a file.
+/// Images that are measured: one of each of the first class folders, or the first of a file.
 pub(super) const MEASURED: usize = 32;
 
 /// The splits that were found.
@@ -91,22 +93,26 @@ pub(super) fn in_pattern(path: &Path) -> Result<Recognised, DataError> {
 
 impl Splits {
     fn recognised(self, what: &str) -> Result<Recognised, DataError> {
-        let mut settings = vec![("data.train.images".to_string(), value(&self.train)?)];
+        let images = |path: &Path| Ok(source(InputSource::images(text(path)?)));
+        let train = images(&self.train)?;
         let mut explanation = format!("{} holds {what}", short(&self.train));
-        for (split, path) in [("validation", &self.validation), ("test", &self.test)] {
-            let Some(path) = path else { continue };
-            // The preset takes a part of the training data instead.
-            settings.push((format!("data.{split}"), String::new()));
-            settings.push((format!("data.{split}.images"), value(path)?));
-            explanation += &format!("; {split} data is {}", short(path));
-        }
-        // Raw pixels have no size here, and are taken as they are.
-        let size = self.image_size.map_or(String::new(), |size| size.to_string());
+        let mut held_out = |name: &str, path: Option<&PathBuf>| {
+            let Some(path) = path else { return Ok(None) };
+            explanation += &format!("; {name} data is {}", short(path));
+            images(path).map(|source| Some(HeldOut::Source(source)))
+        };
+        let data = DataOverlay {
+            validation: held_out("validation", self.validation.as_ref())?,
+            test: held_out("test", self.test.as_ref())?,
+            // Raw pixels have no size here, and are taken as they are.
+            image_size: Some(self.image_size),
+            ..DataOverlay::default()
+        };
         if let Some(size) = self.image_size {
             explanation += &format!("; images are brought to {size} × {size} pixels");
         }
-        settings.push(("data.image_size".to_string(), size));
-        Ok(Recognised { preset_family: Family::Images, settings, explanation: explanation + "." })
+        explanation.push('.');
+        Ok(Recognised { preset_family: Family::Images, train, data, explanation })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::mapped::Mapped;
-use super::{folder, short, value};
+use super::{folder, short, text};
 use crate::array::columns::ParquetTable;
 use crate::array::element::{Element, Located};
 use crate::array::{Format, npy, tensors};
@@ -59,7 +59,7 @@ impl Name {
     fn parse(text: &str) -> Self {
         let lower = text.to_lowercase();
         let mut name = Self { key: String::new(), split: None, role: Role::Unsaid };
-        let mut said = |word: &str| match word {
+        let mut read = |word: &str| match word {
             "train" | "training" => name.split = Some(Split::Train),
             "val" | "valid" | "validation" | "dev" => name.split = Some(Split::Validation),
             "test" | "testing" => name.split = Some(Split::Test),
@@ -91,8 +91,8 @@ impl Name {
                 matches!(rest, "x" | "y").then_some([split, rest])
             });
             match split {
-                Some(two) => two.into_iter().for_each(&mut said),
-                None => said(word),
+                Some(two) => two.into_iter().for_each(&mut read),
+                None => read(word),
             }
         }
         name
@@ -144,8 +144,8 @@ impl Unit {
 
     fn new(path: &Path, stem: &str, part: Part) -> Result<Self, DataError> {
         let (spec, name) = match &part.name {
-            Some(part) => (format!("{}#{part}", value(path)?), format!("{stem} {part}")),
-            None => (value(path)?, stem.to_string()),
+            Some(part) => (format!("{}#{part}", text(path)?), format!("{stem} {part}")),
+            None => (text(path)?, stem.to_string()),
         };
         let Name { key, split, role } = Name::parse(&name);
         let role = if stem.eq_ignore_ascii_case("classes") { Role::ClassNames } else { role };
