@@ -203,7 +203,7 @@ fn tables_are_csv_that_no_spreadsheet_computes() {
     let predicted = opened.predicted(&mut |_| {}).unwrap();
     let ties = path("examples.csv");
     write_ties(&ties, &noisy.examples, &names, |add| {
-        opened.ties(&predicted, Measure::Raw, 2, &mut |_| {}, &mut |ties| Ok(table.add(&ties)?))
+        opened.ties(&predicted, Measure::Raw, 2, &mut |_| {}, &mut |ties| Ok(add(&ties)?))
     })
     .unwrap();
     let lines = |name: &str| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Where the pictures of a report come from.
+//! The pictures of a report.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,30 +11,31 @@ use anyhow::{Context, Result};
 
 use crate::progress::tell;
 
-/// Pixels a side of a picture at most.
+/// Most pixels on a side of a picture.
 const SIDE: usize = 128;
 
-/// The pictures of runs and audits, opened when the first of them is asked for.
+/// The pictures of runs and audits, opened when the first one is needed.
 pub struct Gallery {
-    /// Images in place of those that the recipes name.
+    /// Images to use instead of those in the recipes.
     images: Option<PathBuf>,
-    opened: BTreeMap<PathBuf, Opened>,
-    vanished: usize,
+    opened: BTreeMap<PathBuf, PictureFiles>,
+    missing: usize,
 }
 
-enum Opened {
-    Pictures(Box<Thumbnails>),
-    /// There should be pictures, and cannot be.
-    Gone,
-    /// The examples are no pictures.
-    Nothing,
+/// The pictures of one directory.
+enum PictureFiles {
+    Open(Box<Thumbnails>),
+    /// The pictures cannot be opened.
+    Missing,
+    /// The examples are not pictures.
+    None,
 }
 
 impl Gallery {
-    /// Nothing is opened yet.
+    /// Opens nothing yet.
     pub fn new(images: Option<&Path>) -> Self {
         let images = images.map(Path::to_path_buf);
-        Self { images, opened: BTreeMap::new(), vanished: 0 }
+        Self { images, opened: BTreeMap::new(), missing: 0 }
     }
 
     /// The picture of an example.
@@ -48,9 +49,9 @@ impl Gallery {
                     self.opened.insert(key.dir.to_path_buf(), opened);
                 }
                 match &self.opened[key.dir] {
-                    Opened::Nothing => return Picture::None,
-                    Opened::Gone => None,
-                    Opened::Pictures(pictures) => thumbnail(pictures, key),
+                    PictureFiles::None => return Picture::None,
+                    PictureFiles::Missing => None,
+                    PictureFiles::Open(pictures) => thumbnail(pictures, key),
                 }
             }
         };
@@ -59,22 +60,22 @@ impl Gallery {
                 Picture::Encoded(EncodedPicture { media_type, bytes, width, height })
             }
             None => {
-                self.vanished += 1;
+                self.missing += 1;
                 Picture::Vanished
             }
         }
     }
 
-    fn open(&self, dir: &Path) -> Opened {
+    fn open(&self, dir: &Path) -> PictureFiles {
         match self.pictures(dir) {
-            Ok(Some(pictures)) => Opened::Pictures(Box::new(pictures)),
-            Ok(None) => Opened::Nothing,
+            Ok(Some(pictures)) => PictureFiles::Open(Box::new(pictures)),
+            Ok(None) => PictureFiles::None,
             Err(error) => {
                 tell(&format!(
                     "warning: the report has no pictures of {}: {error:#}",
                     dir.display()
                 ));
-                Opened::Gone
+                PictureFiles::Missing
             }
         }
     }
@@ -96,14 +97,14 @@ impl Gallery {
         }
     }
 
-    /// Says how many pictures are missing.
+    /// Warns about missing pictures.
     pub fn warn(&self) {
-        if self.vanished > 0 {
-            let (s, were) = if self.vanished == 1 { ("", "was") } else { ("s", "were") };
+        if self.missing > 0 {
+            let (s, were) = if self.missing == 1 { ("", "was") } else { ("s", "were") };
             tell(&format!(
                 "warning: {} image{s} {were} not found; their cards say so. If they were moved, \
-                 --images PATH names their place",
-                self.vanished
+                 name their new place with --images PATH",
+                self.missing
             ));
         }
     }
@@ -116,7 +117,7 @@ fn thumbnail(pictures: &Thumbnails, key: &PictureKey<'_>) -> Option<Thumbnail> {
     }
 }
 
-/// The examples of the training source: those of the splits that are cut out of it.
+/// The examples of the training source: all splits that are taken from it.
 fn training_ids(rows: Vec<ExampleRow>, data: Option<&Data>) -> Result<Ids> {
     let from_training = |split: Split| match (split, data) {
         (Split::Train, _) | (_, None) => true,
