@@ -298,6 +298,7 @@ fn predictions_that_do_not_fit_are_refused() {
     };
     check(&|it| it.mean[9] = f32::INFINITY, &["\"mean\"", "row", "not finite"]);
     check(&|it| it.mean[9] = f32::NAN, &["\"mean\"", "row"]);
+    check(&|it| it.mean.truncate(5), &["\"mean\"", "[600, 4]", "found 5 numbers"]);
     check(&|it| it.classes = 3, &["of 4 classes, found 3"]);
     check(&|it| it.temperature = 0.0, &["temperature"]);
     check(&|it| it.log_probs_off = Some(it.log_probs.clone()), &["log_probs_off"]);
