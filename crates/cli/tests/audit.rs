@@ -214,7 +214,7 @@ fn probabilities_come_from_tables_and_logarithms_too() {
         .collect();
     let row = |row: &[f32]| format!("{},{},{}\n", row[0], row[1], row[2]);
     let text: String = values.chunks_exact(3).map(row).collect();
-    place.write("p.csv", format!("0,1,2\n{text}"));
+    place.write("p.csv", format!("ant,bee,cat\n{text}"));
     place.succeeds("audit --probabilities p.csv --labels y.npy -q --out csv");
     assert_eq!(plain, place.read("csv/issues.csv"));
     place.write("log.npy", npy_f32(&[30, 3], values.iter().map(|p| p.ln()).collect()));

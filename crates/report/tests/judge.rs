@@ -271,6 +271,7 @@ fn input_that_does_not_fit_is_refused_with_field_row_and_expectation() {
     check(&|it| it.clean_labels = Some(vec![9; 600]), &["clean_labels", "class 9"]);
     check(&|it| it.class_names.truncate(1), &["class_names", "at least 2", "found 1"]);
     check(&|it| it.class_names[3] = "dog".to_string(), &["class_names", "rows 1 and 3", "differ"]);
+    check(&|it| it.class_names[2].clear(), &["class_names", "row 2 is empty"]);
     check(&|it| it.ids = Some(vec!["a".to_string(); 600]), &["ids", "rows 0 and 1", "\"a\""]);
     check(&|it| it.folds = Some(vec![1; 600]), &["folds", "fold 0 of 2 has no example"]);
     check(&|it| it.folds = Some(vec![600; 600]), &["folds", "row 0", "numbered from 0"]);
@@ -298,6 +299,7 @@ fn predictions_that_do_not_fit_are_refused() {
     };
     check(&|it| it.mean[9] = f32::INFINITY, &["\"mean\"", "row", "not finite"]);
     check(&|it| it.mean[9] = f32::NAN, &["\"mean\"", "row"]);
+    check(&|it| it.mean.truncate(5), &["\"mean\"", "[600, 4]", "found 5 numbers"]);
     check(&|it| it.classes = 3, &["of 4 classes, found 3"]);
     check(&|it| it.temperature = 0.0, &["temperature"]);
     check(&|it| it.log_probs_off = Some(it.log_probs.clone()), &["log_probs_off"]);

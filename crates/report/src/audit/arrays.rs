@@ -351,6 +351,9 @@ fn check_class(
 fn distinct(field: &'static str, names: &[String]) -> Result<(), ReportError> {
     let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
     for (row, name) in names.iter().enumerate() {
+        if name.is_empty() {
+            return Err(refused(field, format!("row {row} is empty; it must have a name")));
+        }
         if let Some(first) = rows.insert(name, row) {
             let message = format!("rows {first} and {row} are both {name:?}; they must differ");
             return Err(refused(field, message));

@@ -78,23 +78,21 @@ pub(super) fn divide(
         let message = format!("fold {fold} of {folds} has no example; number the folds from 0");
         return Err(refused("folds", message));
     }
-    let mut predictions = Some(predictions);
+    let open =
+        |some: &Arc<Predictions>| PredictionsFile::in_memory(Arc::clone(some), "predictions");
+    let all = Arc::new(predictions);
+    // Refuses arrays of the wrong size before rows of them are selected.
+    open(&all)?;
     let one = |rows: Vec<usize>| {
-        // A single part needs no copy.
-        let own = match folds {
-            1 => predictions.take(),
-            _ => predictions.as_ref().map(|all| select(all, &rows)),
-        };
-        let own = Arc::new(own.expect("one part takes all"));
-        let open = || PredictionsFile::in_memory(Arc::clone(&own), "predictions");
+        let own = if folds == 1 { Arc::clone(&all) } else { Arc::new(select(&all, &rows)) };
         let covariances = match task.link {
             Link::Softmax => {
                 let listed = rows.iter().map(|at| examples[*at].row.clone()).collect();
-                Covariances::in_memory(open()?, listed, info(task, rows.len()))
+                Covariances::in_memory(open(&own)?, listed, info(task, rows.len()))
             }
             Link::Sigmoid => None,
         };
-        Ok(Part { file: open()?, examples: rows, covariances })
+        Ok(Part { file: open(&own)?, examples: rows, covariances })
     };
     members.into_iter().map(one).collect()
 }

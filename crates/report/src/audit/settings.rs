@@ -62,7 +62,7 @@ impl AuditSettings {
             "initial_accuracy must be between 0 and 1"
         } else if self.passes == 0 || self.multilabel_passes == 0 {
             "passes must be at least 1"
-        } else if !(tolerance >= 0.0) {
+        } else if tolerance.is_nan() || tolerance < 0.0 {
             "tolerance must be at least 0"
         } else {
             return Ok(());
