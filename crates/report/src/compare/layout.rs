@@ -177,7 +177,7 @@ impl LayoutColumn {
 impl LayoutRow {
     fn parse(keys: &Keys<'_>, columns: usize) -> Result<Self, CompareError> {
         keys.check(&["group", "name", "recipe", "run", "paper"])?;
-        let run = keys.optional("run").map(|field| inner_folder(&field)).transpose()?;
+        let run = keys.optional("run").map(|field| inner_directory(&field)).transpose()?;
         let published = match keys.optional("paper") {
             Some(field) => published(&field, columns)?,
             None => vec![],
@@ -208,13 +208,13 @@ fn published(field: &KeyField<'_>, columns: usize) -> Result<Vec<Option<Publishe
 }
 
 /// A path relative to the directory of all runs.
-fn inner_folder(field: &KeyField<'_>) -> Result<String, RecipeError> {
+fn inner_directory(field: &KeyField<'_>) -> Result<String, RecipeError> {
     let path = field.path()?;
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_));
     if Path::new(&path).components().all(inside) {
         Ok(path)
     } else {
-        Err(field.must_be("a folder inside the folder of all runs"))
+        Err(field.must_be("a directory inside the directory of all runs"))
     }
 }
 
