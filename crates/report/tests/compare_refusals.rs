@@ -79,10 +79,10 @@ fn a_damaged_list_of_runs_is_named() {
     let list = place.path("full/group.json");
     let text = fs::read_to_string(&list).unwrap();
     for (damaged, words) in [
-        (text.replace("seed-1", "../full"), "members[1].name must be a folder inside"),
-        (text.replace("seed-1", "/etc"), "members[1].name must be a folder inside"),
-        (text.replace("seed-1", ""), "members[1].name must be a folder inside"),
-        (text.replace("seed-1", "seed-0"), "as that of another member"),
+        (text.replace("seed-1", "../full"), "members[1].name must be a directory inside"),
+        (text.replace("seed-1", "/etc"), "members[1].name must be a directory inside"),
+        (text.replace("seed-1", ""), "members[1].name must be a directory inside"),
+        (text.replace("seed-1", "seed-0"), "which another member has too"),
         (text.replace("\"seeds\"", "\"party\""), "party"),
         (text.replace("\"format\": 1", "\"format\": 9"), "format 9"),
     ] {

@@ -321,8 +321,8 @@ fn a_file_of_ones_own_is_checked_key_by_key() {
         ("\"test\"\n", "\"train\"\n", "column[0].split must be one of"),
         ("name = \"a\"", "nam = \"a\"", "row[0].nam; did you mean row[0].name?"),
         ("name = \"a\"\n", "", "mine.toml: row[0].name is missing"),
-        ("run = \"a\"", "run = \"../a\"", "row[0].run must be a folder inside"),
-        ("run = \"a\"", "run = \"/a\"", "row[0].run must be a folder inside"),
+        ("run = \"a\"", "run = \"../a\"", "row[0].run must be a directory inside"),
+        ("run = \"a\"", "run = \"/a\"", "row[0].run must be a directory inside"),
         ("run = \"a\"", "run = \"\"", "row[0].run must name a file or folder"),
         (
             "\"1.0 ± 0.1\"",

@@ -168,7 +168,7 @@ fn a_header_that_disagrees_is_refused_by_name() {
         ("\"aleator\"", "\"aleater\"", "no entry \"aleator\""),
         ("F32", "I32", "must hold F32, found I32"),
         ("\"mean\"", "\"meen\"", "tensor \"mean\" is missing"),
-        ("\"loading_scale\"", "\"loading_skale\"", "come together"),
+        ("\"loading_scale\"", "\"loading_skale\"", "must both be present"),
         ("[5,3,2]", "[5,2,3]", "must be [5, 3, 2], found [5, 2, 3]"),
         ("[3,2]", "[2,3]", "\"shared_loadings\" must be [3, 2], found [2, 3]"),
         ("classes\\\":3", "classes\\\":5", "must be [5, 5]"),

@@ -273,7 +273,7 @@ fn predictions_whose_fields_disagree_are_not_saved() {
         (Predictions { temperature: 0.0, ..good.clone() }, "temperature"),
         (Predictions { mean: vec![0.0; 5], ..good.clone() }, "\"mean\" must be [2, 3], found 5"),
         (Predictions { rank: 3, ..good.clone() }, "\"loadings\" must be [2, 3, 3]"),
-        (Predictions { shared_loadings: None, ..good.clone() }, "come together"),
+        (Predictions { shared_loadings: None, ..good.clone() }, "must both be present"),
         (
             Predictions { mean: vec![f32::NAN; 6], ..good.clone() },
             "\"mean\": row 0, number 0 is not",
