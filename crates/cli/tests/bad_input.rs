@@ -59,7 +59,7 @@ fn labels_that_do_not_fit_are_named_by_row() {
     let four = train("x.npy", "large.npy") + " --set data.classes=4";
     refused(&place, &four, &["large.npy", "row 9", "7", "4 classes"]);
     refused(&place, &train("x.npy", "short.npy"), &["short.npy", "157", "160"]);
-    refused(&place, &train("x.npy", "alike.npy"), &["1 class", "two at least"]);
+    refused(&place, &train("x.npy", "alike.npy"), &["1 class", "at least two"]);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn data_that_changed_since_the_run_began_are_refused() {
 fn inputs_of_another_width_cannot_be_predicted() {
     let place = trained();
     place.write("wide.npy", npy_f32(&[3, 7], vec![0.5; 21]));
-    place.refuses("predict run wide.npy", &["wide.npy", "6 features", "7 features"]);
+    place.refuses("predict run wide.npy", &["wide.npy", "6 numbers", "7 numbers"]);
     place.refuses("predict run nope.npy", &["nope.npy", "no such file"]);
     let mut values = vec![0.5; 12];
     values[8] = f32::INFINITY;

@@ -258,7 +258,7 @@ fn arrays_are_trained_on_and_must_be_given_again() {
     let message = resume(&out).unwrap_err().to_string();
     assert!(message.contains("arrays in memory") && message.contains("again"), "{message}");
     let group = group::open(&out).unwrap();
-    let mut resume =
+    let resume =
         |sources: &Sources| group::resume(&out, &group, Some(sources), &stop, &mut |_, _| {});
     let message = resume(&arrays(1.0)).unwrap_err().to_string();
     assert!(message.contains("data.train.memory"), "{message}");
