@@ -30,7 +30,12 @@ mod step;
 mod key;
 #[path = "../../crates/kernels/src/normal.rs"]
 mod normal;
-#[allow(dead_code, clippy::needless_range_loop, reason = "as in aleator-kernels")]
+#[allow(
+    dead_code,
+    clippy::manual_memcpy,
+    clippy::needless_range_loop,
+    reason = "only a part is timed; aleator-kernels allows the loops"
+)]
 #[path = "../../crates/kernels/src/simd.rs"]
 mod simd;
 
