@@ -1,4 +1,4 @@
-//! Several runs that belong together, and what stands in their way.
+//! Groups of runs, and what can stop them.
 
 use std::fs;
 use std::path::Path;
@@ -35,8 +35,8 @@ fn resume(out: &Path) -> Result<GroupEnded, TrainError> {
     group::resume(out, &group, &stop, &mut |_, _| {})
 }
 
-fn evaluated(ended: GroupEnded) -> Vec<Evaluation> {
-    match ended {
+fn evaluated(outcome: GroupEnded) -> Vec<Evaluation> {
+    match outcome {
         GroupEnded::Evaluated(evaluations) => evaluations,
         other => panic!("{other:?}"),
     }
@@ -62,11 +62,11 @@ fn a_group_goes_on_where_it_was_interrupted() {
     let whole = evaluated(start(&files.path().join("whole"), &members).unwrap());
     let out = files.path().join("parts");
     let stop = AtomicBool::new(false);
-    let ended = group::start(&out, &of(&members), &stop, &mut |member, event| {
+    let outcome = group::start(&out, &of(&members), &stop, &mut |member, event| {
         let now = member.name == "seed-5" && matches!(event, Event::Step { step: 3, .. });
         stop.store(now, Ordering::Relaxed);
     });
-    match ended.unwrap() {
+    match outcome.unwrap() {
         GroupEnded::Interrupted { name, step } => assert_eq!((name.as_str(), step), ("seed-5", 3)),
         other => panic!("{other:?}"),
     }
