@@ -166,7 +166,8 @@ fn annotations_are_learned_by_majority_by_draw_and_each() {
         let mean = |steps: &[aleator_train::StepReport]| {
             steps.iter().map(|step| step.loss).sum::<f64>() / steps.len() as f64
         };
-        let (early, late) = (mean(&events.steps[..6]), mean(&events.steps[events.steps.len() - 6..]));
+        let (early, late) =
+            (mean(&events.steps[..6]), mean(&events.steps[events.steps.len() - 6..]));
         assert!(late < 0.8 * early, "{annotations}: {early} → {late}");
         let top1 = trial.finish().validation.given.top1;
         assert!(top1 > 0.6, "{annotations}: {top1}");
