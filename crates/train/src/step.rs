@@ -135,10 +135,12 @@ impl Stepper {
     }
 }
 
-/// The whole step from the parts of this process. Where several processes share a step, the blocks
-/// of the others join here, in the order of their parts.
+/// The whole step. Where several processes share a step, the blocks of the others come in here, in
+/// the order of their parts.
 fn sum_over_processes(own: TreeSum<Contribution>) -> Contribution {
-    own.finish().expect("a step has a part")
+    let mut all = TreeSum::default();
+    own.into_blocks().into_iter().for_each(|block| all.add(block));
+    all.finish().expect("a step has a part")
 }
 
 impl Summand for Contribution {

@@ -39,8 +39,8 @@ fn ten_steps_are_five_and_five_bit_for_bit() {
     for stops in [vec![5], vec![3], vec![2, 7]] {
         let parts = rich(&[]);
         stops.iter().for_each(|step| drop(parts.train_until(*step)));
-        let heard = parts.train();
-        assert_eq!(heard.steps.len(), 10 - stops.last().unwrap());
+        let events = parts.train();
+        assert_eq!(events.steps.len(), 10 - stops.last().unwrap());
         for file in FILES {
             assert!(parts.bytes(10, file) == whole.bytes(10, file), "{file} after {stops:?}");
         }
@@ -110,12 +110,12 @@ fn message_of(damage: impl Fn(&Path)) -> String {
     let trial = rich(&["checkpoint.every_steps=2"]);
     trial.train_until(4);
     damage(&trial.checkpoint(4));
-    let heard = trial.train();
-    assert_eq!(heard.steps.len(), 8, "from step 2");
+    let events = trial.train();
+    assert_eq!(events.steps.len(), 8, "from step 2");
     assert!(trial.bytes(10, "model.safetensors") == whole.bytes(10, "model.safetensors"));
-    assert_eq!(heard.damaged.len(), 1);
-    assert!(heard.damaged[0].contains("step-00000004"), "{}", heard.damaged[0]);
-    heard.damaged[0].clone()
+    assert_eq!(events.damaged.len(), 1);
+    assert!(events.damaged[0].contains("step-00000004"), "{}", events.damaged[0]);
+    events.damaged[0].clone()
 }
 
 fn assert_named(damage: impl Fn(&Path), words: &[&str]) {
@@ -204,9 +204,9 @@ fn a_checkpoint_under_another_step_s_name_is_named() {
     let trial = rich(&["checkpoint.every_steps=2"]);
     trial.train_until(4);
     fs::rename(trial.checkpoint(4), trial.checkpoint(9)).unwrap();
-    let heard = trial.train();
-    assert_eq!(heard.steps.len(), 8, "from step 2");
-    assert!(heard.damaged[0].contains("is of step 4"), "{}", heard.damaged[0]);
+    let events = trial.train();
+    assert_eq!(events.steps.len(), 8, "from step 2");
+    assert!(events.damaged[0].contains("is of step 4"), "{}", events.damaged[0]);
 }
 
 #[test]
@@ -216,8 +216,8 @@ fn weights_that_are_not_numbers_stop_training_with_the_examples_named() {
     rewrite(&trial.checkpoint(2), "model.safetensors", |all| {
         all.get_mut("output.head.mean.weight").unwrap().1[0] = f32::NAN;
     });
-    let (_, ended) = trial.try_train_until(usize::MAX);
-    let message = ended.unwrap_err().to_string();
+    let (_, outcome) = trial.try_train_until(usize::MAX);
+    let message = outcome.unwrap_err().to_string();
     assert!(
         message.contains("not finite at step 2, from 6 of the batch's examples: "),
         "{message}"
@@ -229,8 +229,8 @@ fn a_run_whose_checkpoints_are_all_damaged_starts_again() {
     let trial = rich(&[]);
     trial.train_until(2);
     fs::remove_file(trial.checkpoint(2).join("manifest.json")).unwrap();
-    let heard = trial.train();
-    assert_eq!((heard.steps.len(), heard.damaged.len()), (10, 1));
+    let events = trial.train();
+    assert_eq!((events.steps.len(), events.damaged.len()), (10, 1));
 }
 
 #[test]
@@ -238,9 +238,9 @@ fn the_last_few_and_the_best_are_kept() {
     // The rate is so high that the first epoch is the best.
     let sets = ["optimizer.learning_rate=30.0", "schedule.epochs=6", "checkpoint.keep=2"];
     let trial = Trial::on_clusters(RECIPE, 40, &sets);
-    let heard = trial.train();
-    let steps_per_epoch = heard.steps.len() / 6;
-    let best = heard.epochs.iter().rfind(|(_, _, best)| *best).unwrap().0;
+    let events = trial.train();
+    let steps_per_epoch = events.steps.len() / 6;
+    let best = events.epochs.iter().rfind(|(_, _, best)| *best).unwrap().0;
     assert!(best < 5, "the test wants a best epoch that is not one of the last two: {best}");
     assert_eq!(trial.steps(), [best, 5, 6].map(|epoch| epoch * steps_per_epoch));
 }
@@ -265,8 +265,8 @@ fn leftovers_of_killed_writers_are_ignored_and_taken_away() {
     // A folder that was being replaced comes back.
     let replaced = trial.run.checkpoints_path().join(".old-step-00000002");
     fs::rename(trial.checkpoint(2), replaced).unwrap();
-    let heard = trial.train();
-    assert_eq!((heard.steps.len(), heard.damaged.len()), (8, 0));
+    let events = trial.train();
+    assert_eq!((events.steps.len(), events.damaged.len()), (8, 0));
     assert!(!leftover.exists());
 }
 

@@ -1,4 +1,4 @@
-//! Evaluation and prediction: what is held against which labels, and what is written.
+//! Evaluation and prediction: which labels predictions are compared with, and what is written.
 
 use std::fs;
 
@@ -105,8 +105,8 @@ fn one_class_that_is_on_or_off_is_enough_for_the_sigmoid_link() {
 #[test]
 fn single_labels_may_be_learned_by_the_sigmoid_link() {
     let trial = Trial::on_clusters(RECIPE, 40, &["head.link=sigmoid", "schedule.epochs=10"]);
-    let heard = trial.train();
-    assert_eq!(heard.steps.last().unwrap().accuracy, 1.0);
+    let events = trial.train();
+    assert_eq!(events.steps.last().unwrap().accuracy, 1.0);
     let given = trial.finish().validation.given;
     assert_eq!(given.top1, 1.0);
     assert!(given.gap.unwrap() > 1.0 - 1e-12); // sums of shares round
@@ -162,11 +162,12 @@ fn annotations_are_learned_by_majority_by_draw_and_each() {
         let sets = ["data.label_kind=annotators", &annotations, "head.noise=full", "head.rank=2"];
         let sets: Vec<&str> = sets.into_iter().chain(["schedule.epochs=15"]).collect();
         let trial = Trial::on(RECIPE, &source, &sets);
-        let heard = trial.train();
+        let events = trial.train();
         let mean = |steps: &[aleator_train::StepReport]| {
             steps.iter().map(|step| step.loss).sum::<f64>() / steps.len() as f64
         };
-        let (early, late) = (mean(&heard.steps[..6]), mean(&heard.steps[heard.steps.len() - 6..]));
+        let (early, late) =
+            (mean(&events.steps[..6]), mean(&events.steps[events.steps.len() - 6..]));
         assert!(late < 0.8 * early, "{annotations}: {early} → {late}");
         let top1 = trial.finish().validation.given.top1;
         assert!(top1 > 0.6, "{annotations}: {top1}");
@@ -196,10 +197,10 @@ fn calibration_never_worsens_the_validation_nll_and_is_forgotten_by_the_next_eva
 fn other_weights_and_samples_may_be_asked_for() {
     let sets = ["optimizer.learning_rate=30.0", "schedule.epochs=5"];
     let trial = Trial::on_clusters(RECIPE, 40, &sets);
-    let heard = trial.train();
+    let events = trial.train();
     let last = EvaluateSettings { weights: Some(EvaluatedWeights::Last), ..Default::default() };
     let evaluation = trial.evaluate(last).unwrap();
-    assert_eq!((evaluation.weights.as_str(), evaluation.step), ("last", Some(heard.steps.len())));
+    assert_eq!((evaluation.weights.as_str(), evaluation.step), ("last", Some(events.steps.len())));
     let best = trial.evaluate(EvaluateSettings::default()).unwrap();
     assert_eq!(best.weights, "best");
     assert!(best.step < evaluation.step);

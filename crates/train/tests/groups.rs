@@ -1,4 +1,4 @@
-//! Several runs that belong together, and what stands in their way.
+//! Groups of runs, and what can stop them.
 
 use std::fs;
 use std::path::Path;

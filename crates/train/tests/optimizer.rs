@@ -86,7 +86,7 @@ fn optimizer_of(settings: &Settings, parameters: &[Parameter], frozen: bool) -> 
     optimizer
 }
 
-fn step(
+fn move_by(
     optimizer: &mut Optimizer,
     parameters: &mut [Parameter],
     gradients: &[Parameter],
@@ -128,7 +128,7 @@ fn every_rule_equals_the_reference_after_each_step() {
         let mut optimizer = optimizer_of(&settings(rule, None), &parameters, false);
         for step in 1..=GRADIENTS.len() {
             let gradient = mean_weight(&GRADIENTS[step - 1]);
-            step(&mut optimizer, &mut parameters, &[gradient], RATE);
+            move_by(&mut optimizer, &mut parameters, &[gradient], RATE);
             assert_eq!(optimizer.updates(), step as u64);
             for (at, found) in parameters[0].values.iter().enumerate() {
                 let gradients = GRADIENTS.iter().take(step).map(|row| row[at]);
@@ -165,7 +165,7 @@ fn each_group_has_its_own_decay_and_biases_and_temperature_have_none() {
     let mut settings = settings(Rule::Sgd { momentum: 0.0, nesterov: false }, None);
     settings.l2 = WeightDecay { network: 0.125, mean: 0.25, covariance: 0.5 };
     let mut optimizer = optimizer_of(&settings, &parameters, false);
-    step(&mut optimizer, &mut parameters, &gradients, 1.0);
+    move_by(&mut optimizer, &mut parameters, &gradients, 1.0);
     for ((name, shape, group), parameter) in names.into_iter().zip(&parameters) {
         assert_eq!(Group::of(name, shape, false), group, "{name}");
         let expected = match group {
@@ -195,7 +195,7 @@ fn the_network_learns_at_its_own_rate_or_not_at_all_and_statistics_never_do() {
         settings.network_rate = network_rate;
         settings.l2 = WeightDecay { network: 1.0, mean: 1.0, covariance: 1.0 };
         let mut optimizer = optimizer_of(&settings, &parameters, frozen);
-        step(&mut optimizer, &mut parameters, &gradients, 0.25);
+        move_by(&mut optimizer, &mut parameters, &gradients, 0.25);
         let kept = optimizer.averages().iter().map(Vec::len).collect::<Vec<_>>();
         (parameters.map(|one| one.values[0]), kept)
     };
@@ -213,7 +213,7 @@ fn gradients_are_clipped_by_their_norm_together_before_the_decay() {
         let mut settings = settings(Rule::Sgd { momentum: 0.0, nesterov: false }, clip_norm);
         settings.l2.mean = 0.5;
         let mut optimizer = optimizer_of(&settings, &parameters, false);
-        step(&mut optimizer, &mut parameters, &gradients, 0.5);
+        move_by(&mut optimizer, &mut parameters, &gradients, 0.5);
         [parameters[0].values[0], parameters[1].values[0]]
     };
     let close = |found: [f32; 2], expected: [f32; 2]| {
@@ -241,7 +241,7 @@ fn a_large_parameter_moves_by_the_same_bits_as_its_pieces_and_for_any_threads() 
     for (rule, _) in RULES {
         let moved = |mut parameters: Vec<Parameter>, gradients: [Vec<Parameter>; 2]| {
             let mut optimizer = optimizer_of(&settings(rule, None), &parameters, false);
-            gradients.iter().for_each(|one| step(&mut optimizer, &mut parameters, one, RATE));
+            gradients.iter().for_each(|one| move_by(&mut optimizer, &mut parameters, one, RATE));
             bits(&parameters)
         };
         let whole = |threads: usize| {
@@ -263,7 +263,7 @@ fn clipping_gives_the_same_bits_for_any_threads() {
         let rule = Rule::Sgd { momentum: 0.0, nesterov: false };
         let mut optimizer = optimizer_of(&settings(rule, Some(0.1)), &parameters, false);
         pool.install(|| {
-            step(&mut optimizer, &mut parameters, std::slice::from_ref(&gradient), RATE)
+            move_by(&mut optimizer, &mut parameters, std::slice::from_ref(&gradient), RATE)
         });
         parameters
     };

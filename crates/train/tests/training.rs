@@ -61,8 +61,8 @@ fn parts_make_the_step_of_the_whole_batch() {
     let with = |parts: &str| {
         let sets: Vec<&str> = sets.iter().copied().chain(["training.batch=10", parts]).collect();
         let trial = Trial::on_clusters(RECIPE, 40, &sets);
-        let heard = trial.train();
-        (heard, trial)
+        let events = trial.train();
+        (events, trial)
     };
     let (whole, one) = with("training.parts=1");
     let (parts, two) = with("training.parts=4");
@@ -137,7 +137,7 @@ fn the_average_is_what_is_evaluated() {
 
 #[test]
 fn patience_ends_training_and_the_best_epoch_is_evaluated() {
-    // Labels without any relation to the inputs: soon learned by heart, and never generalised.
+    // Labels without any relation to the inputs: soon memorised, and never generalised.
     let files = Files::new();
     let random: Vec<usize> =
         aleator_kernels::split_mix(1).take(48).map(|word| (word >> 20) as usize % 3).collect();
@@ -151,17 +151,17 @@ fn patience_ends_training_and_the_best_epoch_is_evaluated() {
         "checkpoint.keep=1",
     ];
     let trial = Trial::on(RECIPE, &source, &sets);
-    let heard = trial.train();
-    let best = heard.epochs.iter().rfind(|(_, _, best)| *best).unwrap();
-    let last = heard.epochs.last().unwrap().0;
+    let events = trial.train();
+    let best = events.epochs.iter().rfind(|(_, _, best)| *best).unwrap();
+    let last = events.epochs.last().unwrap().0;
     assert_eq!(last, best.0 + 3);
-    assert_eq!(heard.stopped_early, Some(last));
+    assert_eq!(events.stopped_early, Some(last));
     assert!(last < 200);
-    let lowest = heard.epochs.iter().map(|(_, nll, _)| *nll).fold(f64::INFINITY, f64::min);
+    let lowest = events.epochs.iter().map(|(_, nll, _)| *nll).fold(f64::INFINITY, f64::min);
     assert_eq!(best.1, lowest);
     let evaluation = trial.finish();
     assert_eq!(evaluation.validation.given.nll, lowest);
-    assert_eq!(evaluation.step, Some(best.0 * heard.steps.len() / last));
+    assert_eq!(evaluation.step, Some(best.0 * events.steps.len() / last));
     assert!(trial.train().steps.is_empty(), "a run that stopped early is over");
 }
 
@@ -169,9 +169,9 @@ fn patience_ends_training_and_the_best_epoch_is_evaluated() {
 fn patience_counts_on_after_an_interruption() {
     let sets = ["optimizer.learning_rate=30.0", "schedule.epochs=30", "training.patience=2"];
     let whole = Trial::on_clusters(RECIPE, 40, &sets);
-    let heard = whole.train();
-    let all = heard.steps.len();
-    assert!(heard.stopped_early.is_some());
+    let events = whole.train();
+    let all = events.steps.len();
+    assert!(events.stopped_early.is_some());
     for step in [all - 1, all - 2, all - 3] {
         let parts = Trial::on_clusters(RECIPE, 40, &sets);
         parts.train_until(step);
@@ -208,8 +208,8 @@ fn every_head_learns_one_batch_by_heart() {
             if !noise.ends_with("diagonal") {
                 sets.push("head.rank=2");
             }
-            let heard = Trial::on_clusters(&adam(), 16, &sets).train();
-            let (first, last) = (heard.steps[0], heard.steps[149]);
+            let events = Trial::on_clusters(&adam(), 16, &sets).train();
+            let (first, last) = (events.steps[0], events.steps[149]);
             assert_eq!(last.accuracy, 1.0, "{link} {noise}");
             let (from, to) = (first.loss, last.loss);
             assert!(to < 0.2 * from, "{link} {noise}: {from} → {to}");
@@ -232,7 +232,7 @@ fn networks_learn_digits_from_labels_of_which_a_fifth_are_wrong() {
         let validation = evaluation.validation;
         let clean = validation.clean.unwrap().top1;
         assert!(clean > at_least, "{network:?}: {clean}");
-        assert!(validation.given.top1 < 0.9, "the labels held against are wrong too");
+        assert!(validation.given.top1 < 0.9, "the labels compared with are wrong too");
     }
 }
 
@@ -264,12 +264,12 @@ fn threads_and_workers_do_not_change_a_bit() {
 fn a_rate_that_is_far_too_high_is_an_error_that_names_examples_and_keeps_the_checkpoint() {
     let sets = ["optimizer.learning_rate=1e37", "checkpoint.every_steps=1", "training.batch=2"];
     let trial = Trial::on_clusters(RECIPE, 40, &sets);
-    let (heard, ended) = trial.try_train_until(usize::MAX);
-    let error = ended.unwrap_err();
+    let (events, outcome) = trial.try_train_until(usize::MAX);
+    let error = outcome.unwrap_err();
     let message = error.to_string();
     assert!(message.contains("not finite"), "{message}");
     assert!(message.contains("optimizer.learning_rate"), "{message}");
-    assert_eq!(trial.steps().last().copied().unwrap_or(0), heard.steps.len());
+    assert_eq!(trial.steps().last().copied().unwrap_or(0), events.steps.len());
 }
 
 #[test]
@@ -299,8 +299,8 @@ fn the_smallest_data_that_can_be_divided_are_trained_on() {
 #[test]
 fn small_data_are_taken_in_smaller_batches() {
     let steps = |sets: &[&str]| {
-        let heard = Trial::on_clusters(RECIPE, 40, sets).train();
-        heard.steps.len() / heard.epochs.len()
+        let events = Trial::on_clusters(RECIPE, 40, sets).train();
+        events.steps.len() / events.epochs.len()
     };
     let large = "training.batch=1000";
     assert_eq!(steps(&[large]), 1);

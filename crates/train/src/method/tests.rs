@@ -186,7 +186,7 @@ impl Method for Remembering {
             let forward = model.forward(part.inputs.clone());
             let loss = model.loss(forward, part.targets(), &weights, &noise, None)?;
             let rows = loss.losses.read().into_owned();
-            Ok(Contribution { rows, ..Contribution::new(part, network, loss) })
+            Ok::<_, Vec<usize>>(Contribution { rows, ..Contribution::new(part, network, loss) })
         });
         let mut first = parts.next().expect("two networks")?;
         first.networks.extend(parts.next().expect("two networks")?.networks);

@@ -155,9 +155,9 @@ pub struct Trial {
     pub data: DataSet,
 }
 
-/// What the observer heard.
+/// What the observer received.
 #[derive(Default)]
-pub struct Heard {
+pub struct Events {
     pub steps: Vec<StepReport>,
     /// (epoch, NLL, best)
     pub epochs: Vec<(usize, f64, bool)>,
@@ -199,33 +199,33 @@ impl Trial {
     }
 
     /// Trains to the end.
-    pub fn train(&self) -> Heard {
-        let (heard, ended) = self.try_train_until(usize::MAX);
-        assert!(matches!(ended.unwrap(), Outcome::Finished { .. }));
-        heard
+    pub fn train(&self) -> Events {
+        let (events, outcome) = self.try_train_until(usize::MAX);
+        assert!(matches!(outcome.unwrap(), Outcome::Finished { .. }));
+        events
     }
 
     /// Trains until some steps are done, as if by Ctrl-C.
-    pub fn train_until(&self, step: usize) -> Heard {
-        let (heard, ended) = self.try_train_until(step);
-        assert_eq!(ended.unwrap(), Outcome::Interrupted { step });
-        heard
+    pub fn train_until(&self, step: usize) -> Events {
+        let (events, outcome) = self.try_train_until(step);
+        assert_eq!(outcome.unwrap(), Outcome::Interrupted { step });
+        events
     }
 
-    pub fn try_train_until(&self, last: usize) -> (Heard, Result<Outcome, TrainError>) {
+    pub fn try_train_until(&self, last: usize) -> (Events, Result<Outcome, TrainError>) {
         let stop = AtomicBool::new(false);
-        let mut heard = Heard::default();
-        let ended = train(&self.job(&stop), &mut |event| match event {
+        let mut events = Events::default();
+        let outcome = train(&self.job(&stop), &mut |event| match event {
             Event::Step { step, report, .. } => {
-                heard.steps.push(report);
+                events.steps.push(report);
                 stop.store(step >= last, Ordering::Relaxed);
             }
-            Event::Epoch { epoch, nll, best, .. } => heard.epochs.push((epoch, nll, best)),
-            Event::Damaged(error) => heard.damaged.push(error.to_string()),
-            Event::StoppedEarly { epoch } => heard.stopped_early = Some(epoch),
+            Event::Epoch { epoch, nll, best, .. } => events.epochs.push((epoch, nll, best)),
+            Event::Damaged(error) => events.damaged.push(error.to_string()),
+            Event::StoppedEarly { epoch } => events.stopped_early = Some(epoch),
             _ => {}
         });
-        (heard, ended)
+        (events, outcome)
     }
 
     pub fn evaluate(&self, settings: EvaluateSettings) -> Result<Evaluation, TrainError> {
