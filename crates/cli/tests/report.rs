@@ -76,7 +76,7 @@ fn what_cannot_be_reported_is_refused_in_words() {
     place.refuses("report run digits", &["run", "digits", "classes are not the same"]);
 
     place.write("mine.html", "<p>mine");
-    place.refuses("report run --out mine.html", &["mine.html", "not a report"]);
+    place.refuses("report run --out mine.html", &["mine.html", "not an aleator report"]);
     assert_eq!(place.read("mine.html"), b"<p>mine");
     place.refuses("report run --out .", &["folder", "--out"]);
 

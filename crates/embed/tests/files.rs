@@ -236,7 +236,7 @@ fn a_finished_file_is_kept_and_another_is_not_written_over() {
     let stop = AtomicBool::new(false);
     let mut other = MeanColour { model: "other", calls: 0 };
     let error = run(&source, &mut other, &out, &stop, &mut |_| ()).unwrap_err().to_string();
-    assert!(error.contains("x.safetensors exists and holds embeddings made"), "{error}");
+    assert!(error.contains("x.safetensors exists and holds embeddings of other images"), "{error}");
     fs::write(&out, "a letter").unwrap();
     let error = run(&source, &mut again, &out, &stop, &mut |_| ()).unwrap_err().to_string();
     assert!(error.contains("exists and holds something else"), "{error}");

@@ -112,7 +112,7 @@ fn a_damaged_line_is_named() {
         (r#"{"id":"zebra","decision":"keep","label":"cat"}"#, "no issue of \"zebra\""),
         (r#"{"id":"b","decision":"class","label":"zebra"}"#, "\"zebra\" does not suit"),
         (r#"{"id":"b","decision":"keep","label":"2020"}"#, "does not suit"),
-        (r#"{"id":"b","decision":"undo"}"#, "not decided last"),
+        (r#"{"id":"b","decision":"undo"}"#, "not the last one"),
         (r#"{"id":"b","decision":"sing"}"#, "unknown variant"),
         (r#"{"id":"b","class":"cat","decision":"keep","label":"on"}"#, "class \"cat\""),
     ] {

@@ -91,7 +91,7 @@ fn a_run_is_finished_when_it_has_an_evaluation_of_this_format() {
     let evaluation = |format: u32| {
         serde_json::json!({
             "format": format, "weights": "last", "class_names": ["cat", "dog"],
-            "validation": { "given": summary },
+            "validation": summary,
         })
     };
     run.write_json("evaluation.json", &evaluation(99)).unwrap();
