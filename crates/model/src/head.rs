@@ -54,7 +54,7 @@ pub enum HeadTemperature {
     },
 }
 
-/// What a [`Head`] is made from.
+/// The configuration of a [`Head`].
 ///
 /// ```
 /// use aleator_model::{DiagScale, HeadConfig, HeadTemperature, Noise, Temperature};
@@ -158,7 +158,7 @@ fn shared_start(seed: u64, classes: usize, rank: usize) -> TensorData {
 }
 
 impl Head {
-    /// What the head was made from.
+    /// The configuration of the head.
     pub fn config(&self) -> &HeadConfig {
         &self.config
     }

@@ -1,4 +1,19 @@
 //! Burn layers with a multivariate Normal on the utilities of the classes.
+//!
+//! | module | responsibility |
+//! |---|---|
+//! | `head`, `latent` | features → `Latent`, as Burn tensors |
+//! | `likelihood` | `Latent` and noise → log-probabilities and losses: where kernels meet autodiff |
+//! | `custom_grad` | a value with its own backward rule: where Burn's extension mechanism is named |
+//! | `on_device`, `on_device_sigmoid` | the same likelihoods as tensor operations, for other devices |
+//! | `het_linear`, `predict`, `dense` | the layers that users hold, and predictions |
+//! | `backbone`, `backbone/` | inputs → features, one file for each family of networks |
+//! | `classifier` | network and head: what is trained |
+//! | `convolution`, `batch_norm`, `batch_statistics` | layers of networks as tensor operations; statistics of a batch |
+//! | `params`, `values` | parameters by name; their numbers, wherever they are |
+//! | `weights`, `pretrained` | a layer's weights in files; a network's weights from elsewhere |
+//! | `recycled`, `slices` | large buffers used again; tensors as slices |
+//! | `bench` | a training step on made-up data |
 
 #![recursion_limit = "256"]
 

@@ -22,7 +22,7 @@ pub enum Link {
 
 /// Which noise a batch sees: the key and the ids of its examples.
 ///
-/// With stable ids an example sees the same noise wherever it stands in the batch:
+/// With stable ids an example sees the same noise at any place in the batch:
 ///
 /// ```
 /// # use aleator_model::*;

@@ -1,4 +1,4 @@
-//! The layers of convolutional networks by themselves, and a ResNet-20 made of them.
+//! The layers of convolutional networks by themselves, and a ResNet-20 of them.
 
 use burn::module::{Module, Param};
 use burn::tensor::activation::{log_softmax, relu};
