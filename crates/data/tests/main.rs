@@ -27,3 +27,7 @@ mod pictures;
 mod set_aside;
 mod support;
 mod thumbnails;
+
+// `golden` takes them from its parent: unit tests include the file, too.
+use aleator_data::Picture;
+use aleator_data::picture::{Limits, decode};

@@ -331,7 +331,7 @@ fn method(document: &Document, top: &Section) -> Result<Method, RecipeError> {
         return match document.get("bootstrapping") {
             None => Ok(Method::Plain),
             Some(node) => Err(Field { key: "bootstrapping".to_string(), node }.impossible(
-                "[bootstrapping] is of method = \"bootstrapping\": set method".to_string(),
+                "[bootstrapping] is for method = \"bootstrapping\": set method".to_string(),
             )),
         };
     };
