@@ -294,7 +294,7 @@ fn the_parts_of_a_step_are_the_step_in_pieces_also_when_mixed() {
         data.label_kind = LabelKind::Annotators;
         data.annotations = annotations;
         let train = DataSet::open(&data, Link::Softmax).unwrap().train;
-        let in_parts = Order { part: 3, ..order(&train) };
+        let in_parts = Order { part: 2, ..order(&train) };
         assert_eq!(in_parts.parts(), 3);
         for whole in batches(&train, 0..4, 0) {
             let steps = whole.step..whole.step + 1;

@@ -13,7 +13,7 @@ use crate::slices::{Floats, is_cpu};
 /// The smallest scale that [`DiagScale::Softplus`] gives.
 const SMALLEST_SCALE: f32 = 1e-3;
 
-/// What a [`Head`] is made from.
+/// The configuration of a [`Head`].
 ///
 /// ```
 /// use aleator_model::{DiagScale, HeadConfig, HeadTemperature, Noise, Temperature};
@@ -117,7 +117,7 @@ fn shared_start(seed: u64, classes: usize, rank: usize) -> TensorData {
 }
 
 impl Head {
-    /// What the head was made from.
+    /// The configuration of the head.
     pub fn config(&self) -> &HeadConfig {
         &self.config
     }

@@ -262,7 +262,7 @@ impl HetLinear {
         self.loss_of(latent, against).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The loss from what the head made of the features.
+    /// The loss from the Normal of each example.
     ///
     /// # Errors
     /// The examples whose utilities are not finite.

@@ -16,7 +16,7 @@
 //! | `backbone` | [`Backbone`]: one file for each family of networks |
 //! | `convolution`, `batch_norm`, `dense` | the kernels of `aleator-layers` as tensor operations |
 //! | `batch_statistics` | the statistics of a batch, and the running averages of batch normalisation |
-//! | [`params`] | parameters by name, as plain numbers |
+//! | [`params`], `values` | parameters by name; their numbers, wherever they are |
 //! | `weights` | the weights of a layer in files, and those of the reference layers |
 //! | `pretrained` | weights of published networks |
 //! | `recycled`, `slices` | reuse of large buffers; tensors ↔ slices |

@@ -14,7 +14,7 @@ use crate::{on_device, on_device_sigmoid};
 
 /// Which noise a batch sees: the key and the ids of its examples.
 ///
-/// With stable ids an example sees the same noise wherever it stands in the batch:
+/// With stable ids an example sees the same noise at any place in the batch:
 ///
 /// ```
 /// # use aleator_model::*;

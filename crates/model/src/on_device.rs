@@ -141,7 +141,7 @@ impl Chunk {
     }
 }
 
-/// Sums over samples that the gradients are made of.
+/// Sums over samples that the gradients consist of.
 struct Sums {
     mean: Tensor<2>,
     diag_scale: Option<Tensor<2>>,

@@ -76,7 +76,7 @@ pub fn take_gradients<M: Module>(model: &M, gradients: &mut Gradients) -> Vec<Va
 }
 
 /// Changes the numbers of each parameter where they are, in the order of [`read`]: without
-/// copying, unless somebody else holds a copy of the model.
+/// copying, unless the model has been cloned.
 ///
 /// ```
 /// use aleator_model::{Dense, params};

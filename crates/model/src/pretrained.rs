@@ -33,7 +33,7 @@ const NETWORK: &str = "network.";
 /// When the file cannot be read or is not safetensors; when a tensor is missing, unknown, of
 /// another shape or type, or holds numbers that cannot be weights. The message names the file,
 /// the key, what was expected and found. Keys of a classifier (`fc.*`, `classifier.*`, …) and
-/// `*.num_batches_tracked` are passed over.
+/// `*.num_batches_tracked` are ignored.
 pub fn load_network(model: Classifier, path: &Path) -> Result<Classifier, WeightsError> {
     let fail = |reason: String| WeightsError::File { path: path.display().to_string(), reason };
     let bytes = std::fs::read(path).map_err(|error| fail(error.to_string()))?;
@@ -57,7 +57,7 @@ pub fn load_network(model: Classifier, path: &Path) -> Result<Classifier, Weight
     Ok(params::write(model, &parameters))
 }
 
-/// The keys and shapes that a file of somebody else's weights must hold for the network of this
+/// The keys and shapes that a file of published weights must have for the network of this
 /// model, in the order of its parameters.
 ///
 /// ```

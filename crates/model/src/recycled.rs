@@ -1,6 +1,6 @@
 //! Large buffers that are used again.
 //!
-//! A gradient of a wide layer is hundreds of megabytes, freed and allocated anew at every step.
+//! A gradient of a wide layer is hundreds of megabytes, freed and allocated again at every step.
 //! Fresh memory costs a page fault for every 4 KiB, several times the work of filling it, so
 //! tensors made here give their memory back to a pool when they are dropped.
 

@@ -11,8 +11,8 @@ use crate::slices::is_cpu;
 /// The numbers of a parameter, of its gradient, or of an average of either, on the device that
 /// computes with them.
 ///
-/// On the CPU they are a slice, changed in place. On another device they stay there until somebody
-/// reads or changes them.
+/// On the CPU they are a slice, changed in place. On another device they stay there until
+/// they are read or changed.
 ///
 /// ```
 /// use aleator_model::params::Values;
@@ -33,7 +33,7 @@ enum Place {
 
 impl Values {
     /// The numbers of a tensor, row by row, without copying where they lie in that order. A tensor
-    /// that somebody else holds too is copied when the values are first changed.
+    /// that is shared is copied when the values are first changed.
     pub fn from_tensor<const D: usize>(tensor: Tensor<D>) -> Self {
         let tensor = tensor.inner();
         if !is_cpu(&tensor.device()) {

@@ -389,3 +389,21 @@ fn impossible_label_noise_is_refused() {
 fn a_softmax_over_sets_of_classes_is_refused() {
     refuses("multilabel-full", &["head.link=softmax"], "take head.link = \"sigmoid\"");
 }
+
+#[test]
+fn impossible_training_methods_are_refused() {
+    let preset = "features-bootstrapping";
+    refuses(preset, &["method=bootstraping"], "\"bootstrapping\"");
+    for value in ["-0.1", "1.5", "nan"] {
+        refuses(preset, &[&format!("bootstrapping.beta={value}")], "0 to 1");
+    }
+    refuses(preset, &["bootstrapping.targets=firm"], "\"soft\"");
+    refuses(preset, &["bootstrapping.gamma=1"], "unknown key bootstrapping.gamma");
+    let missing = refusal(preset, &["bootstrapping.beta="]);
+    assert!(missing.contains("bootstrapping.beta"), "{missing}");
+    let link = refusal(preset, &["head.link=sigmoid"]);
+    assert!(link.contains("it needs head.link = \"softmax\""), "{link}");
+    // Settings may wait for their method, but not be forgotten.
+    let forgotten = refusal(preset, &["method="]);
+    assert!(forgotten.contains("[bootstrapping] is for method"), "{forgotten}");
+}

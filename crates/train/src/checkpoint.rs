@@ -198,10 +198,10 @@ fn parts(state: &State) -> Vec<(String, Vec<Named>)> {
     }
     // Weights, or their average, are of use to others together with what is done to the inputs.
     let Normalization { center, scale } = &state.normalization;
-    let beside = [Named::vector(CENTER, center), Named::vector(SCALE, scale)];
+    let inputs = [Named::vector(CENTER, center), Named::vector(SCALE, scale)];
     let [model, average] = [NETWORK[0], NETWORK[1]].map(|part| file_of(0, part));
     for (_, named) in files.iter_mut().filter(|(file, _)| *file == model || *file == average) {
-        named.extend(beside.clone());
+        named.extend(inputs.clone());
     }
     if !state.memory.is_empty() {
         files.push((METHOD.to_string(), state.memory.clone()));
@@ -216,8 +216,8 @@ fn put(state: &mut State, counts: &Counts, parts: Vec<Vec<Named>>) {
         let mut saved = network.parts().map(|part| part.and_then(|_| parts.next()));
         if index == 0 {
             for part in saved[..2].iter_mut().flatten() {
-                let beside = part.split_off(part.len() - 2);
-                let [center, scale] = [0, 1].map(|at: usize| beside[at].values.read().into_owned());
+                let inputs = part.split_off(part.len() - 2);
+                let [center, scale] = [0, 1].map(|at: usize| inputs[at].values.read().into_owned());
                 state.normalization = Normalization { center, scale };
             }
         }

@@ -35,7 +35,7 @@ pub struct EvaluateSettings {
 /// Evaluates a trained run on its validation and test splits, and writes `evaluation.json`
 /// and `predictions/` of the run directory.
 ///
-/// Until `evaluation.json` is written again there is none: it never stands beside the predictions
+/// Until `evaluation.json` is written again there is none: it is never next to the predictions
 /// of other weights.
 pub fn evaluate(
     job: &Job<'_>,
@@ -180,7 +180,7 @@ fn log_probs(predictions: &Predictions) -> LogProbs {
     }
 }
 
-/// A model that gives every example the same probabilities whatever batch it stands in.
+/// A model that gives every example the same probabilities in any batch.
 pub(crate) struct Scorer {
     model: Classifier,
     normalization: Normalization,

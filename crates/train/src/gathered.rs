@@ -1,4 +1,4 @@
-//! What a model says of batch after batch, gathered as plain numbers.
+//! The outputs of a model for all batches, gathered as plain numbers.
 
 use aleator_model::{Covariance, Latent, Scores};
 use aleator_run::{Link, Predictions};
@@ -29,7 +29,7 @@ impl Gathered {
         self.examples
     }
 
-    /// Adds a batch, of `total` examples in all, or gives the rows that are not numbers.
+    /// Adds a batch, of `total` examples in all, or returns the rows that are not numbers.
     pub fn add_scores(
         &mut self,
         scores: Scores,

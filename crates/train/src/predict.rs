@@ -15,7 +15,7 @@ use crate::evaluate::{Scorer, trained_state};
 use crate::gathered::{Gathered, LoadingsLimit, append, bad_rows};
 use crate::session::input_shape;
 
-/// What a model says of one example.
+/// The prediction for one example.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Predicted {
     /// The example's id.

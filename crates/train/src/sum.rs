@@ -1,7 +1,7 @@
 //! Sums over the parts of a step, in an order that does not depend on who computed which part.
 //!
 //! The parts are the leaves of a binary tree: part 2n is added to part 2n + 1, pairs to pairs,
-//! and so on. Whoever holds consecutive parts can sum the whole subtrees among them; the rest is
+//! and so on. A process with consecutive parts can sum the whole subtrees among them; the rest is
 //! summed where all blocks come together, to the same bits.
 
 use aleator_model::BatchStatistics;

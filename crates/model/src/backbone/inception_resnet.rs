@@ -28,7 +28,7 @@ pub struct InceptionResNet {
     last: ConvNorm,
 }
 
-/// Branches beside each other, and one that pools.
+/// Parallel branches, and one that pools.
 #[derive(Module, Debug)]
 struct Mixed {
     branches: Vec<Branch>,
@@ -146,7 +146,7 @@ impl Mixed {
         Tensor::cat(outs, 1)
     }
 
-    /// Beside the branches, which halve the image, its maximum.
+    /// The maximum of the image, next to the branches, which halve it.
     fn forward_halved(&self, x: Tensor<4>, pass: &mut Pass) -> Tensor<4> {
         let mut outs: Vec<Tensor<4>> =
             self.branches.iter().map(|branch| branch.forward(x.clone(), pass)).collect();
