@@ -2,11 +2,10 @@
 
 #![allow(clippy::needless_range_loop, reason = "indices are the classes of the formulas")]
 
-use crate::support::{Case, Kind, Random, assert_close, case};
+use crate::support::{Case, Kind, Random, assert_close, for_cases};
 use aleator_kernels::{
     Covariance, Draws, Latent, Targets, Temperature, Vectors, fused, multilabel, taylor,
 };
-use proptest::prelude::*;
 
 fn log_probs(case: &Case) -> Vec<f32> {
     let mut out = vec![0.0; case.batch * case.classes];
@@ -15,47 +14,53 @@ fn log_probs(case: &Case) -> Vec<f32> {
     out
 }
 
-fn config() -> ProptestConfig {
-    ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() }
-}
-
-proptest! {
-    #![proptest_config(config())]
-
-    #[test]
-    fn probabilities_sum_to_one(case in case()) {
+#[test]
+fn probabilities_sum_to_one() {
+    for_cases(48, |case, _| {
         for row in log_probs(&case).chunks(case.classes) {
             let total: f64 = row.iter().map(|l| (*l as f64).exp()).sum();
-            prop_assert!((total - 1.0).abs() < 4.0 * case.tolerance(), "{}", total);
+            assert!((total - 1.0).abs() < 4.0 * case.tolerance(), "{}", total);
         }
-    }
+    });
+}
 
-    #[test]
-    fn a_constant_added_to_all_utilities_changes_nothing(case in case(), shift in -8i32..8) {
+#[test]
+fn a_constant_added_to_all_utilities_changes_nothing() {
+    for_cases(48, |case, random| {
+        let shift = random.within(0..16) as i32 - 8;
         // A power of two and means on a coarse grid: the shifted means are exact in f32.
         let grid = |m: &f32| (m * 1024.0).round() / 1024.0;
         let mean: Vec<f32> = case.mean.iter().map(grid).collect();
         let moved: Vec<f32> = mean.iter().map(|m| m + 2.0 * shift as f32).collect();
         let before = log_probs(&Case { mean, ..case.clone() });
         let after = log_probs(&Case { mean: moved, ..case.clone() });
-        prop_assert_eq!(before, after);
-    }
+        assert_eq!(before, after);
+    });
+}
 
-    #[test]
-    fn gradients_of_the_mean_sum_to_zero(case in case()) {
+#[test]
+fn gradients_of_the_mean_sum_to_zero() {
+    for_cases(48, |case, _| {
         let weights = vec![1.0; case.batch];
         let targets = Targets::Classes(&case.labels);
         let out = fused::loss_and_grad(
-            &case.latent(), case.tau(), &case.sampling(), targets, &weights, Vectors::Detected,
+            &case.latent(),
+            case.tau(),
+            &case.sampling(),
+            targets,
+            &weights,
+            Vectors::Detected,
         );
         for row in out.grad.mean.chunks(case.classes) {
             let total: f64 = row.iter().map(|g| *g as f64).sum();
-            prop_assert!(total.abs() < 4.0 * case.tolerance() / case.temperature.min(1.0) as f64);
+            assert!(total.abs() < 4.0 * case.tolerance() / case.temperature.min(1.0) as f64);
         }
-    }
+    });
+}
 
-    #[test]
-    fn shared_loadings_equal_their_low_rank_form(case in case()) {
+#[test]
+fn shared_loadings_equal_their_low_rank_form() {
+    for_cases(48, |case, _| {
         let shared = Case { kind: Kind::Shared, ..case.clone() };
         let entries = case.batch * case.classes;
         let loadings = (0..entries)
@@ -67,10 +72,12 @@ proptest! {
         let full = Case { kind: Kind::LowRank, loadings, ..case.clone() };
         let expected: Vec<f64> = log_probs(&full).iter().map(|l| *l as f64).collect();
         assert_close("log_probs", &log_probs(&shared), &expected, case.tolerance());
-    }
+    });
+}
 
-    #[test]
-    fn temperature_is_a_pure_rescaling(case in case()) {
+#[test]
+fn temperature_is_a_pure_rescaling() {
+    for_cases(48, |case, _| {
         let tau = case.temperature;
         let scaled = |values: &[f32]| values.iter().map(|v| v / tau).collect::<Vec<f32>>();
         let unit = Case {
@@ -84,10 +91,12 @@ proptest! {
         let expected: Vec<f64> = log_probs(&unit).iter().map(|l| *l as f64).collect();
         let found = log_probs(&Case { kind: Kind::LowRank, ..case.clone() });
         assert_close("log_probs", &found, &expected, 2.0 * case.tolerance());
-    }
+    });
+}
 
-    #[test]
-    fn zero_noise_is_plain_softmax_and_sigmoid(case in case()) {
+#[test]
+fn zero_noise_is_plain_softmax_and_sigmoid() {
+    for_cases(48, |case, _| {
         let silent = Case {
             kind: Kind::LowRank,
             diag_scale: vec![0.0; case.batch * case.classes],
@@ -107,7 +116,12 @@ proptest! {
             .collect();
         assert_close("silent", &log_probs(&silent), &expected, case.tolerance());
         assert_close("plain", &log_probs(&plain), &expected, case.tolerance());
-        assert_close("taylor", &taylor::log_probs(&silent.latent(), case.tau()), &expected, case.tolerance());
+        assert_close(
+            "taylor",
+            &taylor::log_probs(&silent.latent(), case.tau()),
+            &expected,
+            case.tolerance(),
+        );
         let on = multilabel::log_probs(&silent.latent(), case.tau(), Vectors::Detected).unwrap().on;
         let sigmoid: Vec<f64> = case
             .mean
@@ -116,9 +130,10 @@ proptest! {
             .collect();
         assert_close("sigmoid", &on, &sigmoid, case.tolerance());
         let prediction =
-            fused::predict(&silent.latent(), case.tau(), &case.sampling(), Vectors::Detected).unwrap();
-        prop_assert!(prediction.variance.iter().all(|v| *v < 1e-12), "no noise, no variance");
-    }
+            fused::predict(&silent.latent(), case.tau(), &case.sampling(), Vectors::Detected)
+                .unwrap();
+        assert!(prediction.variance.iter().all(|v| *v < 1e-12), "no noise, no variance");
+    });
 }
 
 /// Two classes as τ → 0: p₀ = Φ((μ₀ − μ₁) / sd(u₀ − u₁)).

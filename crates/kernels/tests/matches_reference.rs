@@ -2,10 +2,9 @@
 
 #![allow(clippy::needless_range_loop, reason = "indices are the classes of the formulas")]
 
-use crate::support::{Case, Kind, Random, assert_close, case, norm};
+use crate::support::{Case, Kind, Random, assert_close, for_cases, norm};
 use aleator_kernels::fused::{self, Buffers, LossGrad};
 use aleator_kernels::{LatentGrad, Targets, Vectors};
-use proptest::prelude::*;
 
 /// Reference gradients of Σ upstream · log p for the whole batch, in the shapes of a `LatentGrad`.
 struct Expected {
@@ -118,34 +117,24 @@ fn check_case(case: &Case, vectors: Vectors) {
     assert_grad(case, &grad, &expected_grad(case, &wide));
 }
 
-fn cases(count: u32) -> ProptestConfig {
-    let slow = std::env::var_os("ALEATOR_SLOW").is_some();
-    ProptestConfig {
-        cases: if slow { 20 * count } else { count },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
-proptest! {
-    #![proptest_config(cases(96))]
-
-    #[test]
-    fn fused_equals_reference(case in case()) {
+#[test]
+fn fused_equals_reference() {
+    for_cases(96, |case, _| {
         check_case(&case, Vectors::Detected);
-    }
+    });
 }
 
-proptest! {
-    #![proptest_config(cases(24))]
-
-    #[test]
-    fn portable_vectors_equal_reference(case in case()) {
+#[test]
+fn portable_vectors_equal_reference() {
+    for_cases(24, |case, _| {
         check_case(&case, Vectors::Portable);
-    }
+    });
+}
 
-    #[test]
-    fn soft_targets_equal_reference(case in case(), count in 1usize..8) {
+#[test]
+fn soft_targets_equal_reference() {
+    for_cases(24, |case, random| {
+        let count = random.within(1..8);
         // Up to four targets take one pass, more take two.
         let count = count.min(case.classes);
         let mut random = Random(9);
@@ -163,7 +152,12 @@ proptest! {
         let targets = Targets::Sparse { offsets: &offsets, classes: &classes, probs: &probs };
         let weights = vec![0.5; case.batch];
         let found = fused::loss_and_grad(
-            &case.latent(), case.tau(), &case.sampling(), targets, &weights, Vectors::Detected,
+            &case.latent(),
+            case.tau(),
+            &case.sampling(),
+            targets,
+            &weights,
+            Vectors::Detected,
         );
         let losses: Vec<f64> = (0..case.batch)
             .map(|row| {
@@ -179,16 +173,23 @@ proptest! {
         let known = log_probs(&case, Vectors::Detected);
         let grad = LatentGrad::zeros(&case.latent());
         let again = fused::loss_and_grad_into(
-            &case.latent(), case.tau(), &case.sampling(), targets, &weights, Vectors::Detected,
+            &case.latent(),
+            case.tau(),
+            &case.sampling(),
+            targets,
+            &weights,
+            Vectors::Detected,
             Buffers { grad, log_probs: Some(&known) },
         );
         assert_eq!(again.unwrap(), found);
-    }
+    });
+}
 
-    #[test]
-    fn predictive_variance_equals_reference(case in case()) {
-        let found =
-            fused::predict(&case.latent(), case.tau(), &case.sampling(), Vectors::Detected).unwrap();
+#[test]
+fn predictive_variance_equals_reference() {
+    for_cases(24, |case, _| {
+        let found = fused::predict(&case.latent(), case.tau(), &case.sampling(), Vectors::Detected)
+            .unwrap();
         for row in 0..case.batch {
             let samples = case.reference(row).sample_log_probs(&case.noise(row));
             let count = samples.len() as f64;
@@ -202,8 +203,8 @@ proptest! {
             let tolerance = 2.0 * case.tolerance();
             assert_close("variance", &found.variance[case.entries(row)], &expected, tolerance);
         }
-        prop_assert_eq!(found.log_probs, log_probs(&case, Vectors::Detected));
-    }
+        assert_eq!(found.log_probs, log_probs(&case, Vectors::Detected));
+    });
 }
 
 #[test]

@@ -2,10 +2,9 @@
 
 #![allow(clippy::needless_range_loop, reason = "indices are the classes of the formulas")]
 
-use crate::support::{Case, Kind, Random, assert_close, case};
+use crate::support::{Case, Kind, Random, assert_close, for_cases};
 use aleator_kernels::reference::log_sigmoid;
 use aleator_kernels::{Covariance, Draws, Latent, Targets, Temperature, Vectors, multilabel};
-use proptest::prelude::*;
 
 /// One example of one class, which is on.
 const ON: Targets = Targets::Dense(&[1.0]);
@@ -112,11 +111,9 @@ fn gradients_equal_finite_differences_of_quadrature() {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn backward_is_the_gradient_of_the_loss(case in case()) {
+#[test]
+fn backward_is_the_gradient_of_the_loss() {
+    for_cases(32, |case, _| {
         let labels: Vec<f32> = Random(1)
             .vector(case.batch * case.classes, 0.0, 1.0)
             .iter()
@@ -149,10 +146,12 @@ proptest! {
         assert_close("loadings", &out.grad.loadings, &wide(&grad.loadings), 1e-4);
         assert_close("scale", &out.grad.loading_scale, &wide(&grad.loading_scale), 1e-4);
         assert_close("shared", &out.grad.shared_loadings, &wide(&grad.shared_loadings), 1e-4);
-    }
+    });
+}
 
-    #[test]
-    fn sampled_link_equals_reference(case in case()) {
+#[test]
+fn sampled_link_equals_reference() {
+    for_cases(32, |case, _| {
         let (latent, tau, sampling) = (case.latent(), case.tau(), case.sampling());
         let found = multilabel::sampled_log_probs(&latent, tau, &sampling);
         let on = Random(5).vector(case.batch * case.classes, -1.0, 1.0);
@@ -165,7 +164,8 @@ proptest! {
             let (log_p, log_q) = example.sigmoid_log_probs(&noise);
             assert_close("log p", &found.on[at.clone()], &log_p, case.tolerance());
             assert_close("log q", &found.off[at.clone()], &log_q, case.tolerance());
-            let expected = example.sigmoid_backward(&noise, &wide(&on[at.clone()]), &wide(&off[at.clone()]));
+            let expected =
+                example.sigmoid_backward(&noise, &wide(&on[at.clone()]), &wide(&off[at.clone()]));
             let tolerance = 20.0 * case.tolerance() / case.temperature.min(1.0) as f64;
             assert_close("mean", &grad.mean[at.clone()], &expected.mean, tolerance);
             if case.kind != Kind::None {
@@ -180,7 +180,7 @@ proptest! {
         }
         let many = (case.batch * case.classes) as f64 / case.temperature.min(1.0) as f64;
         assert_close("tau", &[grad.temperature], &[temperature], 40.0 * many * case.tolerance());
-    }
+    });
 }
 
 #[test]

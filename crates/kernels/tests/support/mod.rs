@@ -4,7 +4,6 @@ use aleator_kernels::reference;
 use aleator_kernels::{
     Covariance, Draws, Latent, NoiseKey, Sampling, Temperature, fused::drawn_noise,
 };
-use proptest::prelude::*;
 
 /// SplitMix64: test data must not come from the generator under test.
 pub struct Random(pub u64);
@@ -170,21 +169,50 @@ pub fn norm(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |largest, value| largest.max(value.abs()))
 }
 
-pub fn kind() -> impl Strategy<Value = Kind> {
-    prop_oneof![Just(Kind::None), Just(Kind::Diagonal), Just(Kind::LowRank), Just(Kind::Shared)]
+/// Checks random cases; a case that fails is printed. `ALEATOR_SLOW` checks twenty times as many.
+pub fn for_cases(count: usize, check: impl Fn(&Case, &mut Random)) {
+    struct Shown<'a>(&'a Case);
+    impl Drop for Shown<'_> {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                let Case { kind, batch, classes, rank, samples, temperature, draws, key, .. } =
+                    self.0;
+                eprintln!(
+                    "failed: {kind:?}, batch {batch}, classes {classes}, rank {rank}, samples \
+                     {samples}, temperature {temperature}, {draws:?}, {key:?}"
+                );
+            }
+        }
+    }
+    let slow = std::env::var_os("ALEATOR_SLOW").is_some();
+    for number in 0..if slow { 20 * count } else { count } {
+        let mut random = Random(number as u64);
+        let case = random.case();
+        let _shown = Shown(&case);
+        check(&case, &mut random);
+    }
 }
 
-pub fn draws() -> impl Strategy<Value = Draws> {
-    prop_oneof![Just(Draws::Independent), Just(Draws::Antithetic), Just(Draws::Sobol)]
-}
+impl Random {
+    /// A number of this range.
+    pub fn within(&mut self, range: std::ops::Range<usize>) -> usize {
+        range.start + (self.unit() * range.len() as f32) as usize
+    }
 
-/// Shapes on both sides of every boundary: one class, the switch of layouts, odd widths.
-pub fn case() -> impl Strategy<Value = Case> {
-    let classes = prop_oneof![1usize..5, 30usize..36, Just(16usize), 40usize..120];
-    let shape = (kind(), 1usize..4, classes, 1usize..9, 1usize..150);
-    (shape, 0.05f32..20.0, draws(), any::<u64>()).prop_map(|(shape, temperature, draws, seed)| {
-        let (kind, batch, classes, rank, samples) = shape;
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.within(0..choices.len())]
+    }
+
+    /// Shapes on both sides of every boundary: one class, the switch of layouts, odd widths.
+    fn case(&mut self) -> Case {
+        let kind = self.one_of(&[Kind::None, Kind::Diagonal, Kind::LowRank, Kind::Shared]);
+        let draws = self.one_of(&[Draws::Independent, Draws::Antithetic, Draws::Sobol]);
+        let (fewest, most) = self.one_of(&[(1, 5), (30, 36), (16, 17), (40, 120)]);
+        let (batch, classes) = (self.within(1..4), self.within(fewest..most));
+        let (rank, samples) = (self.within(1..9), self.within(1..150));
+        let temperature = 0.05 + 19.95 * self.unit();
+        let seed = self.0;
         let key = NoiseKey { seed, step: seed >> 7 };
         Case { temperature, draws, key, ..Case::new(kind, batch, classes, rank, samples) }
-    })
+    }
 }

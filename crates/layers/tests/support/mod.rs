@@ -8,6 +8,11 @@ impl Random {
         (0..len).map(|_| low + (high - low) * self.unit()).collect()
     }
 
+    /// A number of this range.
+    pub fn within(&mut self, range: std::ops::Range<usize>) -> usize {
+        range.start + (self.unit() * range.len() as f32) as usize
+    }
+
     fn unit(&mut self) -> f32 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
