@@ -6,7 +6,76 @@
 //! et al., *Correlated Input-Dependent Label Noise in Large-Scale Image Classification*, CVPR
 //! 2021).
 //!
-//! # The drop-in layer
+//! Three programs show the three ways to use it. Everything that the `aleator` command does is a
+//! function here.
+//!
+//! # Fit and predict on arrays
+//! [`fit`] trains a recipe on arrays in memory, on files or on images, writes a run directory, and
+//! can be stopped and resumed at any point. [`Predictor`] gives `[N, K]` arrays.
+//!
+//! ```
+//! use aleator::{
+//!     ArrayInputs, ArraySplit, Arrays, Examples, Experiment, LabelArray, Predictor, Watch, fit,
+//! };
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Two clouds of points; one label in ten is wrong.
+//! let class = |row: usize| row % 2;
+//! let point = |row: usize| [(4 * class(row)) as f32 + (row % 7) as f32 / 7.0, (row % 5) as f32];
+//! let values: Vec<f32> = (0..400).flat_map(point).collect();
+//! let labels = (0..400).map(|row| (class(row) + usize::from(row % 10 == 0)) as i64 % 2);
+//!
+//! let arrays = Arrays::new(ArraySplit::new(
+//!     ArrayInputs::Features { values: values.clone(), width: 2 },
+//!     LabelArray::numbers(labels),
+//! ));
+//! let mut experiment = Experiment::on_arrays(arrays, "features-full", &[], None)?;
+//! experiment.recipe.schedule.epochs = 5;
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let out = dir.path().join("run");
+//! let fitted = fit(&experiment, &out, &mut Watch::silent())?;
+//! println!("validation NLL {:.3}", fitted.runs[0].evaluation.validation.given.nll);
+//!
+//! let predictor = Predictor::open(&out, &mut Watch::silent())?;
+//! let prediction = predictor.predict(&Examples::of_rows(values, predictor.shape())?)?;
+//! let most_likely = prediction.classes(); // the index of the most likely class of each row
+//! let right = most_likely.iter().enumerate().filter(|(row, found)| **found == class(*row)).count();
+//! assert!(right > 380);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Find wrong labels
+//! [`audit`] divides the data into folds, judges each by a model of the others, and ranks the
+//! labels. Whoever has out-of-sample probabilities of another model calls
+//! [`judge`](report::audit::judge) on them directly.
+//!
+//! ```
+//! use aleator::{ArrayInputs, ArraySplit, Arrays, Experiment, LabelArray, Watch, audit};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let class = |row: usize| row % 2;
+//! let point = |row: usize| [(4 * class(row)) as f32 + (row % 7) as f32 / 7.0, (row % 5) as f32];
+//! let labels = (0..400).map(|row| (class(row) + usize::from(row % 20 == 3)) as i64 % 2);
+//! let arrays = Arrays::new(ArraySplit::new(
+//!     ArrayInputs::Features { values: (0..400).flat_map(point).collect(), width: 2 },
+//!     LabelArray::numbers(labels),
+//! ));
+//! let mut experiment = Experiment::on_arrays(arrays, "features-full", &[], None)?;
+//! experiment.recipe.schedule.epochs = 5;
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let out = dir.path().join("audit");
+//! let audit = audit(&experiment, 3, &out, &mut Watch::silent())?;
+//! let worst = &audit.issues[0]; // most surely wrong first
+//! println!("{}: given {:?}, suggested {:?}", worst.id, worst.given, worst.suggested);
+//! assert_eq!(worst.id.parse::<usize>()? % 20, 3);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The layer in a model of your own
 //! Replace `Linear` by [`HetLinear`] and change nothing else: any cross-entropy on its output is
 //! the right loss.
 //!
@@ -55,14 +124,95 @@
 //! ```
 //!
 //! [`HetLinear::loss`] is the same number with all gradients from one fused pass: at 1,000 classes
-//! the likelihood takes 0.4 of the time of `forward` and its backward pass. [`HetLinear::predict`] gives log-probabilities, their variance over the noise, and the
-//! Normal itself: mean, and the covariance of any example.
+//! the likelihood takes 0.4 of the time of `forward` and its backward pass.
+//! [`HetLinear::predict`] gives log-probabilities, their variance over the noise, and the Normal
+//! itself: mean, and the covariance of any example.
 //!
 //! # Underneath
 //! [`kernels`] is the likelihood over plain slices, without a tensor library: fused softmax,
 //! exact multilabel probabilities, joint and conditional probabilities of label sets, the
 //! second-order expansion, and the draws.
+//!
+//! # Modules
+//! | item | file |
+//! |---|---|
+//! | [`Experiment`], [`Watch`], [`Error`] | what every workflow takes and returns: `experiment.rs`, `watch.rs`, `error.rs` |
+//! | [`fit`], [`resume`], [`evaluate`], [`Predictor`] | one file each |
+//! | [`tune`], [`sweep`], [`transfer`], [`demo`] | groups of runs, over `group.rs` |
+//! | [`audit`], [`audit_run`], [`audit_probabilities`] | `audit.rs` and `audit/` |
+//! | [`analyse`], [`ensemble`], [`report`](fn@report) | over finished runs: `analyse.rs`, `page.rs` |
+//! | [`embed`] | `embed.rs` |
+//!
+//! The feature `workflows` (on by default) has everything but the layer; without it the crate
+//! needs far fewer dependencies.
+
+#[cfg(feature = "workflows")]
+mod analyse;
+#[cfg(feature = "workflows")]
+mod audit;
+#[cfg(feature = "workflows")]
+mod demo;
+#[cfg(feature = "workflows")]
+mod embed;
+#[cfg(feature = "workflows")]
+mod error;
+#[cfg(feature = "workflows")]
+mod evaluate;
+#[cfg(feature = "workflows")]
+mod experiment;
+#[cfg(feature = "workflows")]
+mod fit;
+#[cfg(feature = "workflows")]
+mod group;
+#[cfg(feature = "workflows")]
+mod json;
+#[cfg(feature = "workflows")]
+mod page;
+#[cfg(feature = "workflows")]
+mod predict;
+#[cfg(feature = "workflows")]
+mod resume;
+#[cfg(feature = "workflows")]
+mod sweep;
+#[cfg(feature = "workflows")]
+mod transfer;
+#[cfg(feature = "workflows")]
+mod tune;
+#[cfg(feature = "workflows")]
+mod watch;
 
 pub use aleator_kernels as kernels;
 pub use aleator_model::*;
 pub use burn;
+
+#[cfg(feature = "workflows")]
+mod workflows {
+    pub use crate::analyse::{AnalyseSettings, Findings, Strongest, analyse, relation};
+    pub use crate::audit::{audit, audit_probabilities, audit_run};
+    pub use crate::demo::demo;
+    pub use crate::embed::{EmbedSettings, EmbeddedFile, EmbeddingNetwork, embed};
+    pub use crate::error::Error;
+    pub use crate::evaluate::evaluate;
+    pub use crate::experiment::Experiment;
+    pub use crate::fit::{Fit, fit};
+    pub use crate::group::TrainedRun;
+    pub use crate::page::{ReportSettings, report};
+    pub use crate::predict::{Examples, Predictor};
+    pub use crate::resume::{Resumed, resume};
+    pub use crate::sweep::sweep;
+    pub use crate::transfer::{TaskScore, Transfer, TransferSettings, transfer};
+    pub use crate::tune::{Grid, Trial, Tuning, tune};
+    pub use crate::watch::{Event, Watch};
+    pub use aleator_data::array::Array as LabelArray;
+    pub use aleator_data::{ArrayInputs, ArraySplit, Arrays};
+    pub use aleator_report::ensemble::ensemble;
+    pub use aleator_train::EvaluateSettings;
+
+    pub use {
+        aleator_data as data, aleator_embed as embeddings, aleator_metrics as metrics,
+        aleator_report as report, aleator_review as review, aleator_run as run,
+        aleator_train as train,
+    };
+}
+#[cfg(feature = "workflows")]
+pub use workflows::*;

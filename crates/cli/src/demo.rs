@@ -4,16 +4,17 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use aleator_report::compare::{Labels, Measure, Row, Source, Spec, Test, View, compare_columns};
-use aleator_report::confusion::{Confusions, Pair};
-use aleator_report::table::Format;
-use aleator_report::table::columns::lines;
-use aleator_run::{Predictions, RunDir, Split};
-use aleator_train::group::{self, Group, Kind, Member};
+use aleator::report::compare::{Labels, Measure, Row, Source, Spec, Test, View, compare_columns};
+use aleator::report::confusion::{Confusions, Pair};
+use aleator::report::table::Format;
+use aleator::run::{Predictions, RunDir, Split};
+use aleator::{ReportSettings, TrainedRun, Watch};
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::{comparison, reporting, training};
+use crate::compare::terminal;
+use crate::progress::watched;
+use crate::train::print_written;
 
 /// Arguments of `aleator demo`.
 #[derive(Args, Debug)]
@@ -27,30 +28,17 @@ pub struct DemoArgs {
     quiet: bool,
 }
 
-/// What is compared: a name for people and a preset.
-const HEADS: [(&str, &str); 3] =
-    [("none", "digits-none"), ("diagonal", "digits-diagonal"), ("full", "digits-full")];
-
-/// The seeds of each.
-const SEEDS: [u64; 3] = [0, 1, 2];
-
 /// Confusions that are shown.
 const SHOWN: usize = 8;
 
 /// `aleator demo`.
-pub fn run(args: &DemoArgs) -> Result<()> {
+pub fn demo(args: &DemoArgs) -> Result<()> {
     let started = Instant::now();
     let out = args.out.clone().unwrap_or_else(free_name);
-    let mut members = vec![];
-    for (name, preset) in HEADS {
-        let mut resolved = aleator_run::load(preset, &[], None)?;
-        resolved.recipe.seeds = SEEDS.to_vec();
-        members.extend(group::members(name, &resolved));
-    }
     writeln!(io::stdout(), "{INTRODUCTION}")?;
-    let group = Group { kind: Kind::Demo, members };
-    training::start(&out, &group, None, args.quiet)?;
-    let (runs, seconds) = (group.members.len(), started.elapsed().as_secs_f64());
+    let runs = watched(args.quiet, |watch| aleator::demo(&out, watch))?;
+    print(&out, &runs)?;
+    let (runs, seconds) = (runs.len(), started.elapsed().as_secs_f64());
     writeln!(
         io::stdout(),
         "{runs} runs in {seconds:.0} s. Next: `aleator train --data PATH --out DIR` on data of your own; `aleator recipes`, `aleator --help`."
@@ -58,13 +46,15 @@ pub fn run(args: &DemoArgs) -> Result<()> {
     Ok(())
 }
 
-/// The table of the noise models, and what the full one has learned.
-pub fn conclude(out: &Path, members: &[Member]) -> Result<()> {
+/// The table of the noise models, what the full one has learned, and the report.
+pub fn print(out: &Path, runs: &[TrainedRun]) -> Result<()> {
     table(out)?;
-    confusions(out, members)?;
-    let page = reporting::report_of(out)?;
-    writeln!(io::stdout(), "\nAll of it to look at, with the digits: {}", page.display())?;
-    Ok(())
+    confusions(runs)?;
+    let settings = ReportSettings::inside(out);
+    aleator::report(&[out.to_path_buf()], &settings, &mut Watch::silent())?;
+    let page = settings.page.display();
+    writeln!(io::stdout(), "\nA report of all of it, with the digits: {page}")?;
+    print_written(out, runs)
 }
 
 const INTRODUCTION: &str = "\
@@ -96,18 +86,18 @@ fn table(out: &Path) -> Result<()> {
     ];
     let mut table = compare_columns(&rows, &specs, Test::PairedBySeed)?;
     table.heading = "noise".to_string();
-    let text = table.to_text(Format::Terminal(comparison::terminal()));
+    let text = table.to_text(Format::Terminal(terminal()));
     io::stdout().write_all(text.as_bytes())?;
     Ok(())
 }
 
 /// What was put into the labels beside what the noise model made of it.
-fn confusions(out: &Path, members: &[Member]) -> Result<()> {
-    let full = members.iter().filter(|member| member.name.starts_with("full/"));
+fn confusions(runs: &[TrainedRun]) -> Result<()> {
+    let full = runs.iter().filter(|run| run.name.starts_with("full/"));
     let (mut expected, mut by_noise) = (vec![], vec![]);
     let (mut rows, mut names) = (vec![], vec![]);
-    for member in full {
-        let run = RunDir::open(&out.join(&member.name))?;
+    for run in full {
+        let run = RunDir::open(&run.dir)?;
         let predictions = Predictions::load(&run.predictions_path(Split::Test))?;
         expected.push(Confusions::expected(&predictions));
         by_noise.push(Confusions::by_noise(&predictions));
@@ -137,20 +127,22 @@ fn print_pairs(
         out,
         "model, which never saw a true label, makes of them on examples it has not seen:"
     )?;
+    writeln!(
+        out,
+        "{:>12}{:>12}{:>12}{:>12}{:>22}",
+        "true → given", "in labels", "expected", "rank", "rank by noise alone"
+    )?;
     let (expected_pairs, noise_pairs) = (expected.pairs(), by_noise.pairs());
-    let row = |pair: &Pair| {
-        vec![
+    for pair in injected.pairs().iter().take(SHOWN) {
+        writeln!(
+            out,
+            "{:>12}{:>10.1} %{:>10.1} %{:>12}{:>22}",
             format!("{} → {}", names[pair.from], names[pair.to]),
-            format!("{:.1} %", 100.0 * pair.rate),
-            format!("{:.1} %", 100.0 * expected.rate(pair.from, pair.to)),
-            rank(pair, &expected_pairs).to_string(),
-            rank(pair, &noise_pairs).to_string(),
-        ]
-    };
-    let rows: Vec<Vec<String>> = injected.pairs().iter().take(SHOWN).map(row).collect();
-    let header = ["true → given", "in labels", "expected", "rank", "rank by noise alone"];
-    for line in lines(&header, &rows, &[]) {
-        writeln!(out, "{line}")?;
+            100.0 * pair.rate,
+            100.0 * expected.rate(pair.from, pair.to),
+            rank(pair, &expected_pairs),
+            rank(pair, &noise_pairs),
+        )?;
     }
     writeln!(
         out,

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use aleator_data::doctor::examine;
+use aleator::data::examine;
 use anyhow::Result;
 use clap::Args;
 
-use crate::progress::Counter;
+use crate::progress::counted;
 
 /// Arguments of `aleator doctor`.
 #[derive(Args, Debug)]
@@ -35,10 +35,7 @@ Examples:
 
 /// `aleator doctor`.
 pub fn doctor(args: &DoctorArgs) -> Result<()> {
-    let counter = Counter::new("examples", args.quiet);
-    let diagnosis = examine(&args.data, &|done, total| counter.show(done, total));
-    counter.finish();
-    let diagnosis = diagnosis?;
+    let diagnosis = counted("examples", args.quiet, |count| examine(&args.data, count))?;
     if args.json {
         writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&diagnosis)?)?;
     } else {

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the work in hand is saved before the program ends.
+//! Ctrl-C and SIGTERM: the current work is saved before the program ends.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -10,18 +10,6 @@ use crate::progress::tell;
 static STOP: AtomicBool = AtomicBool::new(false);
 static SIGNALS: AtomicU32 = AtomicU32::new(0);
 static INSTALLED: OnceLock<()> = OnceLock::new();
-
-/// The program ended because it was asked to.
-#[derive(Debug)]
-pub struct Interrupted(pub String);
-
-impl std::fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Interrupted {}
 
 /// As shells do: 128 and the number of SIGINT.
 pub const EXIT_CODE: u8 = 130;

@@ -1,23 +1,25 @@
 //! The `aleator` program: parse, call once.
 
-mod analysis;
-mod auditing;
-mod backbone;
-mod comparison;
+mod analyse;
+mod audit;
+mod compare;
 mod demo;
 mod doctor;
-mod embedding;
-mod evaluation;
+mod embed;
+mod ensemble;
+mod eval;
 mod interrupt;
 mod noise;
-mod prediction;
+mod predict;
 mod progress;
 mod recipe_args;
 mod recipes;
-mod reporting;
-mod reviewing;
+mod report;
+mod resume;
+mod review;
 mod scores;
-mod training;
+mod sweep;
+mod train;
 mod transfer;
 mod tune;
 
@@ -52,7 +54,7 @@ Examples:
   aleator demo                                   the whole job on built-in data, in a minute
   aleator train --data embeddings.npy --out run  look at the data, choose a recipe, train
   aleator train features-full --set data.train.features=x.npy --set data.train.labels=y.npy
-  aleator resume run                             go on after Ctrl-C, a kill or a power cut
+  aleator resume run                             continue after Ctrl-C, a kill or a power cut
   aleator predict run new.npy                    classes, probabilities, likely confusions
   aleator analyse run                            which classes are taken for each other
   aleator audit --data embeddings.npy --out audit
@@ -69,35 +71,35 @@ enum Command {
     /// Train on built-in digits with wrong labels, with and without a noise model
     Demo(demo::DemoArgs),
     /// Train a classifier and evaluate it
-    Train(training::TrainArgs),
-    /// Go on with a run that was stopped
-    Resume(training::ResumeArgs),
+    Train(train::TrainArgs),
+    /// Continue what was stopped
+    Resume(resume::ResumeArgs),
     /// Evaluate a trained run again
-    Eval(evaluation::EvalArgs),
-    /// Say which classes the noise ties together, and in which examples
-    Analyse(analysis::AnalyseArgs),
+    Eval(eval::EvalArgs),
+    /// Show which classes the noise ties together, and in which examples
+    Analyse(analyse::AnalyseArgs),
     /// Predict new examples with a trained run
-    Predict(prediction::PredictArgs),
+    Predict(predict::PredictArgs),
     /// Find the labels that are wrong, and what they should be
-    Audit(auditing::AuditArgs),
+    Audit(audit::AuditArgs),
     /// Turn images into embeddings with a pretrained network, to train on
-    Embed(embedding::EmbedArgs),
+    Embed(embed::EmbedArgs),
     /// Choose temperature and rank on the validation split
     Tune(tune::TuneArgs),
     /// Run a recipe over all combinations of some keys
-    Sweep(training::SweepArgs),
-    /// Put runs side by side: mean ± standard deviation, t-tests, tables of the paper
-    Compare(comparison::CompareArgs),
-    /// Make a page to look at from runs and audits
-    Report(reporting::ReportArgs),
+    Sweep(sweep::SweepArgs),
+    /// Compare runs: mean ± standard deviation, t-tests, tables of the paper
+    Compare(compare::CompareArgs),
+    /// Write a page with figures from runs and audits
+    Report(report::ReportArgs),
     /// Average the probabilities of several runs
-    Ensemble(evaluation::EnsembleArgs),
+    Ensemble(ensemble::EnsembleArgs),
     /// List the presets, or print one
     Recipes(recipes::RecipesArgs),
-    /// Carry a trained network over to other tasks
+    /// Train the network of a run on other tasks
     Transfer(transfer::TransferArgs),
     /// Decide on the labels that an audit suspects, in the browser
-    Review(reviewing::ReviewArgs),
+    Review(review::ReviewArgs),
     /// Look at data: counts, sizes, duplicates, files that cannot be read
     Doctor(doctor::DoctorArgs),
     /// Make labels wrong on purpose, for experiments
@@ -109,7 +111,7 @@ fn main() -> ExitCode {
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) if error.is::<interrupt::Interrupted>() => {
+        Err(error) if is_interruption(&error) => {
             tell(&error.to_string());
             ExitCode::from(interrupt::EXIT_CODE)
         }
@@ -128,22 +130,22 @@ fn run(cli: &Cli) -> Result<()> {
             .context("the threads could not be started")?;
     }
     match &cli.command {
-        Command::Demo(args) => demo::run(args),
-        Command::Train(args) => training::train(args),
-        Command::Resume(args) => training::resume(args),
-        Command::Eval(args) => evaluation::eval(args),
-        Command::Analyse(args) => analysis::analyse(args),
-        Command::Predict(args) => prediction::predict(args),
-        Command::Audit(args) => auditing::run(args),
-        Command::Embed(args) => embedding::embed(args),
+        Command::Demo(args) => demo::demo(args),
+        Command::Train(args) => train::train(args),
+        Command::Resume(args) => resume::resume(args),
+        Command::Eval(args) => eval::eval(args),
+        Command::Analyse(args) => analyse::analyse(args),
+        Command::Predict(args) => predict::predict(args),
+        Command::Audit(args) => audit::audit(args),
+        Command::Embed(args) => embed::embed(args),
         Command::Tune(args) => tune::tune(args),
-        Command::Sweep(args) => training::sweep(args),
-        Command::Compare(args) => comparison::run(args),
-        Command::Report(args) => reporting::report(args),
-        Command::Ensemble(args) => evaluation::ensemble(args),
+        Command::Sweep(args) => sweep::sweep(args),
+        Command::Compare(args) => compare::run(args),
+        Command::Report(args) => report::report(args),
+        Command::Ensemble(args) => ensemble::ensemble(args),
         Command::Recipes(args) => recipes::run(args),
         Command::Transfer(args) => transfer::transfer(args),
-        Command::Review(args) => reviewing::review(args),
+        Command::Review(args) => review::review(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Noise(args) => noise::noise(args),
     }
@@ -166,7 +168,11 @@ fn message(error: &anyhow::Error) -> String {
     })
 }
 
-/// The reader of our output has seen enough, as with `aleator … | head`.
+fn is_interruption(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<aleator::Error>().is_some_and(aleator::Error::is_interruption)
+}
+
+/// Whether stdout was closed early, as by `aleator … | head`.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<std::io::Error>()

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use aleator_data::array::{Array, Values};
-use aleator_data::noise::corrupt;
-use aleator_data::{Ids, InputShape, Inputs, NoisyLabels, noisy_labels};
-use aleator_run::recipe::{DataOverlay, InputSource, LabelNoise, NoiseKind, Overlay, Source};
-use aleator_run::write_file;
+use aleator::data::array::{Array, Values};
+use aleator::data::noise::corrupt;
+use aleator::data::{Ids, InputShape, Inputs, NoisyLabels, noisy_labels};
+use aleator::run::recipe::{DataOverlay, InputSource, LabelNoise, NoiseKind, Overlay, Source};
+use aleator::run::write_file;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
@@ -58,7 +58,7 @@ enum Kind {
 
 /// `aleator noise`.
 pub fn noise(args: &NoiseArgs) -> Result<()> {
-    let resolved = aleator_run::load_over("features-none", &args.overlay()?, &[], None)?;
+    let resolved = aleator::run::load_over("features-none", &args.overlay()?, &[], None)?;
     let clean_place = clean_place(&args.out)?;
     if let Some(taken) = clean_place.iter().chain([&args.out]).find(|path| path.exists()) {
         bail!("{} exists: choose another --out, or remove it", taken.display());

@@ -1,30 +1,73 @@
-//! What a person sees while the program works: a bar in a terminal, plain lines in a pipe.
+//! What a user sees while the program works: a bar in a terminal, plain lines in a pipe.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use aleator_run::SetAside;
-use aleator_train::{Event, StepReport};
+use aleator::train::{Event as TrainEvent, StepReport};
+use aleator::{Event, Watch};
+use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Shows the events of training and evaluation on standard error.
-pub struct Progress {
-    name: String,
-    style: Style,
+use crate::interrupt;
+
+/// Runs a workflow with progress on standard error; Ctrl-C makes it save and stop.
+pub fn watched<T>(
+    quiet: bool,
+    work: impl FnOnce(&mut Watch<'_>) -> Result<T, aleator::Error>,
+) -> Result<T> {
+    let stop = interrupt::flag()?;
+    let mut progress = Progress::new(quiet);
+    let result = work(&mut Watch::new(stop, |event| progress.show(event)));
+    progress.finish();
+    Ok(result?)
+}
+
+/// Runs work that counts from any thread what is done, with progress on standard error.
+pub fn counted<T>(
+    what: &str,
+    quiet: bool,
+    work: impl FnOnce(&(dyn Fn(usize, usize) + Sync)) -> T,
+) -> T {
+    let progress = Mutex::new(Progress::new(quiet));
+    let result = work(&|done, total| {
+        if let Ok(mut progress) = progress.lock() {
+            progress.show(Event::Progress { what, done, total });
+        }
+    });
+    if let Ok(progress) = progress.into_inner() {
+        progress.finish();
+    }
+    result
+}
+
+/// Prints a line to stderr; a closed stderr is not an error.
+pub fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Shows the events of a workflow on standard error.
+struct Progress {
+    display: Display,
+    /// The prefix of the current run: "seed-1: ".
+    prefix: String,
+    /// What is counted now, since when, and from which count on.
+    counted: String,
+    started: Instant,
+    first: usize,
     averages: Averages,
     steps_per_epoch: usize,
     total_steps: usize,
-    passed_over: bool,
+    damaged: bool,
 }
 
-enum Style {
+enum Display {
     Bar(ProgressBar),
-    Lines { started: Instant, last: Instant, examples: usize, first_step: usize },
+    Lines { last: Instant },
     Silent,
 }
 
-/// Loss and accuracy over about the last fifty steps; a single batch is too restless to read.
+/// Loss and accuracy averaged over about the last fifty steps; a single batch is too noisy.
 #[derive(Default)]
 struct Averages {
     weight: f64,
@@ -34,8 +77,10 @@ struct Averages {
 
 const MEMORY: f64 = 0.98;
 
-/// Plain lines come at most this often, beside those of epochs.
+/// The shortest time between two plain lines, apart from those of epochs.
 const PAUSE: Duration = Duration::from_secs(10);
+
+const TEMPLATE: &str = "{prefix}{bar:30} {percent:>3} %  {msg}  {eta} left";
 
 impl Averages {
     fn add(&mut self, report: &StepReport) {
@@ -46,42 +91,81 @@ impl Averages {
 }
 
 impl Progress {
-    /// A bar if standard error is a terminal, else lines; nothing when `quiet`.
-    pub fn new(name: &str, quiet: bool) -> Self {
-        let now = Instant::now();
-        let style = match (quiet, std::io::stderr().is_terminal()) {
-            (true, _) => Style::Silent,
-            (false, true) => Style::Bar(ProgressBar::new(0)),
-            (false, false) => Style::Lines { started: now, last: now, examples: 0, first_step: 0 },
+    fn new(quiet: bool) -> Self {
+        let display = if quiet {
+            Display::Silent
+        } else if io::stderr().is_terminal() {
+            let style = ProgressStyle::with_template(TEMPLATE);
+            let bar = ProgressBar::new(0);
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            Display::Bar(bar)
+        } else {
+            Display::Lines { last: Instant::now() }
         };
-        let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
         Self {
-            name,
-            style,
+            display,
+            prefix: String::new(),
+            counted: String::new(),
+            started: Instant::now(),
+            first: 0,
             averages: Averages::default(),
             steps_per_epoch: 1,
             total_steps: 0,
-            passed_over: false,
+            damaged: false,
         }
     }
 
-    /// Shows one event.
-    pub fn show(&mut self, event: Event<'_>) {
+    fn show(&mut self, event: Event<'_>) {
         match event {
-            Event::Started { step, total_steps, steps_per_epoch, parameters } => {
+            Event::Training { run, event } => {
+                let prefix = if run.is_empty() { String::new() } else { format!("{run}: ") };
+                if prefix != self.prefix {
+                    (self.prefix, self.counted) = (prefix, String::new());
+                    (self.averages, self.damaged) = (Averages::default(), false);
+                }
+                self.training(event);
+            }
+            Event::Progress { what, done, total } => {
+                self.prefix.clear();
+                self.advance(what, done, total, |rate| {
+                    format!("{done}/{total} {what}  {rate:.0}/s")
+                });
+            }
+            Event::Choice(text) => {
+                self.prefix.clear();
+                self.tell_always(text);
+            }
+            Event::Note(text) => {
+                self.prefix.clear();
+                self.say(text);
+            }
+            Event::Warning(text) => {
+                self.prefix.clear();
+                self.warn(text);
+            }
+        }
+    }
+
+    fn training(&mut self, event: TrainEvent<'_>) {
+        match event {
+            TrainEvent::Started { step, total_steps, steps_per_epoch, parameters } => {
                 (self.steps_per_epoch, self.total_steps) = (steps_per_epoch, total_steps);
                 self.start(step, parameters);
             }
-            Event::Opened { .. } => {}
-            Event::Checking { done, total } => self.checking(done, total),
-            Event::SetAside(examples) => self.set_aside(examples),
-            Event::Warning(warning) => self.warn(warning),
-            Event::Damaged(error) => {
-                self.passed_over = true;
-                self.warn(&format!("passing over a damaged checkpoint: {error}"));
+            TrainEvent::Opened { .. } => {}
+            TrainEvent::Checking { done, total } => {
+                self.advance("images", done, total, |rate| {
+                    format!("decoding every image once: {done}/{total}  {rate:.0}/s")
+                });
             }
-            Event::Step { step, examples, report } => self.step(step, examples, &report),
-            Event::Epoch { epoch, nll, top1, best } => {
+            TrainEvent::SetAside(examples) => self.set_aside(examples),
+            TrainEvent::Warning(warning) => self.warn(warning),
+            TrainEvent::Damaged(error) => {
+                self.damaged = true;
+                self.warn(&format!("skipping a damaged checkpoint: {error}"));
+            }
+            TrainEvent::Step { step, examples, report } => self.step(step, examples, &report),
+            TrainEvent::Epoch { epoch, nll, top1, best } => {
                 let epochs = self.total_steps / self.steps_per_epoch.max(1);
                 let mark = if best { " *" } else { "" };
                 self.say(&format!(
@@ -90,90 +174,42 @@ impl Progress {
                     100.0 * top1,
                 ));
             }
-            Event::StoppedEarly { epoch } => {
-                self.say(&format!(
-                    "stopped early after epoch {epoch}: the validation NLL no longer falls"
-                ));
+            TrainEvent::StoppedEarly { epoch } => self.say(&format!(
+                "stopped early after epoch {epoch}: the validation NLL no longer falls"
+            )),
+            TrainEvent::Evaluating { split, done, total } => {
+                if let Display::Bar(bar) = &self.display {
+                    let message = format!("evaluating {split}: {done}/{total}");
+                    bar.set_message(if done < total { message } else { String::new() });
+                }
             }
-            Event::Evaluating { split, done, total } => self.evaluating(split, done, total),
-        }
-    }
-
-    /// Takes the bar away.
-    pub fn finish(self) {
-        if let Style::Bar(bar) = self.style {
-            bar.finish_and_clear();
         }
     }
 
     fn start(&mut self, step: usize, parameters: usize) {
-        if self.passed_over && step == 0 {
+        if self.damaged && step == 0 {
             self.warn("no checkpoint can be used: training from the beginning");
         }
         let already = if step > 0 { format!(", from step {step}") } else { String::new() };
-        let (epochs, total) = (self.total_steps / self.steps_per_epoch.max(1), self.total_steps);
+        let epochs = self.total_steps / self.steps_per_epoch.max(1);
         self.say(&format!(
             "{parameters} parameters, {epochs} epochs of {} steps{already}",
             self.steps_per_epoch
         ));
-        match &mut self.style {
-            Style::Bar(bar) => {
-                bar.set_style(bar_style("{prefix}{bar:30} {percent:>3} %  {msg}  {eta} left"));
-                bar.set_prefix(self.name.clone());
-                bar.set_length(total as u64);
-                bar.set_position(step as u64);
-                bar.reset_eta();
-            }
-            Style::Lines { first_step, .. } => *first_step = step,
-            Style::Silent => {}
-        }
+        self.count("steps", step);
     }
 
     fn step(&mut self, step: usize, examples: usize, report: &StepReport) {
         self.averages.add(report);
         let (loss, accuracy) = (self.averages.loss, 100.0 * self.averages.accuracy);
         let total = self.total_steps;
-        match &mut self.style {
-            Style::Bar(bar) => {
-                bar.set_position(step as u64);
-                let rate = bar.per_sec() * examples as f64;
-                bar.set_message(format!("loss {loss:.4}  accuracy {accuracy:.1} %  {rate:.0}/s"));
-            }
-            Style::Lines { started, last, examples: seen, first_step } => {
-                *seen += examples;
-                if last.elapsed() < PAUSE {
-                    return;
-                }
-                *last = Instant::now();
-                let elapsed = started.elapsed().as_secs_f64();
-                let rate = *seen as f64 / elapsed;
-                let left = elapsed * (total - step) as f64 / (step - *first_step).max(1) as f64;
-                self.say(&format!(
-                    "step {step}/{total}  loss {loss:.4}  accuracy {accuracy:.1} %  \
-                     {rate:.0} examples/s  {left:.0} s left"
-                ));
-            }
-            Style::Silent => {}
-        }
+        self.advance("steps", step, total, |rate| {
+            let rate = rate * examples as f64;
+            format!("step {step}/{total}  loss {loss:.4}  accuracy {accuracy:.1} %  {rate:.0} examples/s")
+        });
     }
 
-    fn checking(&mut self, done: usize, total: usize) {
-        match &mut self.style {
-            Style::Bar(bar) => {
-                bar.set_style(bar_style("{prefix}{bar:30} {percent:>3} %  {msg}  {eta} left"));
-                bar.set_length(total as u64);
-                bar.set_position(done as u64);
-                bar.set_message("decoding every image once");
-            }
-            Style::Lines { last, .. } if last.elapsed() >= PAUSE => {
-                *last = Instant::now();
-                self.say(&format!("decoding every image once: {done}/{total}"));
-            }
-            Style::Lines { .. } | Style::Silent => {}
-        }
-    }
-
-    fn set_aside(&mut self, examples: &[SetAside]) {
+    fn set_aside(&mut self, examples: &[aleator::run::SetAside]) {
         const SHOWN: usize = 5;
         let shown =
             examples.iter().take(SHOWN).map(|one| format!("\n  {}: {}", one.id, one.reason));
@@ -183,96 +219,69 @@ impl Progress {
         };
         let (s, are) = if examples.len() == 1 { ("", "is") } else { ("s", "are") };
         self.warn(&format!(
-            "{} image{s} that cannot be decoded {are} set aside:{}{more}",
+            "{} image{s} that cannot be decoded {are} left out:{}{more}",
             examples.len(),
             shown.collect::<String>()
         ));
     }
 
-    fn evaluating(&mut self, split: &str, done: usize, total: usize) {
-        if let Style::Bar(bar) = &self.style {
-            let message = format!("evaluating {split}: {done}/{total}");
-            bar.set_message(if done < total { message } else { String::new() });
+    /// Starts to count something, of which `first` are done already.
+    fn count(&mut self, what: &str, first: usize) {
+        (self.counted, self.first, self.started) = (what.to_string(), first, Instant::now());
+        if let Display::Bar(bar) = &self.display {
+            bar.set_prefix(self.prefix.clone());
+            bar.set_position(first as u64);
+            bar.reset_eta();
         }
     }
 
-    /// Shown even when all else is silent.
+    /// Shows how far the work is; `text` gets the count per second.
+    fn advance(&mut self, what: &str, done: usize, total: usize, text: impl Fn(f64) -> String) {
+        if self.counted != what || done < self.first {
+            self.count(what, done.min(total));
+        }
+        let elapsed = self.started.elapsed().as_secs_f64();
+        let new = done.saturating_sub(self.first);
+        let rate = if elapsed > 0.0 { new as f64 / elapsed } else { 0.0 };
+        match &mut self.display {
+            Display::Bar(bar) => {
+                bar.set_length(total as u64);
+                bar.set_position(done as u64);
+                bar.set_message(text(rate));
+            }
+            Display::Lines { last } if new > 0 && last.elapsed() >= PAUSE => {
+                *last = Instant::now();
+                let left = elapsed * total.saturating_sub(done) as f64 / new as f64;
+                self.say(&format!("{}  {left:.0} s left", text(rate)));
+            }
+            Display::Lines { .. } | Display::Silent => {}
+        }
+    }
+
     fn warn(&self, warning: &str) {
-        match &self.style {
-            Style::Silent => tell(&format!("{}warning: {warning}", self.name)),
-            _ => self.say(&format!("warning: {warning}")),
+        self.tell_always(&format!("warning: {warning}"));
+    }
+
+    /// Shown even when everything else is silent.
+    fn tell_always(&self, line: &str) {
+        match &self.display {
+            Display::Silent => tell(&format!("{}{line}", self.prefix)),
+            _ => self.say(line),
         }
     }
 
     fn say(&self, line: &str) {
-        let line = format!("{}{line}", self.name);
-        match &self.style {
-            Style::Bar(bar) => bar.suspend(|| tell(&line)),
-            Style::Lines { .. } => tell(&line),
-            Style::Silent => {}
-        }
-    }
-}
-
-/// Counts what is done of something long, from any thread.
-pub struct Counter {
-    what: &'static str,
-    style: CounterStyle,
-}
-
-enum CounterStyle {
-    Bar(ProgressBar),
-    Lines(Mutex<Instant>),
-    Silent,
-}
-
-impl Counter {
-    /// A bar if standard error is a terminal, else a line now and then; nothing when `quiet`.
-    pub fn new(what: &'static str, quiet: bool) -> Self {
-        let style = match (quiet, io::stderr().is_terminal()) {
-            (true, _) => CounterStyle::Silent,
-            (false, true) => {
-                let bar = ProgressBar::new(0);
-                bar.set_style(bar_style("{bar:30} {pos}/{len} {msg}  {per_sec}  {eta} left"));
-                bar.set_message(what);
-                CounterStyle::Bar(bar)
-            }
-            (false, false) => CounterStyle::Lines(Mutex::new(Instant::now())),
-        };
-        Self { what, style }
-    }
-
-    /// Shows how far it is.
-    pub fn show(&self, done: usize, total: usize) {
-        match &self.style {
-            CounterStyle::Bar(bar) => {
-                bar.set_length(total as u64);
-                bar.set_position(done as u64);
-            }
-            CounterStyle::Lines(last) => {
-                let Ok(mut last) = last.lock() else { return };
-                if last.elapsed() >= PAUSE {
-                    *last = Instant::now();
-                    tell(&format!("{done}/{total} {}", self.what));
-                }
-            }
-            CounterStyle::Silent => {}
+        let line = format!("{}{line}", self.prefix);
+        match &self.display {
+            Display::Bar(bar) => bar.suspend(|| tell(&line)),
+            Display::Lines { .. } => tell(&line),
+            Display::Silent => {}
         }
     }
 
-    /// Takes the bar away.
-    pub fn finish(&self) {
-        if let CounterStyle::Bar(bar) = &self.style {
+    fn finish(self) {
+        if let Display::Bar(bar) = self.display {
             bar.finish_and_clear();
         }
     }
-}
-
-/// Says a line to whoever reads along; that nobody does must not end the work.
-pub fn tell(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
-}
-
-fn bar_style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

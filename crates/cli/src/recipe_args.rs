@@ -1,22 +1,18 @@
-//! The arguments that choose a recipe, shared by the commands that train.
+//! The arguments that choose a recipe and its data, shared by the commands that train.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use aleator_data::inputs::recognise::{Family, recognise};
-use aleator_run::{Overlay, Resolved};
-use anyhow::{Context, Result, bail};
+use aleator::{Error, Experiment, Watch};
 use clap::Args;
 
-use crate::progress::tell;
-
-/// Which recipe, and what is set over it.
+/// A recipe, and what is set over it.
 #[derive(Args, Debug)]
 pub struct RecipeArgs {
-    /// A preset (see `aleator recipes`) or the path of a recipe; not needed with --data
+    /// A preset (see `aleator recipes`) or a recipe file; not needed with --data
     pub recipe: Option<String>,
-    /// Data to look at: a file of embeddings, a folder of images by class, a manifest, WebDataset
-    /// shards, Parquet, CIFAR or IDX files; `aleator doctor` says more. Without a recipe, what is
-    /// found there chooses one
+    /// Data to train on: a file of embeddings, a directory of images by class, a manifest,
+    /// WebDataset shards, Parquet, CIFAR or IDX files; `aleator doctor` says how it is read.
+    /// Without a recipe, the data choose one
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
     /// Set a key of the recipe, as in --set head.rank=6; may be given several times
@@ -28,55 +24,31 @@ pub struct RecipeArgs {
 }
 
 impl RecipeArgs {
-    /// The recipe with everything set, paths absolute.
-    pub fn resolve(&self) -> Result<Resolved> {
-        let (recipe, overlay) = match (&self.recipe, &self.data) {
-            (None, None) => bail!(
-                "no recipe: give a preset (`aleator recipes` lists them), a recipe file, or --data PATH"
-            ),
-            (Some(recipe), None) => (recipe.clone(), Overlay::default()),
-            (recipe, Some(path)) => recognised(path, recipe.as_deref())?,
-        };
-        with_absolute_paths(aleator_run::load_over(&recipe, &overlay, &self.set, self.seed)?)
+    /// The recipe with everything set, and its data.
+    pub fn experiment(&self, watch: &mut Watch<'_>) -> Result<Experiment, Error> {
+        let recipe = self.recipe.as_deref();
+        match (&self.data, recipe) {
+            (Some(path), _) => Experiment::on_path(path, recipe, &self.set, self.seed, watch),
+            (None, Some(recipe)) => Experiment::load(recipe, &self.set, self.seed),
+            (None, None) => Err(Error::Invalid(
+                "no recipe: give a preset (`aleator recipes` lists them), a recipe file, or \
+                 --data PATH"
+                    .to_string(),
+            )),
+        }
     }
 }
 
-/// The recipe as it can be run from any folder.
-pub fn with_absolute_paths(mut resolved: Resolved) -> Result<Resolved> {
-    let folder = std::env::current_dir().context("the current folder cannot be read")?;
-    resolved.recipe.make_paths_absolute(&folder)?;
-    Ok(resolved)
+/// The default directory of a run: `runs/NAME-seedN`, or the first such name that is free.
+pub fn default_out(experiment: &Experiment) -> PathBuf {
+    let seeds: Vec<String> = experiment.recipe.seeds.iter().map(u64::to_string).collect();
+    let name = format!("{}-seed{}", experiment.name, seeds.join("-"));
+    free_name(&PathBuf::from("runs").join(name))
 }
 
-/// The recipe for the data at a path, and what is known of the data; prints what was found.
-fn recognised(path: &Path, recipe: Option<&str>) -> Result<(String, Overlay)> {
-    let recognised = recognise(path)?;
-    tell(&recognised.explanation);
-    let preset = match recognised.preset_family {
-        Family::Features => "features-full",
-        Family::Multilabel => "multilabel-full",
-        Family::Images => "images-full",
-    };
-    let recipe = recipe.unwrap_or(preset);
-    // The size of the images belongs to an experiment of the paper as its network does.
-    let sized = aleator_run::paper_recipes().iter().any(|paper| paper.name == recipe);
-    tell(&format!(
-        "recipe: {recipe}{}",
-        if sized { ", which keeps its own image size" } else { "" }
-    ));
-    let mut overlay = recognised.overlay(path);
-    if sized {
-        overlay.data.image_size = None;
-    }
-    Ok((recipe.to_string(), overlay))
-}
-
-/// Where a run goes when nobody says: `runs/NAME-seedN`, or the first such name that is free.
-pub fn default_out(resolved: &Resolved) -> PathBuf {
-    let seeds: Vec<String> = resolved.recipe.seeds.iter().map(u64::to_string).collect();
-    let name = format!("{}-seed{}", resolved.name, seeds.join("-"));
-    let folder = PathBuf::from("runs");
-    let free = |path: &PathBuf| !path.exists();
-    let numbered = (2..).map(|count| folder.join(format!("{name}-{count}")));
-    std::iter::once(folder.join(&name)).chain(numbered).find(free).unwrap_or(folder)
+/// This path, or the first of `PATH-2`, `PATH-3`, … that does not exist.
+pub fn free_name(path: &std::path::Path) -> PathBuf {
+    let numbered = (2..).map(|count| PathBuf::from(format!("{}-{count}", path.display())));
+    let mut names = std::iter::once(path.to_path_buf()).chain(numbered);
+    names.find(|name| !name.exists()).unwrap_or_else(|| path.to_path_buf())
 }

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use aleator_report::table::columns::lines;
-use aleator_run::{Document, Preset, paper_recipes, presets};
+use aleator::report::table::columns::lines;
+use aleator::run::{Document, Preset, paper_recipes, presets};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 

@@ -2,13 +2,12 @@
 
 use std::io::{self, Write};
 
-use aleator_metrics::{Evaluation, SplitEvaluation, Summary};
-use aleator_report::compare::{Measure, Score};
-use aleator_report::table::columns::lines;
-use aleator_report::table::{Cell, Column, ColumnSource, Format, Section, Table, TableRow};
-use aleator_train::group::Member;
-
-use crate::comparison;
+use crate::compare::terminal;
+use aleator::TrainedRun;
+use aleator::metrics::{Evaluation, SplitEvaluation, Summary};
+use aleator::report::compare::{Measure, Score};
+use aleator::report::table::columns::lines;
+use aleator::report::table::{Cell, Column, ColumnSource, Format, Section, Table, TableRow};
 
 /// The measures to show, if the run has them.
 const SHOWN: [Measure; 6] =
@@ -30,10 +29,11 @@ pub fn print(evaluation: &Evaluation) -> io::Result<()> {
 }
 
 /// The same over several runs, as mean ± standard deviation.
-pub fn print_many(evaluations: &[Evaluation]) -> io::Result<()> {
+pub fn print_many(runs: &[TrainedRun]) -> io::Result<()> {
+    let evaluations: Vec<Evaluation> = runs.iter().map(|run| run.evaluation.clone()).collect();
     let mut out = io::stdout().lock();
-    writeln!(out, "{} runs, mean ± standard deviation", evaluations.len())?;
-    out.write_all(table(evaluations).as_bytes())
+    writeln!(out, "{} runs, mean ± standard deviation", runs.len())?;
+    out.write_all(table(&evaluations).as_bytes())
 }
 
 /// A table of splits and kinds of labels by measures; all runs must have the same ones.
@@ -65,12 +65,12 @@ fn table(evaluations: &[Evaluation]) -> String {
         sections: vec![Section { name: None, rows: names.iter().enumerate().map(row).collect() }],
         notes: vec![],
     };
-    table.to_text(Format::Terminal(comparison::terminal()))
+    table.to_text(Format::Terminal(terminal()))
 }
 
-/// One row per run, with its validation and test scores.
-pub fn print_each(members: &[Member], evaluations: &[Evaluation]) -> io::Result<()> {
-    let tested = evaluations.iter().any(|evaluation| evaluation.test.is_some());
+/// One row for each run, by the splits that it is judged by.
+pub fn print_each(runs: &[TrainedRun]) -> io::Result<()> {
+    let tested = runs.iter().any(|run| run.evaluation.test.is_some());
     let mut header = vec!["", "valid. NLL", "top-1", "ECE"];
     header.extend(["test NLL", "top-1", "ECE"].iter().filter(|_| tested));
     let cells = |summary: Option<&Summary>| match summary {
@@ -79,15 +79,15 @@ pub fn print_each(members: &[Member], evaluations: &[Evaluation]) -> io::Result<
         }
         None => [const { String::new() }; 3],
     };
-    let row = |(member, evaluation): (&Member, &Evaluation)| {
-        let mut row = vec![member.name.clone()];
-        row.extend(cells(Some(&evaluation.validation.given)));
+    let row = |run: &TrainedRun| {
+        let mut row = vec![run.name.clone()];
+        row.extend(cells(Some(&run.evaluation.validation.given)));
         if tested {
-            row.extend(cells(evaluation.test.as_ref().map(|test| &test.given)));
+            row.extend(cells(run.evaluation.test.as_ref().map(|test| &test.given)));
         }
         row
     };
-    let rows: Vec<Vec<String>> = members.iter().zip(evaluations).map(row).collect();
+    let rows: Vec<Vec<String>> = runs.iter().map(row).collect();
     let mut out = io::stdout().lock();
     lines(&header, &rows, &[0]).iter().try_for_each(|line| writeln!(out, "{line}"))
 }

@@ -1,19 +1,16 @@
-//! `aleator tune`: temperature and rank, chosen on the validation split.
+//! `aleator tune`.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use aleator_metrics::Evaluation;
-use aleator_report::table::columns::lines;
-use aleator_run::recipe::{HeadTemperature, Noise};
-use aleator_run::{Resolved, write_file};
-use aleator_train::group::{Group, Kind, Member};
-use anyhow::{Context, Result, bail};
+use aleator::report::table::columns::lines;
+use aleator::{Grid, Temperature, Trial, Tuning};
+use anyhow::{Context, Result};
 use clap::Args;
-use serde::Serialize;
 
+use crate::progress::watched;
 use crate::recipe_args::RecipeArgs;
-use crate::training;
+use crate::train::print_written;
 
 /// Arguments of `aleator tune`.
 #[derive(Args, Debug)]
@@ -23,10 +20,10 @@ pub struct TuneArgs {
     /// Temperatures to try
     #[arg(long, value_delimiter = ',', default_value = "0.3,0.5,1,2,3")]
     temperatures: Vec<f32>,
-    /// Ranks to try, for noise with factors
+    /// Ranks to try, for noise models with factors
     #[arg(long, value_delimiter = ',', default_value = "2,6,15")]
     ranks: Vec<usize>,
-    /// Where trials, table and the chosen recipe are written; must not exist
+    /// The directory of the trials, their table and the chosen recipe; must not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Show no progress
@@ -34,104 +31,24 @@ pub struct TuneArgs {
     quiet: bool,
 }
 
-/// One line of `tune.json`.
-#[derive(Debug, Serialize)]
-struct Trial {
-    name: String,
-    temperature: f32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rank: Option<usize>,
-    validation_nll: f64,
-    validation_top1: f64,
-    validation_ece: f64,
-}
-
 /// `aleator tune`.
 pub fn tune(args: &TuneArgs) -> Result<()> {
-    let base = args.recipe.resolve()?;
-    if base.recipe.seeds.len() > 1 {
-        bail!("tuning wants one seed, and the recipe has several: add --seed 0");
-    }
-    let group = Group { kind: Kind::Tune, members: members(args, &base)? };
-    training::start(&args.out, &group, None, args.quiet)
-}
-
-/// The table of the trials, and the recipe of the best.
-pub fn conclude(out: &Path, members: &[Member], evaluations: &[Evaluation]) -> Result<()> {
-    let trials: Vec<Trial> = members.iter().zip(evaluations).map(trial).collect();
-    let best = (0..trials.len())
-        .min_by(|a, b| trials[*a].validation_nll.total_cmp(&trials[*b].validation_nll))
-        .context("there was nothing to try: give at least one temperature")?;
-    // First the files: whoever reads the output may have seen enough of it.
-    record(out, &trials, &members[best].resolved)?;
-    print(&trials, best)?;
-    let chosen = out.join(CHOSEN);
-    writeln!(
-        io::stdout(),
-        "\nThe chosen recipe: {0}; `aleator train {0} --out DIR` runs it.",
-        chosen.display()
-    )?;
-    Ok(())
-}
-
-const CHOSEN: &str = "best.toml";
-
-/// The grid; without noise there is nothing that a temperature or a rank could change.
-fn members(args: &TuneArgs, base: &Resolved) -> Result<Vec<Member>> {
-    let ranks: Vec<Option<usize>> = match base.recipe.head.noise {
-        Noise::None => bail!(
-            "head.noise = \"none\" has neither temperature nor rank to tune: take a preset with \
-             noise, as features-full"
-        ),
-        Noise::Diagonal => vec![None],
-        Noise::LowRank { .. } | Noise::SharedLowRank { .. } => {
-            args.ranks.iter().map(|rank| Some(*rank)).collect()
-        }
+    let temperatures = args.temperatures.iter().map(|value| Temperature::try_from(*value));
+    let grid = Grid {
+        temperatures: temperatures.collect::<Result<_, _>>().context("--temperatures")?,
+        ranks: args.ranks.clone(),
     };
-    let mut members = vec![];
-    for rank in ranks {
-        for temperature in &args.temperatures {
-            let mut resolved = base.clone();
-            let head = &mut resolved.recipe.head;
-            head.temperature = HeadTemperature::Fixed((*temperature).try_into()?);
-            let mut name = format!("temperature={temperature}");
-            if let Some(new) = rank {
-                if let Noise::LowRank { rank } | Noise::SharedLowRank { rank } = &mut head.noise {
-                    *rank = new;
-                }
-                name = format!("rank={new},{name}");
-            }
-            resolved.recipe.check()?;
-            let seed = resolved.recipe.seeds[0];
-            members.push(Member { name, resolved, seed });
-        }
-    }
-    Ok(members)
+    let tuning = watched(args.quiet, |watch| {
+        aleator::tune(&args.recipe.experiment(watch)?, &grid, &args.out, watch)
+    })?;
+    print(&args.out, &tuning)
 }
 
-fn trial((member, evaluation): (&Member, &Evaluation)) -> Trial {
-    let given = &evaluation.validation.given;
-    let head = &member.resolved.recipe.head;
-    let (HeadTemperature::Fixed(temperature) | HeadTemperature::Learned { low: temperature, .. }) =
-        head.temperature;
-    Trial {
-        name: member.name.clone(),
-        temperature: temperature.get(),
-        rank: match head.noise {
-            Noise::LowRank { rank } | Noise::SharedLowRank { rank } => Some(rank),
-            Noise::None | Noise::Diagonal => None,
-        },
-        validation_nll: given.nll,
-        validation_top1: given.top1,
-        validation_ece: given.ece,
-    }
-}
-
-fn print(trials: &[Trial], best: usize) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+/// The trials, and where the chosen recipe is.
+pub fn print(out: &Path, tuning: &Tuning) -> Result<()> {
     let row = |(at, trial): (usize, &Trial)| {
         vec![
-            if at == best { "*" } else { "" }.to_string(),
+            if at == tuning.best { "*" } else { "" }.to_string(),
             trial.rank.map_or("–".to_string(), |rank| rank.to_string()),
             trial.temperature.to_string(),
             format!("{:.4}", trial.validation_nll),
@@ -139,16 +56,14 @@ fn print(trials: &[Trial], best: usize) -> io::Result<()> {
             format!("{:.4}", trial.validation_ece),
         ]
     };
-    let rows: Vec<Vec<String>> = trials.iter().enumerate().map(row).collect();
+    let rows: Vec<Vec<String>> = tuning.trials.iter().enumerate().map(row).collect();
+    let mut stdout = io::stdout().lock();
     for line in lines(&["", "rank", "temperature", "NLL", "top-1", "ECE"], &rows, &[0]) {
-        writeln!(out, "{line}")?;
+        writeln!(stdout, "{line}")?;
     }
-    writeln!(out, "* the lowest NLL on the validation split")
-}
-
-fn record(out: &Path, trials: &[Trial], best: &Resolved) -> Result<()> {
-    let table = serde_json::to_string_pretty(trials)? + "\n";
-    write_file(&out.join("tune.json"), table.as_bytes())?;
-    write_file(&out.join(CHOSEN), best.recipe.to_toml().as_bytes())?;
-    Ok(())
+    let file = tuning.recipe_file.display();
+    writeln!(stdout, "* the lowest NLL on the validation split")?;
+    writeln!(stdout, "\nThe chosen recipe: {file}; `aleator train {file} --out DIR` trains it.")?;
+    drop(stdout);
+    print_written(out, &tuning.runs)
 }

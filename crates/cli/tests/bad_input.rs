@@ -252,7 +252,7 @@ fn nothing_is_tuned_where_there_is_no_noise() {
     let seeds = tune("--set head.noise=diagonal --set seeds=[0,1]");
     refused(&place, &seeds, &["one seed", "--seed 0"]);
     let negative = tune("--set head.noise=diagonal --temperatures=-1");
-    refused(&place, &negative, &["head.temperature", "above 0"]);
+    refused(&place, &negative, &["--temperatures", "above 0"]);
 }
 
 #[test]

@@ -80,8 +80,8 @@ fn presets_are_listed_and_what_is_shown_loads_again() {
                 _ => &["data.train.features=x.npy", "data.train.labels=y.npy"],
             };
             let sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
-            let from_file = aleator_run::load(path.to_str().unwrap(), &sets, None).unwrap();
-            let preset = aleator_run::load(&name, &sets, None).unwrap();
+            let from_file = aleator::run::load(path.to_str().unwrap(), &sets, None).unwrap();
+            let preset = aleator::run::load(&name, &sets, None).unwrap();
             assert_eq!(from_file.recipe, preset.recipe, "{name}");
         }
     }

@@ -1,8 +1,8 @@
 //! What the program is for: it finds the confusions that are in the labels.
 
 use crate::support::Place;
-use aleator_report::confusion::Confusions;
-use aleator_run::Predictions;
+use aleator::report::confusion::Confusions;
+use aleator::run::Predictions;
 
 /// Threes and eights, fours and nines are taken for each other, and nothing else is.
 #[test]

@@ -111,7 +111,7 @@ fn files_that_cannot_be_decoded_are_set_aside_by_name() {
                    --set evaluation.samples=16 --out run";
     let ended = place.succeeds(command);
     assert!(ended.stderr.contains("odd/broken.jpg"), "{}", ended.stderr);
-    assert!(ended.stdout.contains("1 image that cannot be decoded was set aside"), "{ended:?}");
+    assert!(ended.stdout.contains("1 image that cannot be decoded was left out"), "{ended:?}");
     let info = place.json("run/run.json");
     let set_aside = info["set_aside"].as_array().unwrap();
     assert_eq!((set_aside.len(), &set_aside[0]["id"]), (1, &Value::from("odd/broken.jpg")));

@@ -78,7 +78,7 @@ fn what_cannot_be_reported_is_refused_in_words() {
     place.write("mine.html", "<p>mine");
     place.refuses("report run --out mine.html", &["mine.html", "not an aleator report"]);
     assert_eq!(place.read("mine.html"), b"<p>mine");
-    place.refuses("report run --out .", &["folder", "--out"]);
+    place.refuses("report run --out .", &["directory", "report.html"]);
 
     let readonly = place.path("readonly");
     fs::create_dir(&readonly).expect("a folder");

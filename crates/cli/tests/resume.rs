@@ -148,7 +148,7 @@ fn several_seeds_that_were_stopped_go_on_to_the_same_ensemble() {
     let ended = started.end();
     assert_eq!(ended.code, Some(130), "{}", ended.stderr);
     assert!(
-        ended.stderr.contains("of seed-4; go on with `aleator resume run`"),
+        ended.stderr.contains("of seed-4; continue with `aleator resume run`"),
         "{}",
         ended.stderr
     );

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Stdio;
 
 use crate::support::{FILES, Outcome, Place, SMALL, Toy, ppm};
-use aleator_run::Predictions;
+use aleator::run::Predictions;
 use serde_json::Value;
 
 /// A finished run with full noise in `run`.

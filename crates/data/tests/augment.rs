@@ -11,7 +11,8 @@ use aleator_data::{
     Batch, DataSet, Order, Picture, Split, Targets, evaluation_batches, training_batches,
 };
 use aleator_run::recipe::{
-    Augment, Crop, Data, Filter, Framing, HeldOut, InputSource, Link, RandAugment, Source,
+    Annotations, Augment, Crop, Data, Filter, Framing, HeldOut, InputSource, LabelKind, Link,
+    RandAugment, Source,
 };
 
 const PLAIN: Augment = Augment { crop: Crop::None, flip: false, rand_augment: None, mixup: None };

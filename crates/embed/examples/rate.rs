@@ -16,8 +16,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use aleator_embed::{
-    Extractor, Images, Job, OnnxNetwork, OnnxOptions, Outcome, Precision, Preprocessing, Runtime,
-    USUAL_BATCH, embed, open_sources,
+    DEFAULT_BATCH, Extractor, Images, Job, OnnxNetwork, OnnxOptions, Outcome, Precision,
+    Preprocessing, Runtime, embed, open_sources,
 };
 use aleator_run::recipe::{Framing, PixelValues};
 
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("NET.onnx IMAGES SIZE PRESET RUNTIME [BATCH] [ROUNDS]".into());
     };
     let number = |at: usize, usual: usize| rest.get(at).map_or(Ok(usual), |text| text.parse());
-    let (batch, rounds) = (number(0, USUAL_BATCH)?, number(1, 3)?);
+    let (batch, rounds) = (number(0, DEFAULT_BATCH)?, number(1, 3)?);
     let values = match preset.as_str() {
         "lite" => PixelValues::Lite,
         "imagenet" => PixelValues::ImageNet,

@@ -15,7 +15,7 @@ use crate::record::{PreviousRun, Record};
 
 /// Default batch size. Larger batches do not fit in the caches: on two cores EfficientNet-Lite0
 /// takes 4.8 ms of processor time per image with 16, and 6.0 ms with 64.
-pub const USUAL_BATCH: usize = 16;
+pub const DEFAULT_BATCH: usize = 16;
 
 /// The interval of saves; a killed process loses about this much work.
 const BETWEEN_RECORDS: Duration = Duration::from_secs(5);

@@ -28,12 +28,12 @@ mod record;
 mod signature;
 mod source;
 
-pub use embed::{Event, Job, Outcome, USUAL_BATCH, embed};
+pub use embed::{DEFAULT_BATCH, Event, Job, Outcome, embed};
 pub use error::EmbedError;
 pub use extractor::{Extractor, Identity, Images};
 pub use file::{FORMAT, Precision};
 pub use onnx::library::is_found as onnx_runtime_is_found;
 pub use onnx::{OnnxNetwork, OnnxOptions, Runtime};
-pub use prepare::{Preprocessing, SizeFrom, USUAL_SIDE};
+pub use prepare::{DEFAULT_SIDE, Preprocessing, SizeFrom};
 pub use signature::{Element, InputSpec, Layout, Length, Port, Reading};
 pub use source::{Source, open_sources};

@@ -7,7 +7,7 @@ use aleator_run::recipe::{Filter, Framing, PixelValues};
 use crate::signature::{InputSpec, Layout};
 
 /// The default size of images, if the network does not fix one.
-pub const USUAL_SIDE: usize = 224;
+pub const DEFAULT_SIDE: usize = 224;
 
 /// Most pixels on a side; anything larger is probably a mistake.
 const LARGEST_SIDE: usize = 1 << 14;
@@ -28,13 +28,13 @@ pub enum SizeFrom {
     Caller,
     /// The network, which accepts no other.
     Network,
-    /// The default, [`USUAL_SIDE`].
+    /// The default, [`DEFAULT_SIDE`].
     Usual,
 }
 
 impl Preprocessing {
     /// The preparation for a network. `framing.size` is the side in pixels; by default the network's
-    /// own, otherwise [`USUAL_SIDE`].
+    /// own, otherwise [`DEFAULT_SIDE`].
     ///
     /// ```
     /// use aleator_embed::{InputSpec, Preprocessing, SizeFrom};
@@ -52,8 +52,8 @@ impl Preprocessing {
         let fixed = spec.height.is_some() || spec.width.is_some();
         let (side, from) = match (framing.size, fixed) {
             (Some(side), _) => (side, SizeFrom::Caller),
-            (None, true) => (spec.height.or(spec.width).unwrap_or(USUAL_SIDE), SizeFrom::Network),
-            (None, false) => (USUAL_SIDE, SizeFrom::Usual),
+            (None, true) => (spec.height.or(spec.width).unwrap_or(DEFAULT_SIDE), SizeFrom::Network),
+            (None, false) => (DEFAULT_SIDE, SizeFrom::Usual),
         };
         if !(1..=LARGEST_SIDE).contains(&side) {
             return Err(format!("images of {side} pixels; a side has 1 to {LARGEST_SIDE}"));

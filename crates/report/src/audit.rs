@@ -6,9 +6,9 @@
 //! of a cross-fitted recipe: run directories whose test splits are together all of the data.
 
 mod arrays;
+mod files;
 mod findings;
 mod folds;
-mod from_files;
 mod in_memory;
 mod multilabel;
 mod pair_noise;
@@ -25,8 +25,8 @@ use std::path::PathBuf;
 use aleator_run::{ExampleRow, Link};
 
 pub use arrays::{AuditInput, AuditLabels, ModelOutput};
+pub use files::ProbabilityFiles;
 pub use folds::{Source, SourceExample};
-pub use from_files::{ProbabilityFiles, audit_files};
 pub use record::{
     AnnotatorFinding, Answer, Audit, AuditSummary, ClassFinding, Estimate, Issue, Known,
     PairFinding,

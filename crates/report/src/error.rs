@@ -10,9 +10,6 @@ pub enum ReportError {
     /// A file of a run.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// A file of data.
-    #[error(transparent)]
-    Data(#[from] aleator_data::DataError),
     /// Too few runs.
     #[error("an ensemble needs at least two runs, found {0}")]
     TooFew(usize),

@@ -76,7 +76,8 @@ impl Document {
         }
         if let (None, Some(node)) = (self.get("method"), self.get("bootstrapping")) {
             let origin = node.origin.clone();
-            let message = "[bootstrapping] is for method = \"bootstrapping\": set method".to_string();
+            let message =
+                "[bootstrapping] is for method = \"bootstrapping\": set method".to_string();
             return Err(RecipeError::Impossible { origin, message });
         }
         let decoded = decode(&document, Shape::recipe(), example);

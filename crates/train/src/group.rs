@@ -7,10 +7,8 @@ use std::sync::atomic::AtomicBool;
 use aleator_data::{DataSet, Sources};
 use aleator_metrics::Evaluation;
 pub use aleator_run::GroupKind as Kind;
-use aleator_run::recipe::{Data, Link};
-use aleator_run::{
-    AtomicFolder, GroupFile, GroupMember, Recipe, Resolved, RunDir, RunError,
-};
+use aleator_run::recipe::{Data, Link, Recipe};
+use aleator_run::{AtomicFolder, GroupFile, GroupMember, RunDir, RunError};
 
 use crate::error::TrainError;
 use crate::runs::{RunOutcome, create_run, divide, finish_run, load_run};
@@ -23,7 +21,7 @@ pub struct Member {
     /// Its directory in the group's; empty for a single run.
     pub name: String,
     /// Its recipe.
-    pub resolved: Resolved,
+    pub recipe: Recipe,
     /// Its seed.
     pub seed: u64,
 }
@@ -52,12 +50,12 @@ pub enum GroupOutcome {
 }
 
 /// One member for each seed of a recipe: `seed-0`, `seed-1`, …, or a run by itself.
-pub fn members(name: &str, resolved: &Resolved) -> Vec<Member> {
-    let seeds = &resolved.recipe.seeds;
+pub fn members(name: &str, recipe: &Recipe) -> Vec<Member> {
+    let seeds = &recipe.seeds;
     let member = |seed: &u64| {
         let own = if seeds.len() > 1 { format!("seed-{seed}") } else { String::new() };
         let parts: Vec<&str> = [name, &own].into_iter().filter(|part| !part.is_empty()).collect();
-        Member { name: parts.join("/"), resolved: resolved.clone(), seed: *seed }
+        Member { name: parts.join("/"), recipe: recipe.clone(), seed: *seed }
     };
     seeds.iter().map(member).collect()
 }
@@ -108,8 +106,8 @@ pub fn open(path: &Path) -> Result<Group, TrainError> {
 
 /// The run of a directory, as a group of one.
 fn single(path: &Path) -> Result<Member, TrainError> {
-    let (run, resolved) = load_run(path)?;
-    Ok(Member { name: String::new(), seed: run.info().seed, resolved })
+    let (run, recipe) = load_run(path)?;
+    Ok(Member { name: String::new(), seed: run.info().seed, recipe })
 }
 
 /// Makes the directory of a group whose runs [`resume`] will start.
@@ -131,7 +129,7 @@ pub fn create(out: &Path, group: &Group) -> Result<(), TrainError> {
     let member = |member: &Member| GroupMember {
         name: member.name.clone(),
         seed: member.seed,
-        recipe: member.resolved.recipe.to_toml(),
+        recipe: member.recipe.to_toml(),
     };
     let file = GroupFile::new(group.kind, members.iter().map(member).collect());
     let folder = AtomicFolder::create(out)?;
@@ -145,8 +143,7 @@ fn read_group(path: &Path) -> Result<Group, TrainError> {
     let member = |member: GroupMember| {
         let name = format!("{}: {}", file.display(), member.name);
         let recipe = Recipe::from_toml(&member.recipe, &name)?;
-        let resolved = Resolved { name, recipe };
-        Ok(Member { name: member.name, seed: member.seed, resolved })
+        Ok(Member { name: member.name, seed: member.seed, recipe })
     };
     let members = group.members.into_iter().map(member).collect::<Result<_, TrainError>>()?;
     Ok(Group { kind: group.kind, members })
@@ -164,7 +161,7 @@ fn finish(
     let mut evaluations = vec![];
     for member in members {
         let path = if member.name.is_empty() { out.to_path_buf() } else { out.join(&member.name) };
-        let recipe = &member.resolved.recipe;
+        let recipe = &member.recipe;
         let mut tell = |event: Event<'_>| observer(member, event);
         let data = open.of(recipe, &mut tell)?;
         let run = if entry == Entry::Resumed && path.join("run.json").exists() {
@@ -174,7 +171,7 @@ fn finish(
                 return Ok(GroupOutcome::Interrupted { name: member.name.clone(), step: 0 });
             };
             let kept = data.clone().leave_out(&set_aside)?;
-            create_run(&path, &member.resolved, member.seed, &kept, &set_aside)?
+            create_run(&path, recipe, member.seed, &kept, &set_aside)?
         };
         let set_aside = &run.info().set_aside;
         if !set_aside.is_empty() {

@@ -51,7 +51,7 @@ pub use evaluate::{EvaluateSettings, evaluate};
 pub use features::{FeatureExtractor, weights_file};
 pub use normalize::Normalization;
 pub use optimizer::{Group, Optimizer, Step};
-pub use predict::{Chance, Confusion, Predicted, Predictor};
+pub use predict::{ClassProbability, Confusion, ExamplePrediction, Prediction, Predictor};
 pub use runs::{RunOutcome, check_recipe, create_run, finish_run, label_sets, load_run, run_data};
 pub use schedule::Schedule;
 pub use step::StepReport;

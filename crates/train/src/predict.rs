@@ -1,9 +1,11 @@
 //! A trained run and new inputs → class, probability, uncertainty, likely confusions.
 
-use aleator_data::{InputShape, Inputs};
+use std::ops::Range;
+use std::sync::Arc;
+
+use aleator_data::{Ids, InputShape, Inputs};
 use aleator_metrics::classification::argmax;
 use aleator_metrics::{Calibration, LogProbs};
-use aleator_model::Prediction;
 use aleator_run::recipe::{EvaluatedWeights, Link, Recipe};
 use aleator_run::{Predictions, RunDir};
 use burn::tensor::Tensor;
@@ -15,23 +17,39 @@ use crate::evaluate::{Scorer, trained_state};
 use crate::gathered::{Gathered, LoadingsLimit, append, bad_rows};
 use crate::session::input_shape;
 
-/// The prediction for one example.
+/// Predictions for some examples, as arrays in the order of the examples.
+#[derive(Clone, Debug)]
+pub struct Prediction {
+    /// The ids of the examples, `[N]`.
+    pub ids: Vec<String>,
+    /// The names of the classes, `[K]`.
+    pub class_names: Arc<[String]>,
+    /// Whether one class is right, or each is on or off.
+    pub link: Link,
+    /// The probabilities `[N, K]`, calibrated where the run is, and the Normal on the utilities
+    /// that they come from.
+    pub predictions: Predictions,
+    /// How far the noise in the labels moves each probability: its variance, `[N, K]`.
+    pub variance: Vec<f32>,
+}
+
+/// What is predicted for one example, for people.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Predicted {
+pub struct ExamplePrediction {
     /// The example's id.
     pub id: String,
     /// The most probable class; with several labels, all that are more likely on than off.
-    pub classes: Vec<Chance>,
+    pub classes: Vec<ClassProbability>,
     /// The entropy of the probabilities, in nats; summed over classes that are on or off.
     pub entropy: f64,
-    /// Classes that annotators may have named in its place, the likeliest first; none where each
+    /// Classes that annotators may have chosen instead, the most likely first; none where each
     /// class is on or off by itself.
     pub confused_with: Vec<Confusion>,
 }
 
 /// A class and how likely it is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Chance {
+pub struct ClassProbability {
     /// Its name.
     pub class: String,
     /// p.
@@ -53,15 +71,15 @@ pub struct Confusion {
 pub struct Predictor {
     scorer: Scorer,
     shape: InputShape,
-    class_names: Vec<String>,
+    class_names: Arc<[String]>,
     link: Link,
     calibration: Option<Calibration>,
 }
 
-/// Confusions below this probability are not worth a reader's time.
+/// Less probable confusions are not worth a reader's time.
 const SMALLEST_FLIP: f64 = 0.01;
 
-/// Confusions named at most.
+/// At most this many confusions are named.
 const CONFUSIONS: usize = 3;
 
 impl Predictor {
@@ -83,92 +101,127 @@ impl Predictor {
         Ok(Self {
             scorer,
             shape: input_shape(run.info()),
-            class_names: run.info().class_names.clone(),
+            class_names: run.info().class_names.clone().into(),
             link: recipe.head.link,
             calibration: evaluation.and_then(|it| it.calibration),
         })
     }
 
-    /// What an example must be.
+    /// The shape of an example.
     pub fn shape(&self) -> InputShape {
         self.shape
     }
 
-    /// Predicts some rows of `inputs`, named by `id` and keyed by `key`.
+    /// The names of the classes, `[K]`.
+    pub fn class_names(&self) -> &[String] {
+        &self.class_names
+    }
+
+    /// Predicts some rows of `inputs`, whose ids are `ids`.
     pub fn predict(
         &self,
         inputs: &Inputs,
-        rows: std::ops::Range<usize>,
-        name: impl Fn(usize) -> String,
-        key: impl Fn(usize) -> u64,
-    ) -> Result<Vec<Predicted>, TrainError> {
+        ids: &Ids,
+        rows: Range<usize>,
+    ) -> Result<Prediction, TrainError> {
         let width = inputs.shape().len();
         let mut values = vec![0.0; rows.len() * width];
         for (row, example) in rows.clone().zip(values.chunks_exact_mut(width)) {
             inputs.read(row, example)?;
         }
-        let noise = self.scorer.noise(rows.clone().map(key).collect());
+        let noise = self.scorer.noise(rows.clone().map(|row| ids.key(row)).collect());
+        let names: Vec<String> = rows.map(|row| ids.name(row).into_owned()).collect();
         let not_finite = |bad: Vec<usize>| {
-            let names = bad.into_iter().map(|at| name(rows.start + at)).collect();
+            let names = bad.into_iter().map(|at| names[at].clone()).collect();
             TrainError::prediction_not_finite("given", names)
         };
         let inputs = self.scorer.inputs(values);
-        let prediction = self.scorer.model().predict(inputs, &noise).map_err(not_finite)?;
-        let log_probs = floats(prediction.log_probs.clone());
-        match bad_rows(&log_probs, self.class_names.len(), self.link) {
-            bad if bad.is_empty() => Ok(self.describe(prediction, rows.map(name))),
-            bad => Err(not_finite(bad)),
+        let output = self.scorer.model().predict(inputs, &noise).map_err(not_finite)?;
+        let log_probs = floats(output.log_probs);
+        let classes = self.class_names.len();
+        let bad = bad_rows(&log_probs, classes, self.link);
+        if !bad.is_empty() {
+            return Err(not_finite(bad));
+        }
+        let mut gathered = Gathered::default();
+        gathered.add_latent(output.latent, 0, LoadingsLimit(usize::MAX));
+        let LogProbs { on, off, .. } = self.calibrated(log_probs);
+        Ok(Prediction {
+            ids: names,
+            class_names: self.class_names.clone(),
+            link: self.link,
+            predictions: Predictions {
+                log_probs: on,
+                log_probs_off: off,
+                ..gathered.finish(classes)
+            },
+            variance: floats(output.variance),
+        })
+    }
+
+    fn calibrated(&self, on: Vec<f32>) -> LogProbs {
+        let off = (self.link == Link::Sigmoid).then(|| on.iter().map(log_complement).collect());
+        let raw = LogProbs { classes: self.class_names.len(), on, off };
+        match &self.calibration {
+            Some(calibration) => raw.scaled(calibration.temperature),
+            None => raw,
+        }
+    }
+}
+
+impl Prediction {
+    /// The most probable class of each example, `[N]`.
+    pub fn classes(&self) -> Vec<usize> {
+        self.predictions.log_probs.chunks_exact(self.class_names.len()).map(argmax).collect()
+    }
+
+    /// Adds the predictions of further examples by the same run.
+    pub fn append(&mut self, mut other: Self) {
+        fn extend(to: &mut Option<Vec<f32>>, from: &mut Option<Vec<f32>>) {
+            if let (Some(to), Some(from)) = (to, from) {
+                to.append(from);
+            }
+        }
+        let (to, from) = (&mut self.predictions, &mut other.predictions);
+        to.log_probs.append(&mut from.log_probs);
+        to.mean.append(&mut from.mean);
+        extend(&mut to.log_probs_off, &mut from.log_probs_off);
+        extend(&mut to.diag_scale, &mut from.diag_scale);
+        extend(&mut to.loadings, &mut from.loadings);
+        extend(&mut to.loading_scale, &mut from.loading_scale);
+        self.variance.append(&mut other.variance);
+        self.ids.append(&mut other.ids);
+    }
+
+    /// The prediction for one example, in words.
+    pub fn describe(&self, row: usize) -> ExamplePrediction {
+        let classes = self.class_names.len();
+        let at = row * classes;
+        let log_probs = &self.predictions.log_probs[at..at + classes];
+        let probs: Vec<f64> = log_probs.iter().map(|p| (*p as f64).exp()).collect();
+        let top = argmax(log_probs);
+        let named = |class: usize| ClassProbability {
+            class: self.class_names[class].clone(),
+            probability: probs[class],
+            spread: (self.variance[at + class] as f64).max(0.0).sqrt(),
+        };
+        let (likely, confused_with) = match self.link {
+            Link::Softmax => (vec![named(top)], self.confusions(row, top)),
+            Link::Sigmoid => {
+                ((0..classes).filter(|k| probs[*k] > 0.5).map(named).collect(), vec![])
+            }
+        };
+        ExamplePrediction {
+            id: self.ids[row].clone(),
+            classes: likely,
+            entropy: entropy(&probs, self.link),
+            confused_with,
         }
     }
 
-    fn describe(
-        &self,
-        prediction: Prediction,
-        names: impl Iterator<Item = String>,
-    ) -> Vec<Predicted> {
-        let classes = self.class_names.len();
-        let on = floats(prediction.log_probs);
-        let off = (self.link == Link::Sigmoid).then(|| on.iter().map(log_complement).collect());
-        let raw = LogProbs { classes, on, off };
-        let log_probs = match &self.calibration {
-            Some(calibration) => raw.scaled(calibration.temperature),
-            None => raw,
-        };
-        let spread: Vec<f64> =
-            floats(prediction.variance).iter().map(|v| (*v as f64).max(0.0).sqrt()).collect();
-        let mut gathered = Gathered::default();
-        gathered.add_latent(prediction.latent, 0, LoadingsLimit(usize::MAX));
-        let latent = gathered.finish(classes);
-        let one = |(row, id): (usize, String)| {
-            let at = row * classes;
-            let probs: Vec<f64> =
-                log_probs.on[at..at + classes].iter().map(|p| (*p as f64).exp()).collect();
-            let top = argmax(&log_probs.on[at..at + classes]);
-            let chance = |class: usize| Chance {
-                class: self.class_names[class].clone(),
-                probability: probs[class],
-                spread: spread[at + class],
-            };
-            let named = match self.link {
-                Link::Softmax => vec![chance(top)],
-                Link::Sigmoid => (0..classes).filter(|k| probs[*k] > 0.5).map(chance).collect(),
-            };
-            Predicted {
-                id,
-                classes: named,
-                entropy: entropy(&probs, self.link),
-                confused_with: match self.link {
-                    Link::Softmax => self.confusions(&latent, row, top),
-                    Link::Sigmoid => vec![],
-                },
-            }
-        };
-        names.enumerate().map(one).collect()
-    }
-
-    fn confusions(&self, latent: &Predictions, row: usize, top: usize) -> Vec<Confusion> {
+    fn confusions(&self, row: usize, top: usize) -> Vec<Confusion> {
         let flips = (0..self.class_names.len()).filter(|class| *class != top).map(|class| {
-            let flip_probability = latent.flip_probability(row, class, top);
+            let flip_probability = self.predictions.flip_probability(row, class, top);
             Confusion { class: self.class_names[class].clone(), flip_probability }
         });
         let mut flips: Vec<Confusion> =
@@ -185,7 +238,7 @@ fn floats<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     out
 }
 
-/// log(1 − p) from log p, near enough for numbers that are shown.
+/// log(1 − p) from log p, accurate enough for display.
 fn log_complement(log_p: &f32) -> f32 {
     let p_minus_one = (*log_p as f64).min(0.0).exp_m1();
     (-p_minus_one).ln() as f32

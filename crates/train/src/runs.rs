@@ -6,7 +6,7 @@ use aleator_data::{DataSet, InputShape, Labels, Sources, Split};
 use aleator_metrics::Evaluation;
 use aleator_run::recipe::{Layers, Link, Recipe};
 use aleator_run::{
-    CreateRun, ExampleRow, FORMAT, Resolved, RunDir, RunError, RunInfo, SetAside, SplitCounts,
+    CreateRun, ExampleRow, FORMAT, RunDir, RunError, RunInfo, SetAside, SplitCounts,
 };
 
 use crate::error::TrainError;
@@ -48,14 +48,14 @@ pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
 /// splits. `set_aside` lists the examples that were left out of `data`.
 pub fn create_run(
     path: &Path,
-    resolved: &Resolved,
+    recipe: &Recipe,
     seed: u64,
     data: &DataSet,
     set_aside: &[SetAside],
 ) -> Result<RunDir, TrainError> {
-    check_recipe(&resolved.recipe, data)?;
-    check_weights(&resolved.recipe, seed, data)?;
-    let head = &resolved.recipe.head;
+    check_recipe(recipe, data)?;
+    check_weights(recipe, seed, data)?;
+    let head = &recipe.head;
     let info = RunInfo {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_string(),
@@ -74,9 +74,9 @@ pub fn create_run(
             test: data.test.as_ref().map_or(0, |split| split.len()),
         },
         set_aside: set_aside.to_vec(),
-        pretrained: resolved.recipe.network.pretrained.as_deref().map(hash_of).transpose()?,
+        pretrained: recipe.network.pretrained.as_deref().map(hash_of).transpose()?,
     };
-    let recipe = resolved.recipe.to_toml();
+    let recipe = recipe.to_toml();
     Ok(RunDir::create(path, &CreateRun { recipe, info })?)
 }
 
@@ -136,10 +136,10 @@ pub(crate) fn same_weights(run: &RunDir, path: &Path) -> Result<(), TrainError> 
 }
 
 /// Opens a run, and reads its recipe.
-pub fn load_run(path: &Path) -> Result<(RunDir, Resolved), TrainError> {
+pub fn load_run(path: &Path) -> Result<(RunDir, Recipe), TrainError> {
     let run = RunDir::open(path)?;
-    let resolved = run.recipe()?;
-    Ok((run, resolved))
+    let recipe = run.recipe()?.recipe;
+    Ok((run, recipe))
 }
 
 /// Trains a run to its end from its newest checkpoint, and evaluates it; a run that is already

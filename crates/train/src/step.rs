@@ -11,9 +11,9 @@ use burn::tensor::{Tensor, TensorData};
 use crate::error::TrainError;
 use crate::method::{self, Method};
 use crate::network::{Gradients, Network};
+use crate::optimizer;
 use crate::state::{State, device};
 use crate::sum::{Block, Summand, TreeSum};
-use crate::optimizer;
 
 /// The loss and accuracy of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::support::{DIGITS, Files, RECIPE, Trial, adam, column, cycle, npy};
+use aleator_data::Ids;
 use aleator_metrics::classification;
 use aleator_run::Split;
 use aleator_run::recipe::EvaluatedWeights;
@@ -21,7 +22,7 @@ fn predictions_do_not_depend_on_the_size_of_batches() {
         let mut trial = Trial::new(RECIPE, &sets);
         trial.train();
         let mut written = |batch: usize| {
-            trial.resolved.recipe.evaluation.batch = batch;
+            trial.recipe.evaluation.batch = batch;
             trial.evaluate(EvaluateSettings::default()).unwrap();
             fs::read(trial.run.predictions_path(Split::Validation)).unwrap()
         };
@@ -234,7 +235,7 @@ fn data_that_have_changed_are_refused() {
     let mut trial = Trial::on(RECIPE, &source, &[]);
     trial.train();
     files.source(&cycle(40), &column(&[0, 1, 2, 2].repeat(10)));
-    let recipe = &trial.resolved.recipe;
+    let recipe = &trial.recipe;
     trial.data = aleator_data::DataSet::open(&recipe.data, recipe.head.link).unwrap();
     let message = trial.evaluate(EvaluateSettings::default()).unwrap_err().to_string();
     assert!(message.contains("the data have changed"), "{message}");
@@ -284,12 +285,10 @@ fn predictions_of_new_examples_are_those_of_the_evaluation() {
         let written = trial.predictions(Split::Validation);
         let split = &trial.data.validation;
         let predict = || {
-            let predictor =
-                Predictor::new(&trial.run, &trial.resolved.recipe, &mut |_| {}).unwrap();
+            let predictor = Predictor::new(&trial.run, &trial.recipe, &mut |_| {}).unwrap();
             let row = split.rows[3];
-            let name = |row: usize| row.to_string();
-            let made = predictor.predict(&split.inputs, row..row + 1, name, |row| row as u64);
-            made.unwrap().remove(0)
+            let ids = Ids::Rows(split.inputs.len());
+            predictor.predict(&split.inputs, &ids, row..row + 1).unwrap().describe(0)
         };
         let row = &written.log_probs[3 * 3..4 * 3];
         let top = classification::argmax(row);

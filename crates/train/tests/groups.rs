@@ -190,7 +190,7 @@ fn folds(files: &Files) -> Vec<Member> {
     let member = |fold: usize| {
         let fold_set = format!("data.test.fold={fold}");
         let sets = [&images, "data.test.folds=5", "data.test.seed=0", fold_set.as_str()];
-        Member { name: format!("fold-{fold}"), resolved: resolve(RECIPE, &sets), seed: 0 }
+        Member { name: format!("fold-{fold}"), recipe: resolve(RECIPE, &sets), seed: 0 }
     };
     (0..5).map(member).collect()
 }
@@ -218,7 +218,7 @@ fn five_folds_open_the_files_and_decode_each_image_once() {
     .unwrap();
     assert_eq!((opened, decoded, checking), (vec![40], 40, "fold-0"));
     // What is given is not opened at all, and gives the same runs.
-    let recipe = &members[0].resolved.recipe;
+    let recipe = &members[0].recipe;
     let sources = Sources::open(&recipe.data, recipe.head.link).unwrap();
     let again = files.path().join("again");
     group::start(&again, &group, Some(&sources), &stop, &mut |_, event| {
@@ -267,11 +267,11 @@ fn arrays_are_trained_on_and_must_be_given_again() {
     let fresh = group::start(&fresh, &of(&members), Some(&sources), &stop, &mut |_, _| {});
     assert_eq!(resumed, evaluated(fresh.unwrap()), "a resumed run has the same bits");
 
-    let (run, resolved) = load_run(&out.join("seed-3")).unwrap();
-    assert!(run_data(&run, &resolved.recipe, None).is_err());
-    let data = run_data(&run, &resolved.recipe, Some(&sources)).unwrap();
+    let (run, recipe) = load_run(&out.join("seed-3")).unwrap();
+    assert!(run_data(&run, &recipe, None).is_err());
+    let data = run_data(&run, &recipe, Some(&sources)).unwrap();
     assert_eq!(data.fingerprint, run.info().fingerprint);
-    let mut sigmoid = resolved.recipe.clone();
+    let mut sigmoid = recipe.clone();
     sigmoid.head.link = Link::Sigmoid;
     let message = run_data(&run, &sigmoid, Some(&sources)).unwrap_err().to_string();
     assert!(message.contains("head.link"), "{message}");

@@ -5,7 +5,7 @@ use crate::support::{
 };
 use aleator_data::DataSet;
 use aleator_run::recipe::{Data, HeldOut, InputSource, Link, Normalize, Source};
-use aleator_train::{Normalization, TrainError, check_recipe};
+use aleator_train::{Normalization, check_recipe};
 
 /// Three examples: a feature that varies, and one that does not.
 fn tiny(files: &Files) -> DataSet {
@@ -246,9 +246,9 @@ fn threads_and_workers_do_not_change_a_bit() {
         sets.extend(["training.batch=150", "network.normalize=global"]);
         sets.extend(network);
         let weights = |threads: usize, workers: usize| {
-            let mut resolved = resolve(&adam(), &sets);
-            resolved.recipe.training.workers = workers;
-            let trial = Trial::of(resolved);
+            let mut recipe = resolve(&adam(), &sets);
+            recipe.training.workers = workers;
+            let trial = Trial::of(recipe);
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let steps = pool.install(|| trial.train().steps.len());
             trial.bytes(steps, "optimizer.safetensors")
@@ -277,10 +277,10 @@ fn convolutions_on_vectors_are_refused() {
     let files = Files::new();
     let source = files.source(&cycle(9), &column(&cycle(9)));
     let all: Vec<&str> = source.iter().map(String::as_str).collect();
-    let mut resolved = resolve(RECIPE, &all);
-    resolved.recipe.network.layers = aleator_run::recipe::Layers::Conv { channels: vec![2] };
-    let data = DataSet::open(&resolved.recipe.data, Link::Softmax).unwrap();
-    let message = check_recipe(&resolved.recipe, &data).unwrap_err().to_string();
+    let mut recipe = resolve(RECIPE, &all);
+    recipe.network.layers = aleator_run::recipe::Layers::Conv { channels: vec![2] };
+    let data = DataSet::open(&recipe.data, Link::Softmax).unwrap();
+    let message = check_recipe(&recipe, &data).unwrap_err().to_string();
     assert!(message.contains("vectors of 4 numbers"), "{message}");
 }
 

@@ -35,6 +35,15 @@ impl Noise {
             Self::LowRank { rank } | Self::SharedLowRank { rank } => Some(rank),
         }
     }
+
+    /// The same noise with another R; noise without factors stays as it is.
+    pub fn with_rank(self, rank: usize) -> Self {
+        match self {
+            Self::None | Self::Diagonal => self,
+            Self::LowRank { .. } => Self::LowRank { rank },
+            Self::SharedLowRank { .. } => Self::SharedLowRank { rank },
+        }
+    }
 }
 
 /// What turns a utility into a probability.

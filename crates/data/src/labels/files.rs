@@ -10,9 +10,9 @@ use super::Labels;
 use super::classes::Classes;
 use super::read::{CleanLabels, RawLabels, Role};
 use super::table::Table;
-use crate::sources::source::read_ids;
 use crate::error::DataError;
 use crate::ids::Ids;
+use crate::sources::source::read_ids;
 
 /// Files with the labels of N examples in K classes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -278,7 +278,7 @@ pub fn settings(found: &Recognised, folder: &Folder) -> Vec<(String, String)> {
             InputSource::Images(paths) => {
                 add(&format!("{name}.images"), Some(paths[0].display().to_string()));
             }
-            InputSource::Digits => panic!("digits are in no file"),
+            InputSource::Digits | InputSource::Memory(_) => panic!("in no file"),
         }
         add(&format!("{name}.labels"), source.labels.clone());
         add(&format!("{name}.clean_labels"), source.clean_labels.clone());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use aleator_run::{ExampleRow, Link, Noise, RunError, read_examples, write_examples, write_file};
 use serde::{Deserialize, Serialize};
 
-use super::from_files::ProbabilityFiles;
+use super::files::ProbabilityFiles;
 use super::settings::AuditSettings;
 use super::tables;
 use crate::error::ReportError;

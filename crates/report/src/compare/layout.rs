@@ -204,6 +204,6 @@ fn inner_folder<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D:
     if Path::new(&path).components().all(inside) {
         return Ok(Some(path));
     }
-    let expected = "a folder inside the folder of all runs";
+    let expected = "a directory inside that of all runs";
     Err(Error::invalid_value(Unexpected::Str(&path), &expected))
 }

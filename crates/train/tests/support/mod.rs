@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use aleator_data::DataSet;
 use aleator_metrics::Evaluation;
-use aleator_run::{Document, Predictions, Resolved, RunDir, Split};
+use aleator_run::{Document, Predictions, Recipe, RunDir, Split};
 use aleator_train::{
     EvaluateSettings, Event, Job, Outcome, StepReport, TrainError, create_run, evaluate,
     finish_run, train,
@@ -79,11 +79,10 @@ pub fn adam() -> String {
 }
 
 /// The recipe of a text with these keys set.
-pub fn resolve(text: &str, sets: &[&str]) -> Resolved {
+pub fn resolve(text: &str, sets: &[&str]) -> Recipe {
     let mut document = Document::parse(text, "test").unwrap();
     sets.iter().for_each(|set| document.set(set).unwrap());
-    let recipe = document.recipe().unwrap();
-    Resolved { name: "test".to_string(), recipe }
+    document.recipe().unwrap()
 }
 
 /// The built-in digits.
@@ -151,7 +150,7 @@ pub fn npy(rows: usize, columns: usize, values: &[f32]) -> Vec<u8> {
 pub struct Trial {
     folder: TempDir,
     pub run: RunDir,
-    pub resolved: Resolved,
+    pub recipe: Recipe,
     pub data: DataSet,
 }
 
@@ -185,17 +184,17 @@ impl Trial {
         Self::new(text, &all)
     }
 
-    pub fn of(resolved: Resolved) -> Self {
-        let data = DataSet::open(&resolved.recipe.data, resolved.recipe.head.link).unwrap();
+    pub fn of(recipe: Recipe) -> Self {
+        let data = DataSet::open(&recipe.data, recipe.head.link).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let seed = resolved.recipe.seeds[0];
-        let run = create_run(&folder.path().join("run"), &resolved, seed, &data, &[]).unwrap();
-        Self { folder, run, resolved, data }
+        let seed = recipe.seeds[0];
+        let run = create_run(&folder.path().join("run"), &recipe, seed, &data, &[]).unwrap();
+        Self { folder, run, recipe, data }
     }
 
     pub fn job<'a>(&'a self, stop: &'a AtomicBool) -> Job<'a> {
         let seed = self.run.info().seed;
-        Job { run: &self.run, recipe: &self.resolved.recipe, seed, data: &self.data, stop }
+        Job { run: &self.run, recipe: &self.recipe, seed, data: &self.data, stop }
     }
 
     /// Trains to the end.

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
-use aleator_report::compare::{
+use aleator::report::compare::{
     Labels, Layout, Measure, Row, Settings, Source, Test, Wanted, compare, fill, layouts,
 };
-use aleator_report::table::columns::lines;
-use aleator_report::table::{Format, Table, Terminal};
-use aleator_run::{Split, write_file};
+use aleator::report::table::columns::lines;
+use aleator::report::table::{Format, Table, Terminal};
+use aleator::run::{Split, write_file};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 

@@ -1,13 +1,9 @@
-//! `aleator audit --probabilities`: judges labels by the probabilities of another model.
+//! The arguments of `aleator audit --probabilities`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use aleator_report::audit::{ProbabilityFiles, audit_files};
-use anyhow::Result;
+use aleator::report::audit::ProbabilityFiles;
 use clap::Args;
-
-use super::findings;
-use crate::progress::Counter;
 
 /// Files of another model in place of a recipe.
 #[derive(Args, Debug)]
@@ -51,12 +47,4 @@ impl ProbabilityArgs {
             clean_labels: self.clean.clone(),
         })
     }
-}
-
-/// Judges the labels, writes the audit and prints it.
-pub fn run(files: &ProbabilityFiles, out: &Path, quiet: bool) -> Result<()> {
-    let counter = Counter::new("judging the labels", quiet);
-    let judged = audit_files(files, out, &mut |step| counter.show(step.done, step.total));
-    counter.finish();
-    findings::print(&judged?.audit, out)
 }

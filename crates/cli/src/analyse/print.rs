@@ -1,10 +1,9 @@
 //! The findings as tables.
 
-use aleator_report::covariance::{ClassPair, Comparison, Measure, Tie};
-use aleator_report::table::columns;
-use aleator_run::{Link, Noise};
-
-use super::findings::{Findings, relation};
+use aleator::report::covariance::{ClassPair, Comparison, Measure, Tie};
+use aleator::report::table::columns;
+use aleator::run::{Link, Noise};
+use aleator::{Findings, relation};
 
 /// Writes the text.
 pub struct Printer {

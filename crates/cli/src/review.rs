@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use aleator_review::{Pictures, Progress, Server, Session};
+use aleator::review::{Pictures, Progress, Server, Session};
 use anyhow::{Result, anyhow};
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! The network of a trained run, as something that makes embeddings.
+//! The network of a trained run as an extractor of embeddings.
 
 use std::path::Path;
 
@@ -6,9 +6,10 @@ use aleator_data::InputShape;
 use aleator_embed::{EmbedError, Extractor, Identity, Images, InputSpec, Layout};
 use aleator_run::recipe::Framing;
 use aleator_train::{FeatureExtractor, load_run, weights_file};
-use anyhow::{Context, Result, bail};
 
-/// The layers before the head of a run that learned from images.
+use crate::error::Error;
+
+/// The layers before the head of a run that was trained on images.
 pub struct TrainedNetwork {
     network: FeatureExtractor,
     spec: InputSpec,
@@ -19,15 +20,17 @@ pub struct TrainedNetwork {
 
 impl TrainedNetwork {
     /// Opens the run at `path`.
-    pub fn open(path: &Path) -> Result<Self> {
-        let (run, resolved) = load_run(path)?;
-        let recipe = &resolved.recipe;
-        let network = FeatureExtractor::new(&run, recipe, &mut |_| {})?;
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let (run, recipe) = load_run(path)?;
+        let network = FeatureExtractor::new(&run, &recipe, &mut |_| {})?;
         let InputShape::Image { channels, height, width } = network.shape() else {
-            bail!("{}: the run learned from features, not from images", path.display());
+            return Err(Error::invalid(format!(
+                "{}: the run was trained on features, not on images",
+                path.display()
+            )));
         };
-        let file = weights_file(&run, recipe, recipe.evaluation.weights, &mut |_| {})?;
-        let bytes = std::fs::read(&file).with_context(|| file.display().to_string())?;
+        let file = weights_file(&run, &recipe, recipe.evaluation.weights, &mut |_| {})?;
+        let bytes = std::fs::read(&file).map_err(Error::io(&file))?;
         let identity = Identity::from([
             ("model", path.file_name().map_or("run".into(), |name| name.to_string_lossy().into())),
             ("model_blake3", blake3::hash(&bytes).to_string()),

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use aleator_report::audit::{Answer, Audit, Issue};
-use aleator_report::table::columns;
+use aleator::report::audit::{Answer, Audit, Issue};
+use aleator::report::table::columns;
 use anyhow::Result;
 
 /// Rows of each list.

@@ -6,19 +6,21 @@ use std::path::{Path, PathBuf};
 
 use aleator_data::inputs::Opened;
 use aleator_data::{Inputs, Labels, Sources, Split};
-use aleator_embed::{Event, Job, Outcome, Precision, Preprocessing, embed};
+use aleator_embed::{Event as EmbedEvent, Job, Outcome, Precision, Preprocessing, embed};
 use aleator_report::spreadsheet::guarded;
-use aleator_run::recipe::{Framing, HeadTemperature, InputSource, Link, Noise};
-use aleator_run::{Resolved, RunDir, write_file};
-use aleator_train::{group, load_run};
-use anyhow::{Context, Result};
+use aleator_run::recipe::{
+    DataOverlay, Framing, HeadTemperature, InputSource, Link, Noise, Overlay, Source,
+};
+use aleator_run::{RunDir, write_file};
+use aleator_train::group::{self, Group};
+use aleator_train::load_run;
 use serde::{Deserialize, Serialize};
 
-use super::AuditArgs;
-use crate::backbone::TrainedNetwork;
-use crate::progress::{Counter, tell};
-use crate::recipe_args::with_absolute_paths;
-use crate::{interrupt, training};
+use crate::embed::TrainedNetwork;
+use crate::error::Error;
+use crate::experiment::Experiment;
+use crate::json::write_json;
+use crate::watch::{Event, Watch};
 
 /// The directory of the embeddings, in that of the audit.
 const FOLDER: &str = "embeddings";
@@ -34,65 +36,76 @@ struct Backbone {
     run: PathBuf,
 }
 
-/// Starts an audit that trains a head for every fold on embeddings by the run's network.
-pub fn start(args: &AuditArgs, run: &RunDir, resolved: &Resolved) -> Result<()> {
-    let place = std::path::absolute(&args.out).context("the current directory cannot be read")?;
+/// Creates the directory of an audit that trains a head for every fold on embeddings by the run's
+/// network.
+pub fn create(
+    run: &RunDir,
+    experiment: &Experiment,
+    folds: usize,
+    out: &Path,
+) -> Result<Group, Error> {
+    let absolute = |path: &Path| {
+        std::path::absolute(path).map_err(|source| Error::Io { path: path.to_path_buf(), source })
+    };
     let examples = Examples::of(run.path())?;
     let has_truth = examples.all.clean_labels.is_some();
-    let head = head_recipe(resolved, &place.join(FOLDER), has_truth)?;
-    let group = super::group(&with_absolute_paths(head)?, args.folds)?;
-    group::create(&args.out, &group)?;
-    let backbone = Backbone { run: std::path::absolute(run.path())? };
-    let text = serde_json::to_string_pretty(&backbone)?;
-    write_file(&args.out.join(BACKBONE), (text + "\n").as_bytes())?;
-    if !args.quiet {
-        tell("embedding the images with the network of the run; heads are trained on that");
-    }
-    examples.write(&args.out, args.quiet)?;
-    training::go_on(&args.out, &group, args.quiet)
+    let head = head_experiment(experiment, &absolute(out)?.join(FOLDER), has_truth)?;
+    let group = super::group(&head, folds)?;
+    group::create(out, &group)?;
+    write_json(&out.join(BACKBONE), &Backbone { run: absolute(run.path())? })?;
+    Ok(group)
 }
 
-/// Makes what is missing of the embeddings of an audit; other audits need none.
-pub fn finish(out: &Path, quiet: bool) -> Result<()> {
-    let (source, folder) = (out.join(BACKBONE), out.join(FOLDER));
-    let is_there = |name: &&str| folder.join(name).exists();
-    if !source.exists() || [FEATURES, LABELS].iter().all(is_there) {
+/// Computes what is missing of the embeddings of an audit; other audits need none.
+pub fn finish_embeddings(out: &Path, watch: &mut Watch<'_>) -> Result<(), Error> {
+    let (file, folder) = (out.join(BACKBONE), out.join(FOLDER));
+    let exists = |name: &&str| folder.join(name).exists();
+    if !file.exists() || [FEATURES, LABELS].iter().all(exists) {
         return Ok(());
     }
-    let text = fs::read_to_string(&source).with_context(|| source.display().to_string())?;
+    let text = fs::read_to_string(&file).map_err(Error::io(&file))?;
     let backbone: Backbone =
-        serde_json::from_str(&text).with_context(|| source.display().to_string())?;
-    Examples::of(&backbone.run)?.write(out, quiet)
+        serde_json::from_str(&text).map_err(|error| Error::io(&file)(error.into()))?;
+    Examples::of(&backbone.run)?.write(out, watch)
 }
 
 /// The preset of the run's noise model for embeddings, with the run's head.
-fn head_recipe(resolved: &Resolved, folder: &Path, has_truth: bool) -> Result<Resolved> {
-    let head = &resolved.recipe.head;
+fn head_experiment(
+    experiment: &Experiment,
+    folder: &Path,
+    has_truth: bool,
+) -> Result<Experiment, Error> {
+    let head = &experiment.recipe.head;
     let family = match head.link {
         Link::Softmax => "features",
         Link::Sigmoid => "multilabel",
     };
-    let (noise, rank) = match head.noise {
-        Noise::None => ("none", None),
-        Noise::Diagonal => ("diagonal", None),
-        Noise::LowRank { rank } => ("full", Some(rank)),
-        Noise::SharedLowRank { rank } => ("shared", Some(rank)),
+    let noise = match head.noise {
+        Noise::None => "none",
+        Noise::Diagonal => "diagonal",
+        Noise::LowRank { .. } => "full",
+        Noise::SharedLowRank { .. } => "shared",
     };
-    let path = |name: &str| folder.join(name).display().to_string();
-    let mut sets = vec![
-        format!("data.train.features={}", path(FEATURES)),
-        format!("data.train.labels={}", path(LABELS)),
-        format!("data.class_names={}", path(CLASSES)),
-    ];
-    if has_truth {
-        sets.push(format!("data.train.clean_labels={}", path(TRUTH)));
+    let file = |name: &str| folder.join(name).display().to_string();
+    let train = Source {
+        labels: Some(file(LABELS)),
+        clean_labels: has_truth.then(|| file(TRUTH)),
+        ..Source::of(InputSource::Features(file(FEATURES)))
+    };
+    let data = DataOverlay {
+        train: Some(train),
+        class_names: Some(folder.join(CLASSES)),
+        ..DataOverlay::default()
+    };
+    let overlay = Overlay { origin: "the embeddings".to_string(), data, network: None };
+    let seed = experiment.only_seed("an audit")?;
+    let mut made = Experiment::over(&format!("{family}-{noise}"), &overlay, &[], Some(seed))?;
+    made.recipe.head.noise = head.noise;
+    if let HeadTemperature::Fixed(_) = head.temperature {
+        made.recipe.head.temperature = head.temperature;
     }
-    sets.extend(rank.map(|rank| format!("head.rank={rank}")));
-    if let HeadTemperature::Fixed(temperature) = head.temperature {
-        sets.push(format!("head.temperature={}", temperature.get()));
-    }
-    let seed = super::only_seed(resolved)?;
-    Ok(aleator_run::load(&format!("{family}-{noise}"), &sets, Some(seed))?)
+    made.recipe.check()?;
+    Ok(made)
 }
 
 /// The examples that a run was trained on, and its network.
@@ -104,8 +117,8 @@ struct Examples {
 }
 
 impl Examples {
-    fn of(run: &Path) -> Result<Self> {
-        let recipe = load_run(run)?.1.recipe;
+    fn of(run: &Path) -> Result<Self, Error> {
+        let (_, recipe) = load_run(run)?;
         let sources = Sources::open(&recipe.data, recipe.head.link)?;
         Ok(Self {
             network: TrainedNetwork::open(run)?,
@@ -116,32 +129,32 @@ impl Examples {
     }
 
     /// Embeds the examples, from where an earlier process stopped, and writes their labels.
-    fn write(mut self, out: &Path, quiet: bool) -> Result<()> {
+    fn write(mut self, out: &Path, watch: &mut Watch<'_>) -> Result<(), Error> {
         let folder = out.join(FOLDER);
-        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
         write_file(&folder.join(CLASSES), (self.class_names.join("\n") + "\n").as_bytes())?;
         let ids = (0..self.all.len()).map(|at| self.all.ids.name(at).into_owned()).collect();
         let (inputs, features) = (&self.all.inputs, folder.join(FEATURES));
         let job = Job {
             source: &Opened { ids: Some(ids), ..Opened::new(inputs.clone()) },
             preprocessing: Preprocessing::as_framed(&self.network.framing, inputs.shape())
-                .context("the run learned from features, not from images")?,
+                .ok_or_else(|| Error::invalid("the run was trained on features, not on images"))?,
             precision: Precision::Single,
             batch: self.batch,
             out: &features,
         };
-        let counter = Counter::new("images embedded", quiet);
-        let outcome = embed(&job, &mut self.network, interrupt::flag()?, &mut |event| {
-            if let Event::Progress { done, total } = event {
-                counter.show(done, total);
+        let stop = watch.stop();
+        let outcome = embed(&job, &mut self.network, stop, &mut |event| {
+            if let EmbedEvent::Progress { done, total } = event {
+                watch.event(Event::Progress { what: "images embedded", done, total });
             }
-        });
-        counter.finish();
-        if let Outcome::Stopped { done, total } = outcome? {
-            let message = format!(
-                "stopped after embedding {done} of {total} images; `aleator resume` continues"
-            );
-            return Err(interrupt::Interrupted(message).into());
+        })?;
+        if let Outcome::Stopped { done, total } = outcome {
+            return Err(Error::Interrupted(format!(
+                "stopped after embedding {done} of {total} images; continue with `aleator resume \
+                 {}`",
+                out.display()
+            )));
         }
         let kept = kept_rows(&features, &self.all)?;
         if let Some(clean) = &self.all.clean_labels {
@@ -178,7 +191,7 @@ impl Examples {
                         let annotator = guarded(&votes.annotator_names[annotator as usize]);
                         vec![id(*at), annotator.into_owned(), self.class(class)]
                     };
-                    super::source::votes(&self.all, *at).into_iter().map(row).collect::<Vec<_>>()
+                    super::examples::votes(&self.all, *at).into_iter().map(row).collect::<Vec<_>>()
                 };
                 let header = ["example", "annotator", "label"].map(String::from).to_vec();
                 (header, rows.iter().flat_map(of_example).collect())
@@ -196,17 +209,19 @@ impl Examples {
 }
 
 /// The rows of the examples that could be embedded.
-fn kept_rows(features: &Path, examples: &Split) -> Result<Vec<usize>> {
+fn kept_rows(features: &Path, examples: &Split) -> Result<Vec<usize>, Error> {
     let file = InputSource::Features(features.display().to_string());
-    let ids = Inputs::open(&file, &Framing::PLAIN)?.ids.context("the embeddings have no ids")?;
+    let ids = Inputs::open(&file, &Framing::PLAIN)?.ids;
+    let ids = ids.ok_or_else(|| Error::invalid("the embeddings have no ids"))?;
     let mut kept = ids.iter().peekable();
     let is_kept = |at: &usize| kept.next_if(|id| **id == examples.ids.name(*at)).is_some();
     Ok((0..examples.len()).filter(is_kept).collect())
 }
 
-fn write_table(path: &Path, header: Vec<String>, rows: Vec<Vec<String>>) -> Result<()> {
+fn write_table(path: &Path, header: Vec<String>, rows: Vec<Vec<String>>) -> Result<(), Error> {
     let mut writer = csv::Writer::from_writer(vec![]);
-    std::iter::once(header).chain(rows).try_for_each(|row| writer.write_record(row))?;
-    let bytes = writer.into_inner().map_err(|error| error.into_error())?;
+    let written = std::iter::once(header).chain(rows).try_for_each(|row| writer.write_record(row));
+    written.map_err(|error| Error::io(path)(error.into()))?;
+    let bytes = writer.into_inner().map_err(|error| Error::io(path)(error.into_error()))?;
     Ok(write_file(path, &bytes)?)
 }

@@ -7,35 +7,35 @@ use aleator_data::{Ids, Thumbnail, Thumbnails, thumbnail_of_file};
 use aleator_report::page::{EncodedPicture, Picture, PictureKey};
 use aleator_run::recipe::{Data, HeldOut};
 use aleator_run::{ExampleRow, Split, load, read_examples};
-use anyhow::{Context, Result};
 
-use crate::progress::tell;
+use crate::error::Error;
 
-/// Most pixels on a side of a picture.
+/// The longest side of a picture, in pixels.
 const SIDE: usize = 128;
 
 /// The pictures of runs and audits, opened when the first one is needed.
 pub struct Gallery {
     /// Images to use instead of those in the recipes.
     images: Option<PathBuf>,
-    opened: BTreeMap<PathBuf, PictureFiles>,
+    opened: BTreeMap<PathBuf, Opened>,
+    /// Directories whose pictures cannot be opened, with the reason.
+    unreadable: Vec<String>,
     missing: usize,
 }
 
-/// The pictures of one directory.
-enum PictureFiles {
-    Open(Box<Thumbnails>),
-    /// The pictures cannot be opened.
-    Missing,
+enum Opened {
+    Pictures(Box<Thumbnails>),
+    /// The examples have pictures that cannot be opened.
+    Unreadable,
     /// The examples are not pictures.
-    None,
+    NoPictures,
 }
 
 impl Gallery {
     /// Opens nothing yet.
     pub fn new(images: Option<&Path>) -> Self {
         let images = images.map(Path::to_path_buf);
-        Self { images, opened: BTreeMap::new(), missing: 0 }
+        Self { images, opened: BTreeMap::new(), unreadable: vec![], missing: 0 }
     }
 
     /// The picture of an example.
@@ -49,9 +49,9 @@ impl Gallery {
                     self.opened.insert(key.dir.to_path_buf(), opened);
                 }
                 match &self.opened[key.dir] {
-                    PictureFiles::None => return Picture::None,
-                    PictureFiles::Missing => None,
-                    PictureFiles::Open(pictures) => thumbnail(pictures, key),
+                    Opened::NoPictures => return Picture::None,
+                    Opened::Unreadable => None,
+                    Opened::Pictures(pictures) => thumbnail(pictures, key),
                 }
             }
         };
@@ -66,21 +66,19 @@ impl Gallery {
         }
     }
 
-    fn open(&self, dir: &Path) -> PictureFiles {
+    fn open(&mut self, dir: &Path) -> Opened {
         match self.pictures(dir) {
-            Ok(Some(pictures)) => PictureFiles::Open(Box::new(pictures)),
-            Ok(None) => PictureFiles::None,
+            Ok(Some(pictures)) => Opened::Pictures(Box::new(pictures)),
+            Ok(None) => Opened::NoPictures,
             Err(error) => {
-                tell(&format!(
-                    "warning: the report has no pictures of {}: {error:#}",
-                    dir.display()
-                ));
-                PictureFiles::Missing
+                let dir = dir.display();
+                self.unreadable.push(format!("the report has no pictures of {dir}: {error}"));
+                Opened::Unreadable
             }
         }
     }
 
-    fn pictures(&self, dir: &Path) -> Result<Option<Thumbnails>> {
+    fn pictures(&self, dir: &Path) -> Result<Option<Thumbnails>, Error> {
         let recipe = dir.join("recipe.toml");
         let recipe = if recipe.is_file() { Some(recipe) } else { None };
         let data = recipe.map(|path| load(&path.to_string_lossy(), &[], None));
@@ -90,23 +88,27 @@ impl Gallery {
                 let rows = read_examples(&dir.join("examples.csv"))?;
                 let ids = training_ids(rows, data.as_ref());
                 let pictures = Thumbnails::from_images(images, &ids?);
-                pictures.map(Some).context("--images does not fit the examples")
+                pictures.map(Some).map_err(|error| {
+                    Error::invalid(format!("the images do not fit the examples: {error}"))
+                })
             }
             (None, Some(data)) => Ok(Thumbnails::open(&data)?),
             (None, None) => Ok(None),
         }
     }
 
-    /// Warns about missing pictures.
-    pub fn warn(&self) {
+    /// What is missing, for the user.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.unreadable.clone();
         if self.missing > 0 {
             let (s, were) = if self.missing == 1 { ("", "was") } else { ("s", "were") };
-            tell(&format!(
-                "warning: {} image{s} {were} not found; their cards say so. If they were moved, \
-                 name their new place with --images PATH",
+            warnings.push(format!(
+                "{} image{s} {were} not found; the cards say so. If they were moved, name their \
+                 new place with --images PATH",
                 self.missing
             ));
         }
+        warnings
     }
 }
 
@@ -117,8 +119,8 @@ fn thumbnail(pictures: &Thumbnails, key: &PictureKey<'_>) -> Option<Thumbnail> {
     }
 }
 
-/// The examples of the training source: all splits that are taken from it.
-fn training_ids(rows: Vec<ExampleRow>, data: Option<&Data>) -> Result<Ids> {
+/// The examples of the training source: those of the splits that are cut out of it.
+fn training_ids(rows: Vec<ExampleRow>, data: Option<&Data>) -> Result<Ids, Error> {
     let from_training = |split: Split| match (split, data) {
         (Split::Train, _) | (_, None) => true,
         (Split::Validation, Some(data)) => matches!(data.validation, HeldOut::Fraction { .. }),

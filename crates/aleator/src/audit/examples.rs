@@ -4,10 +4,11 @@ use aleator_data::{Labels, Sources, Split};
 use aleator_report::audit::{Source, SourceExample};
 use aleator_run::Recipe;
 use aleator_train::label_sets;
-use anyhow::Result;
+
+use crate::error::Error;
 
 /// The training source of a recipe.
-pub fn of(sources: &Sources, recipe: &Recipe) -> Result<Source> {
+pub fn of(sources: &Sources, recipe: &Recipe) -> Result<Source, Error> {
     let examples = sources.training_source(&recipe.data)?;
     let annotators = match &examples.labels {
         Labels::Annotations(votes) => votes.annotator_names.clone(),

@@ -1,4 +1,4 @@
-//! The results of an analysis, and `analysis.json`.
+//! What an analysis found, and how `analysis.json` shows it.
 
 use std::path::PathBuf;
 
@@ -11,27 +11,39 @@ use serde_json::{Value, json};
 /// The version of `analysis.json`.
 const FORMAT: u32 = 1;
 
-/// Everything that tables and files show.
+/// What [`analyse`](crate::analyse()) found.
+#[derive(Clone, Debug)]
 pub struct Findings {
+    /// The run.
     pub dir: PathBuf,
-    /// The run that it is compared with, and its noise.
+    /// The run that it is compared with, and its noise model.
     pub other: Option<(PathBuf, Noise)>,
+    /// The run's `run.json`.
     pub info: RunInfo,
+    /// The analysed split.
     pub split: Split,
+    /// τ.
     pub temperature: f64,
+    /// How the classes of an example are ranked.
     pub measure: Measure,
+    /// Rows of each table.
     pub top: usize,
+    /// The pairs of classes that are tied most.
     pub pairs: TopPairs,
     /// The examples whose predictions are tied most to another class, by their rows.
     pub strongest: Vec<Ranked<usize, Strongest>>,
+    /// The comparison with the other run.
     pub comparison: Option<Comparison>,
+    /// The examples of the split.
     pub examples: Vec<ExampleRow>,
 }
 
 /// The class that is tied most to the prediction of an example.
 #[derive(Clone, Debug)]
 pub struct Strongest {
+    /// The predicted class.
     pub predicted: usize,
+    /// The other class, and how the two are tied.
     pub tie: Tie,
 }
 

@@ -1,16 +1,13 @@
 //! `aleator report`: the HTML report.
 
-mod gallery;
-
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use aleator_report::page::{PageSettings, check_replaceable, page};
-use anyhow::{Context, Result, bail};
+use aleator::ReportSettings;
+use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::progress::Counter;
-use gallery::Gallery;
+use crate::progress::watched;
 
 /// Arguments of `aleator report`.
 #[derive(Args, Debug)]
@@ -64,38 +61,15 @@ fn shown(text: &str) -> Result<usize, String> {
 /// `aleator report`.
 pub fn report(args: &ReportArgs) -> Result<()> {
     let first = args.dirs.first().context("no directory is given")?;
-    let out = args.out.clone().unwrap_or_else(|| first.join("report.html"));
-    let settings = PageSettings { suspects: args.suspects, ambiguous: args.ambiguous };
-    if out.file_name().is_none() || out.is_dir() {
-        bail!(
-            "{} is a directory: give a file, as in --out {}",
-            out.display(),
-            out.join("report.html").display()
-        );
-    }
-    check_replaceable(&out)?;
-    let figures = args.figures.clone().unwrap_or_else(|| out.with_file_name("figures"));
-    let counter = Counter::new("pictures", args.quiet);
-    let mut gallery = Gallery::new(args.images.as_deref());
-    let mut done = 0;
-    let made = page(&args.dirs, &settings, &mut |key| {
-        done += 1;
-        counter.show(done, args.suspects + args.ambiguous);
-        gallery.picture(key)
-    });
-    counter.finish();
-    made?.save(&out, &figures)?;
-    gallery.warn();
-    writeln!(io::stdout(), "report: {}", out.display())?;
+    let page = args.out.clone().unwrap_or_else(|| first.join("report.html"));
+    let settings = ReportSettings {
+        figures: args.figures.clone().unwrap_or_else(|| page.with_file_name("figures")),
+        page,
+        images: args.images.clone(),
+        suspects: args.suspects,
+        ambiguous: args.ambiguous,
+    };
+    watched(args.quiet, |watch| aleator::report(&args.dirs, &settings, watch))?;
+    writeln!(io::stdout(), "report: {}", settings.page.display())?;
     Ok(())
-}
-
-/// Writes the report of a directory into it and returns its path.
-pub fn report_of(dir: &Path) -> Result<PathBuf> {
-    let out = dir.join("report.html");
-    let mut gallery = Gallery::new(None);
-    let settings = PageSettings { suspects: 60, ambiguous: 24 };
-    let page = page(&[dir.to_path_buf()], &settings, &mut |key| gallery.picture(key))?;
-    page.save(&out, &dir.join("figures"))?;
-    Ok(out)
 }

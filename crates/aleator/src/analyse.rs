@@ -1,0 +1,170 @@
+//! `analyse`: what the learned noise of a run shows about its classes.
+
+mod findings;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use aleator_report::covariance::{
+    Best, Covariances, ExampleTies, Measure, Ranked, Step, write_cases, write_pairs, write_ranks,
+    write_ties,
+};
+use aleator_run::{GroupFile, RunDir, RunTree, Split};
+
+use crate::error::Error;
+use crate::json::write_json;
+use crate::watch::{Event, Watch};
+pub use findings::{Findings, Strongest, relation};
+
+/// What [`analyse`] looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnalyseSettings {
+    /// Which examples; `None`: the test split, or the validation split if there is no other.
+    pub split: Option<Split>,
+    /// A run on the same data to compare with, usually one without a noise model.
+    pub against: Option<PathBuf>,
+    /// How the classes of an example are ranked.
+    pub measure: Measure,
+    /// Rows of each table, and classes for each example.
+    pub top: usize,
+    /// A directory for `pairs.csv`, `examples.csv`, `against.csv`, `ranks.csv` and
+    /// `analysis.json`.
+    pub out: Option<PathBuf>,
+}
+
+/// Finds the pairs of classes whose noise is tied, and the examples where it is tied most.
+///
+/// # Errors
+/// When the run is not evaluated or has no noise model, or `out` holds other files.
+pub fn analyse(
+    run: &Path,
+    settings: &AnalyseSettings,
+    watch: &mut Watch<'_>,
+) -> Result<Findings, Error> {
+    let run = open_run(run)?;
+    let other = settings.against.as_deref().map(open_run).transpose()?;
+    if let Some(out) = &settings.out {
+        check_out(out)?;
+    }
+    let findings = find(&run, other.as_ref(), settings, watch)?;
+    if let Some(out) = &settings.out {
+        write(out, &findings)?;
+    }
+    Ok(findings)
+}
+
+fn open_run(dir: &Path) -> Result<RunDir, Error> {
+    match RunTree::open(dir)? {
+        Some(RunTree::Group(group)) => {
+            let member = group.members.first().map_or("seed-0", |member| &member.name);
+            Err(Error::invalid(format!(
+                "{} is a directory of several runs: name one of them, such as {}",
+                dir.display(),
+                dir.join(member).display()
+            )))
+        }
+        Some(RunTree::Run(run)) => Ok(run),
+        _ => Ok(RunDir::open(dir)?),
+    }
+}
+
+/// Everything that is computed; the ties of all examples go straight to their file.
+fn find(
+    run: &RunDir,
+    other: Option<&RunDir>,
+    settings: &AnalyseSettings,
+    watch: &mut Watch<'_>,
+) -> Result<Findings, Error> {
+    let AnalyseSettings { measure, top, .. } = *settings;
+    let has_test = run.info().examples.test > 0;
+    let usual = if has_test { Split::Test } else { Split::Validation };
+    let split = settings.split.unwrap_or(usual);
+    let mut covariances = Covariances::open(run, split)?;
+    let mut observer = |Step { what, done, total }: Step| {
+        watch.event(Event::Progress { what, done, total });
+    };
+    let predicted = covariances.predicted(&mut observer)?;
+    let comparison = other
+        .map(|other| covariances.against(&predicted, other, measure, &mut observer))
+        .transpose()?;
+    let pairs = covariances.top_pairs(top, &mut observer)?;
+    let mut best = Best::new(top);
+    let mut keep = |example: &ExampleTies| {
+        if let Some(tie) = example.ties.first() {
+            let value = Strongest { predicted: example.predicted, tie: *tie };
+            best.offer(tie.value(measure).abs(), Ranked { key: example.row, value });
+        }
+    };
+    let examples = covariances.examples().to_vec();
+    let names = run.info().class_names.clone();
+    match &settings.out {
+        None => covariances.ties(&predicted, measure, 1, &mut observer, &mut |example| {
+            keep(&example);
+            Ok(())
+        })?,
+        Some(out) => {
+            fs::create_dir_all(out).map_err(Error::io(out))?;
+            write_ties(&out.join(EXAMPLES), &examples, &names, |add| {
+                covariances.ties(&predicted, measure, top, &mut observer, &mut |example| {
+                    keep(&example);
+                    Ok(add(&example)?)
+                })
+            })?;
+        }
+    }
+    Ok(Findings {
+        dir: run.path().to_path_buf(),
+        other: other.map(|other| (other.path().to_path_buf(), other.info().noise)),
+        info: run.info().clone(),
+        split,
+        temperature: covariances.temperature(),
+        measure,
+        top,
+        pairs,
+        strongest: best.into_sorted(),
+        comparison,
+        examples,
+    })
+}
+
+const PAIRS: &str = "pairs.csv";
+const EXAMPLES: &str = "examples.csv";
+const AGAINST: &str = "against.csv";
+const RANKS: &str = "ranks.csv";
+const ANALYSIS: &str = "analysis.json";
+
+/// Refuses a directory whose files of the same names may be something else: a run has an
+/// `examples.csv` too.
+fn check_out(out: &Path) -> Result<(), Error> {
+    let exists = |name: &&&str| out.join(name).symlink_metadata().is_ok();
+    let names = [RunDir::INFO, GroupFile::NAME, PAIRS, EXAMPLES, AGAINST, RANKS];
+    match names.iter().find(exists) {
+        Some(name) if !exists(&&ANALYSIS) => Err(Error::invalid(format!(
+            "{} holds {name}, which is not of an analysis: choose another --out, such as {}",
+            out.display(),
+            out.join("analysis").display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// All files but `examples.csv`, which is written already; `analysis.json` comes last.
+fn write(out: &Path, findings: &Findings) -> Result<(), Error> {
+    let names = &findings.info.class_names;
+    write_pairs(&out.join(PAIRS), &findings.pairs, names)?;
+    match &findings.comparison {
+        Some(comparison) => {
+            write_cases(&out.join(AGAINST), &comparison.cases, &findings.examples, names)?;
+            write_ranks(&out.join(RANKS), &comparison.ranks)?;
+        }
+        None => {
+            // Left by an earlier analysis of other numbers.
+            for stale in [AGAINST, RANKS].map(|name| out.join(name)) {
+                if stale.exists() {
+                    fs::remove_file(&stale).map_err(Error::io(&stale))?;
+                }
+            }
+        }
+    }
+    write_json(&out.join(ANALYSIS), &findings.json())
+}

@@ -1,0 +1,122 @@
+//! `audit`: which labels are wrong, and what they should be.
+
+mod embeddings;
+mod examples;
+mod probabilities;
+
+use std::path::{Path, PathBuf};
+
+use aleator_data::Sources;
+use aleator_report::audit::{Audit, analyse};
+use aleator_run::recipe::HeldOut;
+use aleator_run::write_file;
+use aleator_train::group::{Group, Kind, Member};
+use aleator_train::{check_recipe, load_run};
+
+use crate::error::Error;
+use crate::experiment::Experiment;
+use crate::group::{finish, start};
+use crate::watch::{Event, Watch};
+
+pub(crate) use embeddings::finish_embeddings;
+pub use probabilities::audit_probabilities;
+
+/// Divides the data into folds, judges the labels of each by a model that was trained on the
+/// others, and ranks them: the label that is most surely wrong comes first.
+///
+/// Writes `issues.csv`, `classes.csv`, `pairs.csv`, `annotators.csv` and `audit.json` next to the
+/// runs of the folds.
+///
+/// # Errors
+/// When there are fewer than two folds or more than examples, the experiment has several seeds, or
+/// as [`fit`](crate::fit()).
+pub fn audit(
+    experiment: &Experiment,
+    folds: usize,
+    out: &Path,
+    watch: &mut Watch<'_>,
+) -> Result<Audit, Error> {
+    let group = group(experiment, folds)?;
+    let opened = match &experiment.arrays {
+        Some(_) => None,
+        None => Some(open(&group.members)?),
+    };
+    let sources = experiment.arrays.as_deref().or(opened.as_ref());
+    // The last fold is the smallest: if it has examples, all have. Checked before anything is
+    // written.
+    if let (Some(last), Some(sources)) = (group.members.last(), sources) {
+        check_recipe(&last.recipe, &sources.divide(&last.recipe.data)?)?;
+    }
+    start(out, &group, sources, watch)?;
+    conclude(out, &group.members, sources, watch)
+}
+
+/// Audits the data of a trained run. Where the run was trained on images, its network embeds them
+/// once, and only heads are trained for the folds; otherwise as [`audit`].
+///
+/// # Errors
+/// As [`audit`].
+pub fn audit_run(
+    run: &Path,
+    experiment: &Experiment,
+    folds: usize,
+    out: &Path,
+    watch: &mut Watch<'_>,
+) -> Result<Audit, Error> {
+    let (run, _) = load_run(run)?;
+    if run.info().input_shape.len() != 3 {
+        return audit(experiment, folds, out, watch);
+    }
+    let group = embeddings::create(&run, experiment, folds, out)?;
+    watch.note("embedding the images with the network of the run; heads are trained on that");
+    finish_embeddings(out, watch)?;
+    let sources = open(&group.members)?;
+    finish(out, &group, Some(&sources), watch)?;
+    conclude(out, &group.members, Some(&sources), watch)
+}
+
+/// One run for each fold.
+fn group(experiment: &Experiment, folds: usize) -> Result<Group, Error> {
+    if folds < 2 {
+        return Err(Error::invalid(format!(
+            "{folds} folds: at least 2 are needed, so that each has others to learn from"
+        )));
+    }
+    let seed = experiment.only_seed("an audit")?;
+    let member = |fold: usize| {
+        let mut recipe = experiment.recipe.clone();
+        recipe.data.test = Some(HeldOut::Fold { fold, folds, seed: 0 });
+        recipe.check()?;
+        Ok(Member { name: format!("fold-{fold}"), recipe, seed })
+    };
+    Ok(Group { kind: Kind::Audit, members: (0..folds).map(member).collect::<Result<_, Error>>()? })
+}
+
+/// The data of all folds.
+fn open(members: &[Member]) -> Result<Sources, Error> {
+    let recipe = &members[0].recipe;
+    Ok(Sources::open(&recipe.data, recipe.head.link)?)
+}
+
+/// Judges the labels when all folds are trained, and writes the findings.
+pub(crate) fn conclude(
+    out: &Path,
+    members: &[Member],
+    sources: Option<&Sources>,
+    watch: &mut Watch<'_>,
+) -> Result<Audit, Error> {
+    let mut recipe = members[0].recipe.clone();
+    let source = match sources {
+        Some(sources) => examples::of(sources, &recipe)?,
+        None => examples::of(&open(members)?, &recipe)?,
+    };
+    let dirs: Vec<PathBuf> = members.iter().map(|member| out.join(&member.name)).collect();
+    let audit = analyse(&dirs, &source, &mut |step| {
+        let (done, total) = (step.done, step.total);
+        watch.event(Event::Progress { what: "labels judged", done, total });
+    })?;
+    recipe.data.test = None;
+    write_file(&out.join("recipe.toml"), recipe.to_toml().as_bytes())?;
+    audit.save(out)?;
+    Ok(audit)
+}

@@ -1,0 +1,202 @@
+//! `embed`: images to files of embeddings, by a pretrained network.
+
+mod trained;
+
+use std::path::{Path, PathBuf};
+
+use aleator_embed::{
+    Event as EmbedEvent, Extractor, Job, OnnxNetwork, OnnxOptions, Outcome, Precision,
+    Preprocessing, Reading, SizeFrom, Source, open_sources,
+};
+use aleator_run::recipe::Framing;
+
+use crate::error::Error;
+use crate::watch::{Event, Watch};
+pub(crate) use trained::TrainedNetwork;
+
+/// The network that computes embeddings.
+#[derive(Clone, Debug)]
+pub enum EmbeddingNetwork<'a> {
+    /// An ONNX file that maps images to one vector each.
+    Onnx {
+        /// The file.
+        file: &'a Path,
+        /// How it is run.
+        options: OnnxOptions<'a>,
+        /// How images are prepared; without a size, the network's own or the usual one is taken.
+        framing: Framing,
+    },
+    /// The layers before the head of a trained run; images are prepared as the run saw them.
+    Run(&'a Path),
+}
+
+/// How embeddings are computed and stored.
+#[derive(Clone, Debug)]
+pub struct EmbedSettings<'a> {
+    /// The network.
+    pub network: EmbeddingNetwork<'a>,
+    /// The precision of the stored numbers.
+    pub precision: Precision,
+    /// Images computed at once.
+    pub batch: usize,
+}
+
+/// A file of embeddings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmbeddedFile {
+    /// A safetensors file with `features`, and labels, ids and class names where they are known.
+    pub path: PathBuf,
+    /// N and D; `None` where the complete file existed before.
+    pub shape: Option<[usize; 2]>,
+    /// Whether the images have labels.
+    pub labelled: bool,
+    /// The number of classes, where their names are known.
+    pub classes: Option<usize>,
+    /// Images that cannot be decoded: id and reason.
+    pub set_aside: Vec<(String, String)>,
+}
+
+/// Computes the embeddings of images: one file for each split of the data, `out` for the only or
+/// the training split.
+///
+/// Interrupted at any point and called again, it continues where it stopped, to the same bytes.
+///
+/// # Errors
+/// When images or network cannot be opened, more than one image in a hundred cannot be decoded, or
+/// `out` exists with other content.
+pub fn embed(
+    images: &[PathBuf],
+    settings: &EmbedSettings<'_>,
+    out: &Path,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<EmbeddedFile>, Error> {
+    let mut network = Network::open(&settings.network, watch)?;
+    let input = network.extractor().input();
+    let (preprocessing, size_from) =
+        Preprocessing::new(&network.framing, input).map_err(|reason| {
+            Error::invalid(reason).at(settings.network.path().display().to_string())
+        })?;
+    let why = match size_from {
+        SizeFrom::Caller => "",
+        SizeFrom::Network => "; the size is the network's",
+        SizeFrom::Usual => "; the size is the usual one, set another with --size",
+    };
+    watch.note(&format!("preprocessing: {}{why}", preprocessing.describe()));
+    let (width, height) = preprocessing.size();
+    let framing = Framing { size: Some(width.max(height)), ..network.framing };
+    let sources = open_sources(images, &framing)?;
+    if sources.len() > 1 {
+        let files: Vec<String> =
+            sources.iter().map(|source| source.file(out).display().to_string()).collect();
+        watch.note(&format!(
+            "the data have {} splits, and each gets a file: {}",
+            files.len(),
+            files.join(", ")
+        ));
+    }
+    let mut files = vec![];
+    for source in &sources {
+        files.push(network.embed(source, preprocessing, settings, &source.file(out), watch)?);
+    }
+    Ok(files)
+}
+
+impl EmbeddingNetwork<'_> {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Onnx { file, .. } => file,
+            Self::Run(dir) => dir,
+        }
+    }
+}
+
+/// An opened network, and how it wants its images.
+struct Network {
+    kind: NetworkKind,
+    framing: Framing,
+}
+
+enum NetworkKind {
+    Onnx(Box<OnnxNetwork>),
+    Trained(Box<TrainedNetwork>),
+}
+
+impl Network {
+    fn open(network: &EmbeddingNetwork<'_>, watch: &mut Watch<'_>) -> Result<Self, Error> {
+        match network {
+            EmbeddingNetwork::Run(dir) => {
+                let network = TrainedNetwork::open(dir)?;
+                let framing = Framing { size: None, ..network.framing };
+                Ok(Self { kind: NetworkKind::Trained(Box::new(network)), framing })
+            }
+            EmbeddingNetwork::Onnx { file, options, framing } => {
+                let network = OnnxNetwork::open(file, options, &mut |line| watch.note(line))?;
+                Ok(Self { kind: NetworkKind::Onnx(Box::new(network)), framing: *framing })
+            }
+        }
+    }
+
+    fn extractor(&mut self) -> &mut dyn Extractor {
+        match &mut self.kind {
+            NetworkKind::Onnx(network) => network.as_mut(),
+            NetworkKind::Trained(network) => network.as_mut(),
+        }
+    }
+
+    /// Embeds one split.
+    fn embed(
+        &mut self,
+        source: &Source,
+        preprocessing: Preprocessing,
+        settings: &EmbedSettings<'_>,
+        out: &Path,
+        watch: &mut Watch<'_>,
+    ) -> Result<EmbeddedFile, Error> {
+        let EmbedSettings { precision, batch, .. } = *settings;
+        let opened = &source.opened;
+        let job = Job { source: opened, preprocessing, precision, batch, out };
+        let name = out.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let stop = watch.stop();
+        let outcome =
+            aleator_embed::embed(&job, self.extractor(), stop, &mut |event| match event {
+                EmbedEvent::Progress { done, total } => {
+                    watch.event(Event::Progress { what: "images", done, total });
+                }
+                EmbedEvent::Resumed { done } => {
+                    watch.note(&format!("{name}: resuming after {done} images"));
+                }
+                EmbedEvent::StartedOver { why } => watch.note(&format!(
+                    "{name}: starting over, an earlier unfinished file cannot be resumed: {why}"
+                )),
+            })?;
+        let (shape, set_aside) = match outcome {
+            Outcome::AlreadyThere => {
+                watch.note(&format!("{} exists already, made in the same way", out.display()));
+                (None, vec![])
+            }
+            Outcome::Stopped { done, total } => {
+                return Err(Error::Interrupted(format!(
+                    "stopped after {done} of {total} images; the same command resumes there"
+                )));
+            }
+            Outcome::Finished { rows, width, set_aside } => (Some([rows, width]), set_aside),
+        };
+        if let (Some(_), Some(Reading::Pooled { places, .. })) = (shape, self.reading()) {
+            watch.note(&format!("the output is a map of {places} places; its mean is taken"));
+        }
+        Ok(EmbeddedFile {
+            path: out.to_path_buf(),
+            shape,
+            labelled: opened.labels.is_some(),
+            classes: opened.class_names.as_ref().map(Vec::len),
+            set_aside,
+        })
+    }
+
+    fn reading(&self) -> Option<Reading> {
+        match &self.kind {
+            NetworkKind::Onnx(network) => network.reading(),
+            NetworkKind::Trained(_) => None,
+        }
+    }
+}

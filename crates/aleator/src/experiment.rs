@@ -1,0 +1,138 @@
+//! What is trained on what: a recipe with the data that it names, or with arrays in memory.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use aleator_data::inputs::recognise::{Family, recognise};
+use aleator_data::{Arrays, Sources};
+use aleator_run::recipe::{DataOverlay, InputSource, Overlay, Source};
+use aleator_run::{Recipe, Resolved, load_over, paper_recipes};
+use aleator_train::load_run;
+
+use crate::error::Error;
+use crate::watch::Watch;
+
+/// A recipe and its data.
+///
+/// ```no_run
+/// use aleator::{Experiment, Watch};
+///
+/// // A preset whose data are named by settings, as on the command line:
+/// let sets = ["data.train.features=x.npy", "data.train.labels=y.npy"].map(String::from);
+/// let mut experiment = Experiment::load("features-full", &sets, None)?;
+/// // Settings are fields:
+/// experiment.recipe.head.samples = 500;
+///
+/// // The preset that suits whatever is found at a path:
+/// let photos = Experiment::on_path("photos".as_ref(), None, &[], None, &mut Watch::silent())?;
+/// # Ok::<(), aleator::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// The recipe's name, usable as that of a directory.
+    pub name: String,
+    /// All settings.
+    pub recipe: Recipe,
+    /// Data in memory; `None` where the recipe names files.
+    pub(crate) arrays: Option<Arc<Sources>>,
+}
+
+impl Experiment {
+    /// Loads a preset or a recipe file. Each of `sets` overrides a key, as in `"head.rank=6"`;
+    /// `seed` replaces the recipe's seeds. Relative paths start at the current directory.
+    ///
+    /// # Errors
+    /// When the recipe does not exist, or says something unknown or impossible.
+    pub fn load(recipe: &str, sets: &[String], seed: Option<u64>) -> Result<Self, Error> {
+        Self::over(recipe, &Overlay::default(), sets, seed)
+    }
+
+    /// Looks at the data at a path and loads the recipe of this name, or the preset that suits
+    /// them. What was found and chosen is a [`Choice`](crate::Event::Choice).
+    ///
+    /// # Errors
+    /// When the data are of no known format, or as [`Experiment::load`].
+    pub fn on_path(
+        path: &Path,
+        recipe: Option<&str>,
+        sets: &[String],
+        seed: Option<u64>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self, Error> {
+        let recognised = recognise(path)?;
+        watch.choice(&recognised.explanation);
+        let recipe = recipe.unwrap_or(match recognised.preset_family {
+            Family::Features => "features-full",
+            Family::Multilabel => "multilabel-full",
+            Family::Images => "images-full",
+        });
+        // The size of the images belongs to an experiment of the paper, as its network does.
+        let sized = paper_recipes().iter().any(|paper| paper.name == recipe);
+        let mut overlay = recognised.overlay(path);
+        if sized {
+            overlay.data.image_size = None;
+        }
+        let note = if sized { ", which keeps its own image size" } else { "" };
+        watch.choice(&format!("recipe: {recipe}{note}"));
+        Self::over(recipe, &overlay, sets, seed)
+    }
+
+    /// Loads a preset or a recipe file for data in memory.
+    ///
+    /// # Errors
+    /// When the arrays do not fit together or hold impossible values, or as [`Experiment::load`].
+    pub fn on_arrays(
+        arrays: Arrays,
+        recipe: &str,
+        sets: &[String],
+        seed: Option<u64>,
+    ) -> Result<Self, Error> {
+        // The link decides how labels are read, so the recipe is loaded before the arrays are.
+        let train = Source::of(InputSource::Memory(String::new()));
+        let data = DataOverlay { train: Some(train), ..DataOverlay::default() };
+        let overlay = Overlay { origin: "arrays".to_string(), data, ..Overlay::default() };
+        let mut experiment = Self::over(recipe, &overlay, sets, seed)?;
+        let sources = Sources::in_memory(arrays, experiment.recipe.head.link)?;
+        sources.record_in(&mut experiment.recipe.data);
+        experiment.recipe.check()?;
+        Ok(Self { arrays: Some(Arc::new(sources)), ..experiment })
+    }
+
+    /// The experiment of a trained run, with `sets` and `seed` as in [`Experiment::load`].
+    ///
+    /// # Errors
+    /// When the run cannot be read, or as [`Experiment::load`].
+    pub fn of_run(dir: &Path, sets: &[String], seed: Option<u64>) -> Result<Self, Error> {
+        let (_, recipe) = load_run(dir)?;
+        let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Self { name, recipe: absolute(recipe.with_sets(sets, seed)?)?, arrays: None })
+    }
+
+    pub(crate) fn over(
+        recipe: &str,
+        overlay: &Overlay,
+        sets: &[String],
+        seed: Option<u64>,
+    ) -> Result<Self, Error> {
+        let Resolved { name, recipe } = load_over(recipe, overlay, sets, seed)?;
+        Ok(Self { name, recipe: absolute(recipe)?, arrays: None })
+    }
+
+    /// The seed of a workflow that trains with one.
+    pub(crate) fn only_seed(&self, workflow: &str) -> Result<u64, Error> {
+        match self.recipe.seeds[..] {
+            [seed] => Ok(seed),
+            _ => Err(Error::invalid(format!(
+                "{workflow} needs one seed, and {} has several: add --seed 0",
+                self.name
+            ))),
+        }
+    }
+}
+
+/// The recipe as it means the same from any directory.
+pub(crate) fn absolute(mut recipe: Recipe) -> Result<Recipe, Error> {
+    let here = std::env::current_dir().map_err(Error::io(".".as_ref()))?;
+    recipe.make_paths_absolute(&here)?;
+    Ok(recipe)
+}

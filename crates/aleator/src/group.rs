@@ -1,0 +1,73 @@
+//! Groups of runs: the part that all workflows share.
+
+use std::path::{Path, PathBuf};
+
+use aleator_data::Sources;
+use aleator_metrics::Evaluation;
+use aleator_run::RunDir;
+use aleator_train::group::{self, Group, GroupOutcome, Member};
+
+use crate::error::Error;
+use crate::watch::{Event, Watch};
+
+/// A run that is trained and evaluated.
+#[derive(Clone, Debug)]
+pub struct TrainedRun {
+    /// Its name in the group; empty for a single run.
+    pub name: String,
+    /// Its directory.
+    pub dir: PathBuf,
+    /// Its scores on the validation and test splits.
+    pub evaluation: Evaluation,
+    /// The number of images that were left out because they cannot be decoded.
+    pub set_aside: usize,
+}
+
+/// Trains new runs in `out`.
+pub(crate) fn start(
+    out: &Path,
+    group: &Group,
+    arrays: Option<&Sources>,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<TrainedRun>, Error> {
+    let outcome = group::start(out, group, arrays, watch.stop(), &mut |member, event| {
+        watch.event(Event::Training { run: &member.name, event });
+    })?;
+    trained(out, group, outcome)
+}
+
+/// Trains what is missing of runs whose directory exists.
+pub(crate) fn finish(
+    dir: &Path,
+    group: &Group,
+    arrays: Option<&Sources>,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<TrainedRun>, Error> {
+    let outcome = group::resume(dir, group, arrays, watch.stop(), &mut |member, event| {
+        watch.event(Event::Training { run: &member.name, event });
+    })?;
+    trained(dir, group, outcome)
+}
+
+fn trained(out: &Path, group: &Group, outcome: GroupOutcome) -> Result<Vec<TrainedRun>, Error> {
+    let evaluations = match outcome {
+        GroupOutcome::Evaluated(evaluations) => evaluations,
+        GroupOutcome::Interrupted { .. } if !out.exists() => {
+            let message = "stopped before the run began: nothing was written";
+            return Err(Error::Interrupted(message.to_string()));
+        }
+        GroupOutcome::Interrupted { name, step } => {
+            let of = if name.is_empty() { String::new() } else { format!(" of {name}") };
+            let dir = out.display();
+            return Err(Error::Interrupted(format!(
+                "saved at step {step}{of}; continue with `aleator resume {dir}`"
+            )));
+        }
+    };
+    let run = |(member, evaluation): (&Member, Evaluation)| {
+        let dir = if member.name.is_empty() { out.to_path_buf() } else { out.join(&member.name) };
+        let set_aside = RunDir::open(&dir)?.info().set_aside.len();
+        Ok(TrainedRun { name: member.name.clone(), dir, evaluation, set_aside })
+    };
+    group.members.iter().zip(evaluations).map(run).collect()
+}

@@ -1,0 +1,60 @@
+//! `resume`: any workflow, continued where it stopped.
+
+use std::path::Path;
+
+use aleator_data::{Arrays, Sources};
+use aleator_report::audit::Audit;
+use aleator_train::group::{self, Kind};
+
+use crate::error::Error;
+use crate::fit::Fit;
+use crate::group::{TrainedRun, finish};
+use crate::transfer::Transfer;
+use crate::tune::Tuning;
+use crate::watch::Watch;
+use crate::{audit, fit, transfer, tune};
+
+/// What a directory turned out to hold, now complete.
+#[derive(Clone, Debug)]
+pub enum Resumed {
+    /// Runs of [`fit`](crate::fit()).
+    Fit(Fit),
+    /// Runs of [`sweep`](crate::sweep()).
+    Sweep(Vec<TrainedRun>),
+    /// Trials of [`tune`](crate::tune()).
+    Tuning(Tuning),
+    /// Tasks of [`transfer`](crate::transfer()).
+    Transfer(Transfer),
+    /// An audit of [`audit`](crate::audit()).
+    Audit(Box<Audit>),
+    /// Runs of [`demo`](crate::demo()).
+    Demo(Vec<TrainedRun>),
+}
+
+/// Continues a run, a group of runs or an audit that was stopped or killed, to the same bits as
+/// without the interruption. What is complete already is not computed again.
+///
+/// Runs on arrays in memory need the same arrays again.
+///
+/// # Errors
+/// When the directory is none of these, the data have changed, or as in the workflow itself.
+pub fn resume(dir: &Path, arrays: Option<Arrays>, watch: &mut Watch<'_>) -> Result<Resumed, Error> {
+    let group = group::open(dir)?;
+    let link = group.members[0].recipe.head.link;
+    let arrays = arrays.map(|arrays| Sources::in_memory(arrays, link)).transpose()?;
+    if group.kind == Kind::Audit {
+        audit::finish_embeddings(dir, watch)?;
+    }
+    let runs = finish(dir, &group, arrays.as_ref(), watch)?;
+    Ok(match group.kind {
+        Kind::Seeds => Resumed::Fit(fit::conclude(dir, runs)?),
+        Kind::Sweep => Resumed::Sweep(runs),
+        Kind::Tune => Resumed::Tuning(tune::conclude(dir, &group.members, runs)?),
+        Kind::Transfer => Resumed::Transfer(transfer::conclude(dir, runs)?),
+        Kind::Audit => {
+            let audit = audit::conclude(dir, &group.members, arrays.as_ref(), watch)?;
+            Resumed::Audit(Box::new(audit))
+        }
+        Kind::Demo => Resumed::Demo(runs),
+    })
+}

@@ -1,0 +1,118 @@
+//! `aleator analyse`.
+
+mod print;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+
+use aleator::AnalyseSettings;
+use aleator::report::covariance::Measure;
+use aleator::run::Split;
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+use crate::progress::watched;
+
+/// Arguments of `aleator analyse`.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub struct AnalyseArgs {
+    /// An evaluated run with a noise model
+    run: PathBuf,
+    /// Which examples [default: test, or validation without a test split]
+    #[arg(long)]
+    split: Option<HeldOut>,
+    /// Compare with a run on the same data, usually one with noise "none": does the noise tie its
+    /// mistakes to the right class?
+    #[arg(long, value_name = "RUN")]
+    against: Option<PathBuf>,
+    /// How to rank the classes of an example
+    #[arg(long, default_value = "raw")]
+    by: By,
+    /// Rows of each table, and classes per example
+    #[arg(long, default_value = "10", value_name = "N", value_parser = row_count)]
+    top: usize,
+    /// Write pairs.csv, examples.csv, against.csv, ranks.csv and analysis.json here
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print analysis.json instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const AFTER_HELP: &str = "\
+The noise of two classes is tied if annotators confuse them. A negative covariance marks \
+substitutes: where one class gains, the other loses. A positive one marks classes that occur \
+together or look alike, and gain together at the expense of others.
+
+Each pair has three numbers. The covariance is the average of Σ(x), as in the paper; under the \
+softmax labels do not determine it, because noise that all classes share changes nothing. The likelihood \
+depends on it through the centred covariance, in units of τ². Flips say how often the second \
+class overtakes the first where the first one leads. docs/analysis.md explains all of them.
+
+Examples:
+  aleator analyse run                           pairs of classes, and the most tied examples
+  aleator analyse run --against plain           the mistakes of a run without a noise model
+  aleator analyse run --by centred --top 30 --out findings
+  aleator analyse run --json | jq .pairs.by_centred_covariance";
+
+/// Most rows of a table.
+const MOST_ROWS: usize = 10_000;
+
+fn row_count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..=MOST_ROWS) => Ok(count),
+        _ => Err(format!("must be a whole number from 1 to {MOST_ROWS}")),
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum HeldOut {
+    /// The examples that chose the weights
+    Validation,
+    /// The examples that were only measured
+    Test,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum By {
+    /// The covariance Σ(x), as in the paper
+    Raw,
+    /// The centred covariance, on which the likelihood depends
+    Centred,
+    /// The correlation of the centred utilities
+    Correlation,
+}
+
+/// `aleator analyse`.
+pub fn analyse(args: &AnalyseArgs) -> Result<()> {
+    let settings = AnalyseSettings {
+        split: args.split.map(|split| match split {
+            HeldOut::Test => Split::Test,
+            HeldOut::Validation => Split::Validation,
+        }),
+        against: args.against.clone(),
+        measure: match args.by {
+            By::Raw => Measure::Raw,
+            By::Centred => Measure::Centred,
+            By::Correlation => Measure::Correlation,
+        },
+        top: args.top,
+        out: args.out.clone(),
+    };
+    let findings = watched(args.quiet, |watch| aleator::analyse(&args.run, &settings, watch))?;
+    if args.json {
+        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&findings.json())?)?;
+        return Ok(());
+    }
+    let mut text = print::Printer::new(io::stdout().is_terminal());
+    text.findings(&findings);
+    io::stdout().write_all(text.text().as_bytes())?;
+    if let Some(out) = &args.out {
+        writeln!(io::stdout(), "\nwritten to {}", out.display())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! `aleator audit`.
+
+mod findings;
+mod probabilities;
+
+use std::path::{Path, PathBuf};
+
+use aleator::Experiment;
+use aleator::report::audit::Audit;
+use anyhow::Result;
+use clap::Args;
+
+use crate::at_least_one;
+use crate::progress::watched;
+use crate::recipe_args::RecipeArgs;
+use probabilities::ProbabilityArgs;
+
+/// Arguments of `aleator audit`.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub struct AuditArgs {
+    #[command(flatten)]
+    recipe: RecipeArgs,
+    #[command(flatten)]
+    probabilities: ProbabilityArgs,
+    /// The directory of the findings; must not exist
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// The number of folds; each is judged by a model that was trained on the others
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one)]
+    folds: usize,
+    /// With a trained run: train its whole network for every fold, not only the head
+    #[arg(long)]
+    whole: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const AFTER_HELP: &str = "\
+The data are divided into folds. Each fold is judged by a model that was trained on the others \
+and never saw its labels; a model that saw them would repeat them. RECIPE is a preset, a recipe \
+file, or the directory of a trained run; the network of a run on images embeds the images once, \
+and only heads are trained for the folds (--whole trains everything again).
+
+Written to DIR:
+  issues.csv      every label, the one that is most surely wrong first, with a suggestion
+  classes.csv     for each class how many of its labels are wrong, and what they rather are
+  pairs.csv       how often each class is given where another is true
+  annotators.csv  who errs how often and confuses what, where annotators are known
+
+Examples:
+  aleator audit --data photos.safetensors --out audit
+  aleator audit features-full --set data.train.features=x.npy --set data.train.labels=y.npy --out audit
+  aleator audit runs/photos --out audit          with the network of a trained run
+  aleator audit --probabilities p.npy --labels y.npy --out audit
+                                                 with probabilities of any other model
+  aleator resume audit                           continue after Ctrl-C
+  aleator report audit                           the findings as a page, with the images
+  aleator review audit                           go through the suspects and correct them";
+
+/// `aleator audit`.
+pub fn audit(args: &AuditArgs) -> Result<()> {
+    let (AuditArgs { out, folds, .. }, RecipeArgs { set, seed, .. }) = (args, &args.recipe);
+    let audit = watched(args.quiet, |watch| {
+        if let Some(files) = args.probabilities.files() {
+            return aleator::audit_probabilities(&files, out, watch);
+        }
+        match args.trained_run() {
+            Some(dir) if args.whole => {
+                aleator::audit(&Experiment::of_run(dir, set, *seed)?, *folds, out, watch)
+            }
+            Some(dir) => {
+                let experiment = Experiment::of_run(dir, set, *seed)?;
+                aleator::audit_run(dir, &experiment, *folds, out, watch)
+            }
+            None => aleator::audit(&args.recipe.experiment(watch)?, *folds, out, watch),
+        }
+    })?;
+    print(out, &audit)
+}
+
+impl AuditArgs {
+    /// The directory that was given in place of a recipe.
+    fn trained_run(&self) -> Option<&Path> {
+        let path = Path::new(self.recipe.recipe.as_deref()?);
+        (self.recipe.data.is_none() && path.is_dir()).then_some(path)
+    }
+}
+
+/// The most important findings, and where the rest is.
+pub fn print(out: &Path, audit: &Audit) -> Result<()> {
+    findings::print(audit, out)
+}

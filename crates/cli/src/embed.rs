@@ -1,0 +1,199 @@
+//! `aleator embed`: images → embeddings, by a pretrained network.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use aleator::embeddings::{DEFAULT_BATCH, OnnxOptions, Precision, Runtime};
+use aleator::run::recipe::{Filter, Framing, PixelValues};
+use aleator::{EmbedSettings, EmbeddingNetwork};
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+
+use crate::at_least_one;
+use crate::progress::{tell, watched};
+
+/// Arguments of `aleator embed`.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub struct EmbedArgs {
+    /// Images: a folder for each class, any folder of images, a manifest, WebDataset shards,
+    /// Parquet, CIFAR or IDX files
+    #[arg(required = true, value_name = "DATA")]
+    data: Vec<PathBuf>,
+    /// The network, an ONNX file that takes images and gives one vector for each
+    #[arg(long, value_name = "FILE", required_unless_present = "backbone")]
+    model: Option<PathBuf>,
+    /// The network of a trained run, in place of an ONNX file; images are seen as the run saw them
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["model", "preprocess", "size", "centre_crop", "filter", "output",
+                              "runtime", "onnxruntime"]
+    )]
+    backbone: Option<PathBuf>,
+    /// The .safetensors file to write; other splits are written next to it, as
+    /// NAME-test.safetensors
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// What the bytes of a pixel become: what the network was trained with
+    #[arg(long, value_enum, default_value_t = Preset::Imagenet)]
+    preprocess: Preset,
+    /// The side of the images that the network sees, in pixels [default: the network's own, or 224]
+    #[arg(long, value_name = "PIXELS")]
+    size: Option<usize>,
+    /// Only the central square, its side this share of the shorter side, as in 0.875; without it
+    /// the whole image is seen, stretched to a square
+    #[arg(long, value_name = "SHARE")]
+    centre_crop: Option<f64>,
+    /// How pixels are made from those of another size
+    #[arg(long, value_enum, default_value_t = FilterName::Bicubic)]
+    filter: FilterName,
+    /// The output of the network, if it has several
+    #[arg(long, value_name = "NAME")]
+    output: Option<String>,
+    /// Store 16-bit floats: half the size
+    #[arg(long)]
+    half: bool,
+    /// Images at once
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_BATCH, value_parser = at_least_one)]
+    batch: usize,
+    /// What computes the network
+    #[arg(long, value_enum, default_value_t = RuntimeName::Auto)]
+    runtime: RuntimeName,
+    /// The library of ONNX Runtime, as in libonnxruntime.so [default: that of ORT_DYLIB_PATH, of
+    /// the Python package onnxruntime, or of the system]
+    #[arg(long, value_name = "PATH")]
+    onnxruntime: Option<PathBuf>,
+    /// Show no progress, only warnings
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  aleator embed photos --model resnet50.onnx --out photos.safetensors
+  aleator train --data photos.safetensors
+  aleator embed cifar-10-batches-bin --model efficientnet_lite0.onnx --preprocess lite --size 128 \\
+      --out cifar10.safetensors            also writes cifar10-test.safetensors
+  aleator embed photos --model vit.onnx --output pooler_output --preprocess symmetric --half \\
+      --out photos.safetensors
+
+  aleator embed photos --backbone runs/my-network --out photos.safetensors
+
+After Ctrl-C, a kill or a power cut, the same command resumes where it stopped.";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Preset {
+    /// 0 to 1, then centred and scaled by channel, as networks from PyTorch and timm mostly want
+    Imagenet,
+    /// −1 to 1, as many vision transformers and networks from Keras want
+    Symmetric,
+    /// 0 to 1
+    Unit,
+    /// (byte − 127) / 128, as EfficientNet-Lite wants
+    Lite,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FilterName {
+    /// Sharper
+    Bicubic,
+    /// Softer
+    Bilinear,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RuntimeName {
+    /// ONNX Runtime where its library is found, otherwise rten
+    Auto,
+    /// ONNX Runtime
+    Onnxruntime,
+    /// rten, which is part of this program
+    Rten,
+}
+
+/// `aleator embed`.
+pub fn embed(args: &EmbedArgs) -> Result<()> {
+    args.check()?;
+    let precision = if args.half { Precision::Half } else { Precision::Single };
+    let settings = EmbedSettings { network: args.network(), precision, batch: args.batch };
+    let files =
+        watched(args.quiet, |watch| aleator::embed(&args.data, &settings, &args.out, watch))?;
+    for file in &files {
+        if !file.set_aside.is_empty() {
+            let count = file.set_aside.len();
+            tell(&format!("warning: {count} images could not be decoded and are left out:"));
+            file.set_aside.iter().for_each(|(_, reason)| tell(&format!("  {reason}")));
+        }
+        let Some([rows, width]) = file.shape else { continue };
+        let labels = match (file.labelled, file.classes) {
+            (true, Some(classes)) => format!(", with labels of {classes} classes"),
+            (true, None) => ", with labels".to_string(),
+            (false, _) => ", without labels".to_string(),
+        };
+        let path = file.path.display();
+        writeln!(io::stdout(), "{path}: {rows} embeddings of {width} numbers{labels}")?;
+    }
+    Ok(())
+}
+
+impl EmbedArgs {
+    /// One of the two is always given.
+    fn network(&self) -> EmbeddingNetwork<'_> {
+        match &self.backbone {
+            Some(dir) => EmbeddingNetwork::Run(dir),
+            None => EmbeddingNetwork::Onnx {
+                file: self.model.as_deref().unwrap_or(Path::new("")),
+                options: self.options(),
+                framing: self.framing(),
+            },
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let is_safetensors =
+            self.out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("safetensors"));
+        if !is_safetensors || self.out.file_stem().is_none() {
+            bail!("{}: --out must end in .safetensors", self.out.display());
+        }
+        if let Some(share) = self.centre_crop.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
+            bail!("--centre-crop {share}: must be above 0 and at most 1, as in 0.875");
+        }
+        if self.onnxruntime.is_some() && self.runtime == RuntimeName::Rten {
+            bail!("--onnxruntime names a library, and --runtime rten uses none; leave out one");
+        }
+        Ok(())
+    }
+
+    fn options(&self) -> OnnxOptions<'_> {
+        let runtime = match (self.runtime, &self.onnxruntime) {
+            (RuntimeName::Rten, _) => Runtime::Rten,
+            (RuntimeName::Onnxruntime, _) | (RuntimeName::Auto, Some(_)) => Runtime::OnnxRuntime,
+            (RuntimeName::Auto, None) => Runtime::Auto,
+        };
+        OnnxOptions {
+            runtime,
+            library: self.onnxruntime.as_deref(),
+            output: self.output.as_deref(),
+            threads: rayon::current_num_threads(),
+        }
+    }
+
+    fn framing(&self) -> Framing {
+        Framing {
+            channels: None,
+            size: self.size,
+            centre_crop: self.centre_crop,
+            filter: match self.filter {
+                FilterName::Bicubic => Filter::Bicubic,
+                FilterName::Bilinear => Filter::Bilinear,
+            },
+            values: match self.preprocess {
+                Preset::Imagenet => PixelValues::ImageNet,
+                Preset::Symmetric => PixelValues::Symmetric,
+                Preset::Unit => PixelValues::Unit,
+                Preset::Lite => PixelValues::Lite,
+            },
+        }
+    }
+}

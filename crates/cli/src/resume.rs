@@ -1,0 +1,33 @@
+//! `aleator resume`.
+
+use std::path::PathBuf;
+
+use aleator::Resumed;
+use anyhow::Result;
+use clap::Args;
+
+use crate::progress::watched;
+use crate::{audit, demo, sweep, train, transfer, tune};
+
+/// Arguments of `aleator resume`.
+#[derive(Args, Debug)]
+pub struct ResumeArgs {
+    /// The directory of a run, of several runs, or of an audit that was stopped
+    dir: PathBuf,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// `aleator resume`.
+pub fn resume(args: &ResumeArgs) -> Result<()> {
+    let dir = &args.dir;
+    match watched(args.quiet, |watch| aleator::resume(dir, None, watch))? {
+        Resumed::Fit(fit) => train::print(&fit),
+        Resumed::Sweep(runs) => sweep::print(dir, &runs),
+        Resumed::Tuning(tuning) => tune::print(dir, &tuning),
+        Resumed::Transfer(transfer) => transfer::print(dir, &transfer),
+        Resumed::Audit(audit) => audit::print(dir, &audit),
+        Resumed::Demo(runs) => demo::print(dir, &runs),
+    }
+}

@@ -1,0 +1,69 @@
+//! `aleator train`.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use aleator::{Fit, TrainedRun};
+use anyhow::Result;
+use clap::Args;
+
+use crate::progress::watched;
+use crate::recipe_args::{RecipeArgs, default_out};
+use crate::scores;
+
+/// Arguments of `aleator train`.
+#[derive(Args, Debug)]
+pub struct TrainArgs {
+    #[command(flatten)]
+    recipe: RecipeArgs,
+    /// The directory of the run; must not exist [default: runs/NAME-seedN]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Fit a temperature to the validation split after training, and report calibrated scores too
+    #[arg(long)]
+    calibrate: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// `aleator train`.
+pub fn train(args: &TrainArgs) -> Result<()> {
+    let fit = watched(args.quiet, |watch| {
+        let mut experiment = args.recipe.experiment(watch)?;
+        experiment.recipe.evaluation.calibrate |= args.calibrate;
+        let out = args.out.clone().unwrap_or_else(|| default_out(&experiment));
+        aleator::fit(&experiment, &out, watch)
+    })?;
+    print(&fit)
+}
+
+/// The scores, and where everything is.
+pub fn print(fit: &Fit) -> Result<()> {
+    match (&fit.runs[..], &fit.ensemble) {
+        ([run], _) => scores::print(&run.evaluation)?,
+        (runs, ensemble) => {
+            scores::print_many(runs)?;
+            if let Some((dir, evaluation)) = ensemble {
+                writeln!(io::stdout(), "\nTheir ensemble, in {}:", dir.display())?;
+                scores::print(evaluation)?;
+            }
+        }
+    }
+    print_written(&fit.dir, &fit.runs)
+}
+
+/// Where the runs are, and how many images were left out.
+pub fn print_written(out: &std::path::Path, runs: &[TrainedRun]) -> Result<()> {
+    for run in runs.iter().filter(|run| run.set_aside > 0) {
+        let (s, were) = if run.set_aside == 1 { ("", "was") } else { ("s", "were") };
+        writeln!(
+            io::stdout(),
+            "{} image{s} that cannot be decoded {were} left out: see {}",
+            run.set_aside,
+            run.dir.join("run.json").display()
+        )?;
+    }
+    writeln!(io::stdout(), "\nwritten to {}", out.display())?;
+    Ok(())
+}
