@@ -71,7 +71,8 @@ fn arrays_and_files_of_the_same_content_are_the_same_data() {
 
 #[test]
 fn labels_are_of_any_kind() {
-    let kinds: [(Array, Link, fn(&Labels) -> bool); 4] = [
+    type IsKind = fn(&Labels) -> bool;
+    let kinds: [(Array, Link, IsKind); 4] = [
         (Array::names(["b", "a", "b", "a"]), Link::Softmax, |labels| {
             *labels == Labels::Single(vec![1, 0, 1, 0])
         }),
@@ -148,7 +149,8 @@ fn what_does_not_fit_is_refused_by_array_and_row() {
         change(&mut arrays);
         refusal(arrays)
     };
-    let cases: [(&dyn Fn(&mut Arrays), &[&str]); 12] = [
+    type Damage<'a> = &'a dyn Fn(&mut Arrays);
+    let cases: [(Damage<'_>, &[&str]); 12] = [
         (&|it| it.train.labels = Array::numbers([0, 1, 0]), &["train.labels", "3 rows", "4 exam"]),
         (&|it| it.train.labels = Array::numbers([0, 1, -3, 1]), &["train.labels", "row 2", "-3"]),
         (

@@ -17,7 +17,7 @@ fn log_probs(case: &Case) -> Vec<f32> {
 #[test]
 fn probabilities_sum_to_one() {
     for_cases(48, |case, _| {
-        for row in log_probs(&case).chunks(case.classes) {
+        for row in log_probs(case).chunks(case.classes) {
             let total: f64 = row.iter().map(|l| (*l as f64).exp()).sum();
             assert!((total - 1.0).abs() < 4.0 * case.tolerance(), "{}", total);
         }
@@ -323,7 +323,8 @@ fn expansion_meets_sampling_when_noise_is_small() {
 /// Wherever a number that is not finite stands, the error names the examples that have one.
 #[test]
 fn the_examples_whose_utilities_are_not_finite_are_named() {
-    let kinds: [(Kind, &dyn Fn(&mut Case) -> &mut Vec<f32>, &[usize], &str); 5] = [
+    type Field<'a> = &'a dyn Fn(&mut Case) -> &mut Vec<f32>;
+    let kinds: [(Kind, Field<'_>, &[usize], &str); 5] = [
         (Kind::None, &|case| &mut case.mean, &[1], "mean must be finite: example 1, class 2"),
         (Kind::Diagonal, &|case| &mut case.diag_scale, &[1], "diag_scale"),
         (Kind::LowRank, &|case| &mut case.loadings, &[0], "loadings"),

@@ -120,14 +120,14 @@ fn check_case(case: &Case, vectors: Vectors) {
 #[test]
 fn fused_equals_reference() {
     for_cases(96, |case, _| {
-        check_case(&case, Vectors::Detected);
+        check_case(case, Vectors::Detected);
     });
 }
 
 #[test]
 fn portable_vectors_equal_reference() {
     for_cases(24, |case, _| {
-        check_case(&case, Vectors::Portable);
+        check_case(case, Vectors::Portable);
     });
 }
 
@@ -168,9 +168,9 @@ fn soft_targets_equal_reference() {
             })
             .collect();
         assert_close("losses", &found.losses, &losses, count as f64 * case.tolerance());
-        assert_grad(&case, &found.grad, &expected_grad(&case, &upstream));
+        assert_grad(case, &found.grad, &expected_grad(case, &upstream));
         // Log-probabilities that are already known save a pass and change no bit.
-        let known = log_probs(&case, Vectors::Detected);
+        let known = log_probs(case, Vectors::Detected);
         let grad = LatentGrad::zeros(&case.latent());
         let again = fused::loss_and_grad_into(
             &case.latent(),
@@ -203,7 +203,7 @@ fn predictive_variance_equals_reference() {
             let tolerance = 2.0 * case.tolerance();
             assert_close("variance", &found.variance[case.entries(row)], &expected, tolerance);
         }
-        assert_eq!(found.log_probs, log_probs(&case, Vectors::Detected));
+        assert_eq!(found.log_probs, log_probs(case, Vectors::Detected));
     });
 }
 

@@ -378,7 +378,7 @@ impl HetLinear {
                         "label of example {row}, class {class} must be a probability, found {value}"
                     );
                 }
-                CheckedLabels::Dense(values.on(&Device::flex()))
+                CheckedLabels::Dense(Box::new(values.on(&Device::flex())))
             }
         }
     }
@@ -387,7 +387,7 @@ impl HetLinear {
 /// Labels that the kernels take, in this process's memory.
 enum CheckedLabels {
     Classes(Vec<u32>),
-    Dense(Values),
+    Dense(Box<Values>),
 }
 
 impl CheckedLabels {

@@ -184,7 +184,7 @@ impl Network {
     }
 
     fn restart_average(&mut self) {
-        let weights = self.average.is_some().then(|| self.weights()).unwrap_or_default();
+        let weights = if self.average.is_some() { self.weights() } else { vec![] };
         if let Some(average) = &mut self.average {
             average.values = weights.into_iter().map(|weight| weight.values).collect();
         }
