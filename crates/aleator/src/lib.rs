@@ -48,8 +48,8 @@
 //!
 //! # Find wrong labels
 //! [`audit`] divides the data into folds, judges each by a model of the others, and ranks the
-//! labels. Whoever has out-of-sample probabilities of another model calls
-//! [`judge`](report::audit::judge) on them directly.
+//! labels. With out-of-sample probabilities of another model, call
+//! [`judge`](report::audit::judge) directly.
 //!
 //! ```
 //! use aleator::{ArrayInputs, ArraySplit, Arrays, Experiment, LabelArray, Watch, audit};

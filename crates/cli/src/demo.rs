@@ -91,7 +91,7 @@ fn table(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What was put into the labels beside what the noise model made of it.
+/// The confusions in the labels, next to those that the noise model expects.
 fn confusions(runs: &[TrainedRun]) -> Result<()> {
     let full = runs.iter().filter(|run| run.name.starts_with("full/"));
     let (mut expected, mut by_noise) = (vec![], vec![]);

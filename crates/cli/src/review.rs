@@ -39,7 +39,7 @@ suggested label. One key decides: A accepts the suggestion, K keeps the label, C
 class, M marks it as ambiguous, U takes the last decision back; ? lists all keys.
 
 Every decision is in DIR/decisions.jsonl before the next label is shown, so nothing is lost \
-whatever happens; the same command goes on where you stopped. The outcome is DIR/corrected.csv: \
+whatever happens; the same command continues where you stopped. The outcome is DIR/corrected.csv: \
 all labels, with yours in place of the wrong ones. Ambiguous ones keep their label and are listed \
 in DIR/ambiguous.csv.
 

@@ -85,7 +85,7 @@ fn what_cannot_be_reported_is_refused_in_words() {
     fs::set_permissions(&readonly, fs::Permissions::from_mode(0o555)).expect("permissions");
     let ended = place.run("report run --out readonly/report.html");
     fs::set_permissions(&readonly, fs::Permissions::from_mode(0o755)).expect("permissions");
-    // Whoever may do everything is not refused.
+    // Root is not refused.
     if ended.code != Some(0) {
         ended.check_refusal("a read-only folder", &["readonly"]);
     }
@@ -93,7 +93,7 @@ fn what_cannot_be_reported_is_refused_in_words() {
     fs::write(place.path("digits/evaluation.json"), "{").expect("a file");
     place.refuses("report digits", &["digits/evaluation.json"]);
     fs::remove_file(place.path("digits/evaluation.json")).expect("a file");
-    place.refuses("report digits", &["digits", "aleator resume digits", "aleator eval digits"]);
+    place.refuses("report digits", &["digits", "not finished", "aleator resume digits"]);
     fs::remove_file(place.path("run/predictions/validation.safetensors")).expect("a file");
     place.refuses("report run", &["validation", "aleator eval run"]);
 }

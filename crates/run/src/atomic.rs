@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::RunError;
 
-/// Names that begin with this are unfinished and nobody's.
+/// The prefix of unfinished files and directories, which can be removed.
 const UNFINISHED: &str = ".tmp";
 
 /// A folder that is being replaced; it comes back if its successor never arrived.

@@ -40,8 +40,8 @@ impl EventFile {
         Ok(Self { file })
     }
 
-    /// Goes on at `position`, as [`position`](Self::position) gave it; what stands after it is
-    /// forgotten.
+    /// Continues at `position`, which [`position`](Self::position) returned, and removes everything
+    /// after it.
     pub fn open_at(path: &Path, position: u64) -> Result<Self, RunError> {
         let mut file = AppendFile::open(path, position)?;
         if !ends_a_record(path, position).map_err(RunError::io("read", path))? {

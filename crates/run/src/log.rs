@@ -11,9 +11,8 @@ use crate::error::RunError;
 
 /// A file that grows at its end and can be taken back to an earlier length.
 ///
-/// What is appended goes to the operating system in one piece: whoever reads along sees whole
-/// records, and what the process has appended outlives it. [`sync`](Self::sync) makes it outlive
-/// a power cut too.
+/// Each record is written in one call: other readers see whole records, and they survive the end
+/// of the process. After [`sync`](Self::sync) they also survive a power cut.
 #[derive(Debug)]
 pub(crate) struct AppendFile {
     file: File,
@@ -124,8 +123,8 @@ impl MetricsLog {
         Ok(Self { file: AppendFile::create(path)? })
     }
 
-    /// Goes on at `position`, as [`position`](Self::position) gave it; what stands after it,
-    /// a line cut off by a kill included, is forgotten. At 0 the file need not exist.
+    /// Continues at `position`, which [`position`](Self::position) returned, and removes everything
+    /// after it, such as a line that a kill cut off. At 0 the file need not exist.
     pub fn open_at(path: &Path, position: u64) -> Result<Self, RunError> {
         let mut file = AppendFile::open(path, position)?;
         if file.last_byte()?.is_some_and(|byte| byte != b'\n') {

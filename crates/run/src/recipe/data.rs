@@ -17,7 +17,7 @@ const PIXELS: u64 = 4096;
 pub struct Data {
     /// What the label files hold.
     pub label_kind: LabelKind,
-    /// What is made of several annotations of one example.
+    /// How several annotations of one example are used.
     pub annotations: Annotations,
     /// K, where the labels alone do not determine it.
     #[serde(default, deserialize_with = "count::<2, MANY, _, _>")]
@@ -319,7 +319,7 @@ pub enum LabelKind {
 pub enum Annotations {
     /// `"majority"`: the most frequent label; ties go to one of the tied, by seed and id.
     Majority,
-    /// `"sampled"`: one annotation of each example, drawn anew every epoch.
+    /// `"sampled"`: one annotation of each example, drawn again every epoch.
     Sampled,
     /// `"each"`: every annotation is a term of the loss.
     Each,

@@ -20,7 +20,7 @@ struct Found {
 pub(super) fn in_folder(path: &Path) -> Result<Option<Splits>, DataError> {
     let files = folder::files_in(path)?.into_iter().map(|(_, file)| file);
     let found: Vec<Found> = files.filter_map(|file| look(&file)).collect();
-    // Embeddings beside it were made of the images that it lists.
+    // Embeddings next to it were computed from the images that it lists.
     if found.is_empty() || features::matrix_in(path)?.is_some() {
         return Ok(None);
     }

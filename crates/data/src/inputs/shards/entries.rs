@@ -1,4 +1,4 @@
-//! The entries of a tar file, checked before anything is made of them.
+//! The entries of a tar file, checked before they are used.
 //!
 //! The `tar` crate reads the headers. What the headers of GNU and PAX say about the next entry is
 //! read from it raw, so that a name cannot become as long as a file, and a size cannot be given
