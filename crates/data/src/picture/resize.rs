@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 
 use aleator_run::recipe::Filter;
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::{U8, U8x3};
+use fast_image_resize::{FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
 
 use super::{Picture, View};
 
@@ -62,10 +63,6 @@ pub(super) fn resize(
     filter: Filter,
 ) -> Picture {
     thread_local!(static RESIZER: RefCell<Resizer> = RefCell::new(Resizer::new()));
-    let pixel = if view.channels == 1 { PixelType::U8 } else { PixelType::U8x3 };
-    let from = ImageRef::new(view.width as u32, view.height as u32, view.bytes, pixel)
-        .expect("a picture has the bytes that its size says");
-    let mut to = Image::new(width as u32, height as u32, pixel);
     let filter = match filter {
         Filter::Bilinear => FilterType::Bilinear,
         Filter::Bicubic => FilterType::CatmullRom,
@@ -74,8 +71,31 @@ pub(super) fn resize(
         .resize_alg(ResizeAlg::Convolution(filter))
         .use_alpha(false)
         .crop(region.left, region.top, region.width, region.height);
-    RESIZER
-        .with_borrow_mut(|resizer| resizer.resize(&from, &mut to, &options))
-        .unwrap_or_else(|error| panic!("{region:?} of {} × {}: {error}", view.width, view.height));
-    Picture { width, height, channels: view.channels, bytes: to.into_vec() }
+    let mut bytes = vec![0; width * height * view.channels];
+    let size = (width as u32, height as u32);
+    RESIZER.with_borrow_mut(|resizer| {
+        if view.channels == 1 {
+            convolve::<U8>(resizer, view, size, &options, &mut bytes);
+        } else {
+            convolve::<U8x3>(resizer, view, size, &options, &mut bytes);
+        }
+    });
+    Picture { width, height, channels: view.channels, bytes }
+}
+
+/// For one type of pixels: the untyped form of the crate compiles its code for all thirty.
+fn convolve<P: PixelTrait>(
+    resizer: &mut Resizer,
+    view: View<'_>,
+    (width, height): (u32, u32),
+    options: &ResizeOptions,
+    out: &mut [u8],
+) {
+    const SIZES: &str = "a picture has the bytes that its size says";
+    let from = TypedImageRef::<P>::from_buffer(view.width as u32, view.height as u32, view.bytes);
+    let mut to = TypedImage::<P>::from_buffer(width, height, out).expect(SIZES);
+    let resized = resizer.resize_typed(&from.expect(SIZES), &mut to, options);
+    resized.unwrap_or_else(|error| {
+        panic!("{options:?} of {} × {}: {error}", view.width, view.height);
+    });
 }
