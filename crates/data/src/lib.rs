@@ -14,7 +14,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`array`] | small arrays from `.npy`, `.csv`, `.parquet`, `.safetensors` and IDX files |
+//! | [`array`](mod@array) | small arrays from `.npy`, `.csv`, `.parquet`, `.safetensors` and IDX files |
 //! | [`inputs`] | embeddings and images of all formats, read row by row; what a path holds |
 //! | [`picture`] | decodes one image, crops, resizes and scales it |
 //! | [`labels`] | single, multi-hot, soft and annotators' labels, and their classes |

@@ -14,7 +14,7 @@
 //! | `key`, `draws` | [`NoiseKey`], the name of a draw; [`Draws`], how the noise of a tile is drawn |
 //! | `normal`, [`sobol`], [`quantile`] | standard normals: Box–Muller, scrambled Sobol' points, Φ⁻¹ |
 //! | [`multilabel`] | the sigmoid likelihood: exact marginals; joint and conditional probabilities by sampling |
-//! | [`probit`] | E[sigmoid] under a Normal in closed form |
+//! | [`probit`] | E\[sigmoid\] under a Normal in closed form |
 //! | [`taylor`] | the second-order expansion of the softmax likelihood, without samples |
 //! | `simd` | sixteen lanes on any vector width, chosen at run time; exp and ln with stated errors |
 //!

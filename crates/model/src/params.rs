@@ -1,7 +1,7 @@
 //! The parameters of a model by name, as plain numbers.
 //!
 //! A parameter's name is its path in the model, `output.head.mean.weight`; it is also its key in
-//! files of weights. [`read`] and [`write`] copy; [`update`] and [`take_gradients`] work on the
+//! files of weights. [`read`] and [`write`](fn@write) copy; [`update`] and [`take_gradients`] work on the
 //! numbers where they are.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};

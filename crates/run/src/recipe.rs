@@ -1,6 +1,6 @@
 //! A recipe: everything that decides a run, as plain values.
 //!
-//! A key of a recipe is a field; [`decode`](crate::decode) says what `..` in a name means. A
+//! A key of a recipe is a field; `decode.rs` says what `..` in a name means. A
 //! recipe that was loaded is valid; [`Recipe::check`] tells whether one that was changed still is.
 //! No field has a default in code: what a recipe does not say is an error, except where absence
 //! is itself the meaning ("no clipping").
