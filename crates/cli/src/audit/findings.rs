@@ -97,7 +97,7 @@ fn pairs(to: &mut impl Write, audit: &Audit) -> Result<()> {
         return Ok(());
     }
     writeln!(to, "\nConfused most:")?;
-    table(to, ["rather is", "is called", "labels", "correlation"], 2, &rows)
+    table(to, ["true class", "given label", "labels", "correlation"], 2, &rows)
 }
 
 fn annotators(to: &mut impl Write, audit: &Audit) -> Result<()> {
