@@ -136,8 +136,8 @@
 //! # Modules
 //! | item | file |
 //! |---|---|
-//! | [`Experiment`], [`Watch`], [`Error`] | what every workflow takes and returns: `experiment.rs`, `watch.rs`, `error.rs` |
-//! | [`fit`], [`resume`], [`evaluate`], [`Predictor`] | one file each |
+//! | [`Experiment`], [`Watch`], [`Error`] | what every workflow takes and returns: `workflow/{experiment,watch,error}.rs` |
+//! | [`fit`], [`resume`], [`evaluate`], [`Predictor`] | one file each in `workflow/` |
 //! | [`tune`], [`sweep`], [`transfer`], [`demo`] | groups of runs, over `group.rs` |
 //! | [`audit`], [`audit_run`], [`audit_probabilities`] | `audit.rs` and `audit/` |
 //! | [`analyse`], [`ensemble`], [`report`](fn@report) | over finished runs: `analyse.rs`, `page.rs` |
@@ -146,73 +146,11 @@
 //! The feature `workflows` (on by default) has everything but the layer; without it the crate
 //! needs far fewer dependencies.
 
-#[cfg(feature = "workflows")]
-mod analyse;
-#[cfg(feature = "workflows")]
-mod audit;
-#[cfg(feature = "workflows")]
-mod demo;
-#[cfg(feature = "workflows")]
-mod embed;
-#[cfg(feature = "workflows")]
-mod error;
-#[cfg(feature = "workflows")]
-mod evaluate;
-#[cfg(feature = "workflows")]
-mod experiment;
-#[cfg(feature = "workflows")]
-mod fit;
-#[cfg(feature = "workflows")]
-mod group;
-#[cfg(feature = "workflows")]
-mod json;
-#[cfg(feature = "workflows")]
-mod page;
-#[cfg(feature = "workflows")]
-mod predict;
-#[cfg(feature = "workflows")]
-mod resume;
-#[cfg(feature = "workflows")]
-mod sweep;
-#[cfg(feature = "workflows")]
-mod transfer;
-#[cfg(feature = "workflows")]
-mod tune;
-#[cfg(feature = "workflows")]
-mod watch;
-
 pub use aleator_kernels as kernels;
 pub use aleator_model::*;
 pub use burn;
 
 #[cfg(feature = "workflows")]
-mod workflows {
-    pub use crate::analyse::{AnalyseSettings, Findings, Strongest, analyse, relation};
-    pub use crate::audit::{audit, audit_probabilities, audit_run};
-    pub use crate::demo::demo;
-    pub use crate::embed::{EmbedSettings, EmbeddedFile, EmbeddingNetwork, embed};
-    pub use crate::error::Error;
-    pub use crate::evaluate::evaluate;
-    pub use crate::experiment::Experiment;
-    pub use crate::fit::{Fit, fit};
-    pub use crate::group::TrainedRun;
-    pub use crate::page::{ReportSettings, report};
-    pub use crate::predict::{Examples, Predictor};
-    pub use crate::resume::{Resumed, resume};
-    pub use crate::sweep::sweep;
-    pub use crate::transfer::{TaskScore, Transfer, TransferSettings, transfer};
-    pub use crate::tune::{Grid, Trial, Tuning, tune};
-    pub use crate::watch::{Event, Watch};
-    pub use aleator_data::array::Array as LabelArray;
-    pub use aleator_data::{ArrayInputs, ArraySplit, Arrays};
-    pub use aleator_report::ensemble::ensemble;
-    pub use aleator_train::EvaluateSettings;
-
-    pub use {
-        aleator_data as data, aleator_embed as embeddings, aleator_metrics as metrics,
-        aleator_report as report, aleator_review as review, aleator_run as run,
-        aleator_train as train,
-    };
-}
+mod workflow;
 #[cfg(feature = "workflows")]
-pub use workflows::*;
+pub use workflow::*;

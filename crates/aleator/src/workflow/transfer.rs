@@ -9,11 +9,11 @@ use aleator_train::group::{Group, Kind, Member};
 use aleator_train::{load_run, weights_file};
 use serde::Serialize;
 
-use crate::error::Error;
-use crate::experiment::Experiment;
-use crate::group::{TrainedRun, start};
-use crate::json::write_json;
-use crate::watch::Watch;
+use crate::workflow::error::Error;
+use crate::workflow::experiment::Experiment;
+use crate::workflow::group::{TrainedRun, start};
+use crate::workflow::json::write_json;
+use crate::workflow::watch::Watch;
 
 /// How the tasks of a transfer are trained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use aleator_run::write_file;
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::workflow::error::Error;
 
 /// Writes a record as a JSON file that appears complete or not at all.
 pub(crate) fn write_json(path: &Path, record: &impl Serialize) -> Result<(), Error> {

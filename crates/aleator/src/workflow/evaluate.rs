@@ -6,8 +6,8 @@ use aleator_data::{Arrays, Sources};
 use aleator_metrics::Evaluation;
 use aleator_train::{EvaluateSettings, Job, load_run, run_data};
 
-use crate::error::Error;
-use crate::watch::{Event, Watch};
+use crate::workflow::error::Error;
+use crate::workflow::watch::{Event, Watch};
 
 /// Evaluates a trained run on its validation and test splits and replaces its predictions and
 /// `evaluation.json`.

@@ -7,8 +7,8 @@ use aleator_metrics::Evaluation;
 use aleator_run::RunDir;
 use aleator_train::group::{self, Group, GroupOutcome, Member};
 
-use crate::error::Error;
-use crate::watch::{Event, Watch};
+use crate::workflow::error::Error;
+use crate::workflow::watch::{Event, Watch};
 
 /// A run that is trained and evaluated.
 #[derive(Clone, Debug)]

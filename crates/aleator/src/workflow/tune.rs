@@ -7,11 +7,11 @@ use aleator_run::{Recipe, write_file};
 use aleator_train::group::{Group, Kind, Member};
 use serde::Serialize;
 
-use crate::error::Error;
-use crate::experiment::Experiment;
-use crate::group::{TrainedRun, start};
-use crate::json::write_json;
-use crate::watch::Watch;
+use crate::workflow::error::Error;
+use crate::workflow::experiment::Experiment;
+use crate::workflow::group::{TrainedRun, start};
+use crate::workflow::json::write_json;
+use crate::workflow::watch::Watch;
 
 /// The values that [`tune`] tries, in all combinations.
 #[derive(Clone, Debug, PartialEq)]

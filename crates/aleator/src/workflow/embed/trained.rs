@@ -7,7 +7,7 @@ use aleator_embed::{EmbedError, Extractor, Identity, Images, InputSpec, Layout};
 use aleator_run::recipe::Framing;
 use aleator_train::{FeatureExtractor, load_run, weights_file};
 
-use crate::error::Error;
+use crate::workflow::error::Error;
 
 /// The layers before the head of a run that was trained on images.
 pub struct TrainedNetwork {

@@ -6,13 +6,13 @@ use aleator_data::{Arrays, Sources};
 use aleator_report::audit::Audit;
 use aleator_train::group::{self, Kind};
 
-use crate::error::Error;
-use crate::fit::Fit;
-use crate::group::{TrainedRun, finish};
-use crate::transfer::Transfer;
-use crate::tune::Tuning;
-use crate::watch::Watch;
-use crate::{audit, fit, transfer, tune};
+use crate::workflow::error::Error;
+use crate::workflow::fit::Fit;
+use crate::workflow::group::{TrainedRun, finish};
+use crate::workflow::transfer::Transfer;
+use crate::workflow::tune::Tuning;
+use crate::workflow::watch::Watch;
+use crate::workflow::{audit, fit, transfer, tune};
 
 /// What a directory turned out to hold, now complete.
 #[derive(Clone, Debug)]

@@ -5,10 +5,10 @@ use std::path::Path;
 use aleator_run::SweepPoint;
 use aleator_train::group::{self, Group, Kind};
 
-use crate::error::Error;
-use crate::experiment::absolute;
-use crate::group::{TrainedRun, start};
-use crate::watch::Watch;
+use crate::workflow::error::Error;
+use crate::workflow::experiment::absolute;
+use crate::workflow::group::{TrainedRun, start};
+use crate::workflow::watch::Watch;
 
 /// Trains the points of a sweep, which [`load_sweep`](aleator_run::load_sweep) reads.
 ///

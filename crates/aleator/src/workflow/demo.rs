@@ -4,10 +4,10 @@ use std::path::Path;
 
 use aleator_train::group::{self, Group, Kind};
 
-use crate::error::Error;
-use crate::experiment::Experiment;
-use crate::group::{TrainedRun, start};
-use crate::watch::Watch;
+use crate::workflow::error::Error;
+use crate::workflow::experiment::Experiment;
+use crate::workflow::group::{TrainedRun, start};
+use crate::workflow::watch::Watch;
 
 /// What the demonstration compares: a name and a preset.
 const HEADS: [(&str, &str); 3] =

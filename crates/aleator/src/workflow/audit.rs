@@ -13,10 +13,10 @@ use aleator_run::write_file;
 use aleator_train::group::{Group, Kind, Member};
 use aleator_train::{check_recipe, load_run};
 
-use crate::error::Error;
-use crate::experiment::Experiment;
-use crate::group::{finish, start};
-use crate::watch::{Event, Watch};
+use crate::workflow::error::Error;
+use crate::workflow::experiment::Experiment;
+use crate::workflow::group::{finish, start};
+use crate::workflow::watch::{Event, Watch};
 
 pub(crate) use embeddings::finish_embeddings;
 pub use probabilities::audit_probabilities;

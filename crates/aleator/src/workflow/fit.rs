@@ -6,10 +6,10 @@ use aleator_metrics::Evaluation;
 use aleator_report::ensemble::ensemble_once;
 use aleator_train::group::{self, Group, Kind};
 
-use crate::error::Error;
-use crate::experiment::Experiment;
-use crate::group::{TrainedRun, start};
-use crate::watch::Watch;
+use crate::workflow::error::Error;
+use crate::workflow::experiment::Experiment;
+use crate::workflow::group::{TrainedRun, start};
+use crate::workflow::watch::Watch;
 
 /// What [`fit`] trained.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use aleator_report::audit::{Source, SourceExample};
 use aleator_run::Recipe;
 use aleator_train::label_sets;
 
-use crate::error::Error;
+use crate::workflow::error::Error;
 
 /// The training source of a recipe.
 pub fn of(sources: &Sources, recipe: &Recipe) -> Result<Source, Error> {

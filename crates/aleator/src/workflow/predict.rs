@@ -8,8 +8,8 @@ use aleator_data::{Ids, InputShape, Inputs};
 use aleator_run::recipe::{Framing, InputSource};
 use aleator_train::{Prediction, load_run};
 
-use crate::error::Error;
-use crate::watch::{Event, Watch};
+use crate::workflow::error::Error;
+use crate::workflow::watch::{Event, Watch};
 
 /// A trained run, ready to predict. The data that it was trained on are not needed.
 ///

@@ -8,7 +8,7 @@ use aleator_report::page::{EncodedPicture, Picture, PictureKey};
 use aleator_run::recipe::{Data, HeldOut};
 use aleator_run::{ExampleRow, Split, load, read_examples};
 
-use crate::error::Error;
+use crate::workflow::error::Error;
 
 /// The longest side of a picture, in pixels.
 const SIDE: usize = 128;

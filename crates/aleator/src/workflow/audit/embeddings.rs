@@ -16,11 +16,11 @@ use aleator_train::group::{self, Group};
 use aleator_train::load_run;
 use serde::{Deserialize, Serialize};
 
-use crate::embed::TrainedNetwork;
-use crate::error::Error;
-use crate::experiment::Experiment;
-use crate::json::write_json;
-use crate::watch::{Event, Watch};
+use crate::workflow::embed::TrainedNetwork;
+use crate::workflow::error::Error;
+use crate::workflow::experiment::Experiment;
+use crate::workflow::json::write_json;
+use crate::workflow::watch::{Event, Watch};
 
 /// The directory of the embeddings, in that of the audit.
 const FOLDER: &str = "embeddings";

@@ -10,8 +10,8 @@ use aleator_embed::{
 };
 use aleator_run::recipe::Framing;
 
-use crate::error::Error;
-use crate::watch::{Event, Watch};
+use crate::workflow::error::Error;
+use crate::workflow::watch::{Event, Watch};
 pub(crate) use trained::TrainedNetwork;
 
 /// The network that computes embeddings.

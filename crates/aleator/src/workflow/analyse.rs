@@ -11,9 +11,9 @@ use aleator_report::covariance::{
 };
 use aleator_run::{GroupFile, RunDir, RunTree, Split};
 
-use crate::error::Error;
-use crate::json::write_json;
-use crate::watch::{Event, Watch};
+use crate::workflow::error::Error;
+use crate::workflow::json::write_json;
+use crate::workflow::watch::{Event, Watch};
 pub use findings::{Findings, Strongest, relation};
 
 /// What [`analyse`] looks at.

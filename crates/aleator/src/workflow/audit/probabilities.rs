@@ -11,8 +11,8 @@ use aleator_report::audit::{
 };
 use aleator_run::{AtomicFolder, Link, RunError};
 
-use crate::error::Error;
-use crate::watch::{Event, Watch};
+use crate::workflow::error::Error;
+use crate::workflow::watch::{Event, Watch};
 
 /// Judges labels by out-of-sample probabilities of another model, both in files, and writes the
 /// audit to `out`, which must not exist.

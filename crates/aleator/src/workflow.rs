@@ -1,0 +1,45 @@
+//! Everything but the layer: what the `aleator` command does, as functions.
+
+mod analyse;
+mod audit;
+mod demo;
+mod embed;
+mod error;
+mod evaluate;
+mod experiment;
+mod fit;
+mod group;
+mod json;
+mod page;
+mod predict;
+mod resume;
+mod sweep;
+mod transfer;
+mod tune;
+mod watch;
+
+pub use analyse::{AnalyseSettings, Findings, Strongest, analyse, relation};
+pub use audit::{audit, audit_probabilities, audit_run};
+pub use demo::demo;
+pub use embed::{EmbedSettings, EmbeddedFile, EmbeddingNetwork, embed};
+pub use error::Error;
+pub use evaluate::evaluate;
+pub use experiment::Experiment;
+pub use fit::{Fit, fit};
+pub use group::TrainedRun;
+pub use page::{ReportSettings, report};
+pub use predict::{Examples, Predictor};
+pub use resume::{Resumed, resume};
+pub use sweep::sweep;
+pub use transfer::{TaskScore, Transfer, TransferSettings, transfer};
+pub use tune::{Grid, Trial, Tuning, tune};
+pub use watch::{Event, Watch};
+
+pub use aleator_data::array::Array as LabelArray;
+pub use aleator_data::{ArrayInputs, ArraySplit, Arrays};
+pub use aleator_report::ensemble::ensemble;
+pub use aleator_train::EvaluateSettings;
+pub use {
+    aleator_data as data, aleator_embed as embeddings, aleator_metrics as metrics,
+    aleator_report as report, aleator_review as review, aleator_run as run, aleator_train as train,
+};
