@@ -90,5 +90,5 @@ fn a_damaged_list_of_runs_is_named() {
         place.refused(&["full"], &DEFAULT, &["full/group.json", words]);
     }
     place.group("full", GroupKind::Seeds, &[]);
-    place.refused(&["full"], &DEFAULT, &["holds no runs"]);
+    place.refused(&["full"], &DEFAULT, &["full/group.json", "members is empty"]);
 }

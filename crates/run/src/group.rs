@@ -90,6 +90,9 @@ impl GroupFile {
             let (found, writer) = (group.format.to_string(), group.version);
             return Err(RunError::Format { path, found, writer });
         }
+        if group.members.is_empty() {
+            return Err(RunError::damaged(&path, "members is empty, expected at least one run"));
+        }
         let mut names = BTreeSet::new();
         for (at, GroupMember { name, .. }) in group.members.iter().enumerate() {
             let inside = |part: Component<'_>| matches!(part, Component::Normal(_));

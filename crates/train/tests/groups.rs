@@ -138,7 +138,9 @@ fn a_damaged_or_newer_group_file_is_named() {
     start(&out, &seeds(&files, &[])).unwrap();
     let path = out.join("group.json");
     let text = fs::read_to_string(&path).unwrap();
+    let before_members = text.split("\"members\"").next().unwrap();
     for (changed, words) in [
+        (format!("{before_members}\"members\": []}}"), "members is empty"),
         (text.replace("\"format\": 1", "\"format\": 9"), "format 9"),
         (text.replace("[schedule]", "[shedule]"), "shedule"),
         (text[..text.len() / 2].to_string(), "group.json"),

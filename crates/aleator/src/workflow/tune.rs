@@ -86,6 +86,9 @@ fn members(experiment: &Experiment, grid: &Grid) -> Result<Vec<Member>, Error> {
             grid.ranks.iter().copied().map(Some).collect()
         }
     };
+    if ranks.is_empty() || grid.temperatures.is_empty() {
+        return Err(Error::invalid("there is nothing to try: give a temperature and a rank"));
+    }
     let mut members = vec![];
     for rank in ranks {
         for temperature in &grid.temperatures {
@@ -111,9 +114,7 @@ pub(crate) fn conclude(
 ) -> Result<Tuning, Error> {
     let trials: Vec<Trial> = members.iter().zip(&runs).map(trial).collect();
     let nll = |at: &usize| trials[*at].validation_nll;
-    let best = (0..trials.len())
-        .min_by(|a, b| nll(a).total_cmp(&nll(b)))
-        .ok_or_else(|| Error::invalid("there is nothing to try: give at least one temperature"))?;
+    let best = (0..trials.len()).min_by(|a, b| nll(a).total_cmp(&nll(b))).unwrap_or(0);
     let recipe = members[best].recipe.clone();
     let recipe_file = out.join("best.toml");
     write_json(&out.join("tune.json"), &trials)?;
