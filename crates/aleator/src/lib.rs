@@ -6,8 +6,8 @@
 //! et al., *Correlated Input-Dependent Label Noise in Large-Scale Image Classification*, CVPR
 //! 2021).
 //!
-//! Three programs show the three ways to use it. Everything that the `aleator` command does is a
-//! function here.
+//! Three programs show the three ways to use it. What the `aleator` command trains, predicts, judges
+//! and writes comes from functions of this crate; the command parses, shows progress and prints.
 //!
 //! # Fit and predict on arrays
 //! [`fit`] trains a recipe on arrays in memory, on files or on images, writes a run directory, and
@@ -15,7 +15,7 @@
 //!
 //! ```
 //! use aleator::{
-//!     ArrayInputs, ArraySplit, Arrays, Examples, Experiment, LabelArray, Predictor, Watch, fit,
+//!     ArrayInputs, ArraySplit, Arrays, Experiment, LabelArray, Predictor, Watch, fit,
 //! };
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,7 +38,7 @@
 //! println!("validation NLL {:.3}", fitted.runs[0].evaluation.validation.given.nll);
 //!
 //! let predictor = Predictor::open(&out, &mut Watch::silent())?;
-//! let prediction = predictor.predict(&Examples::of_rows(values, predictor.shape())?)?;
+//! let prediction = predictor.predict(&predictor.rows(values)?)?;
 //! let most_likely = prediction.classes(); // the index of the most likely class of each row
 //! let right = most_likely.iter().enumerate().filter(|(row, found)| **found == class(*row)).count();
 //! assert!(right > 380);

@@ -20,7 +20,7 @@ mod watch;
 
 pub use analyse::{AnalyseSettings, Findings, Strongest, analyse, relation};
 pub use audit::{audit, audit_probabilities, audit_run};
-pub use demo::demo;
+pub use demo::{Demo, LearnedConfusion, demo};
 pub use embed::{EmbedSettings, EmbeddedFile, EmbeddingNetwork, embed};
 pub use error::Error;
 pub use evaluate::evaluate;

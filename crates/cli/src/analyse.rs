@@ -9,9 +9,10 @@ use aleator::AnalyseSettings;
 use aleator::report::covariance::Measure;
 use aleator::run::Split;
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use crate::progress::watched;
+use crate::progress::shown;
+use crate::values::{HELD_OUT, Named, choice, whole};
 
 /// Arguments of `aleator analyse`.
 #[derive(Args, Debug)]
@@ -20,17 +21,17 @@ pub struct AnalyseArgs {
     /// An evaluated run with a noise model
     run: PathBuf,
     /// Which examples [default: test, or validation without a test split]
-    #[arg(long)]
-    split: Option<HeldOut>,
+    #[arg(long, value_parser = choice(&HELD_OUT))]
+    split: Option<Split>,
     /// Compare with a run on the same data, usually one with noise "none": does the noise tie its
     /// mistakes to the right class?
     #[arg(long, value_name = "RUN")]
     against: Option<PathBuf>,
     /// How to rank the classes of an example
-    #[arg(long, default_value = "raw")]
-    by: By,
+    #[arg(long, default_value = "raw", value_parser = choice(&MEASURES))]
+    by: Measure,
     /// Rows of each table, and classes per example
-    #[arg(long, default_value = "10", value_name = "N", value_parser = row_count)]
+    #[arg(long, default_value = "10", value_name = "N", value_parser = whole(1..=MOST_ROWS))]
     top: usize,
     /// Write pairs.csv, examples.csv, against.csv, ranks.csv and analysis.json here
     #[arg(long, value_name = "DIR")]
@@ -38,9 +39,6 @@ pub struct AnalyseArgs {
     /// Print analysis.json instead of tables
     #[arg(long)]
     json: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 const AFTER_HELP: &str = "\
@@ -62,48 +60,22 @@ Examples:
 /// Most rows of a table.
 const MOST_ROWS: usize = 10_000;
 
-fn row_count(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(count @ 1..=MOST_ROWS) => Ok(count),
-        _ => Err(format!("must be a whole number from 1 to {MOST_ROWS}")),
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum HeldOut {
-    /// The examples that chose the weights
-    Validation,
-    /// The examples that were only measured
-    Test,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum By {
-    /// The covariance Σ(x), as in the paper
-    Raw,
-    /// The centred covariance, on which the likelihood depends
-    Centred,
-    /// The correlation of the centred utilities
-    Correlation,
-}
+const MEASURES: [Named<Measure>; 3] = [
+    ("raw", Measure::Raw, "The covariance Σ(x), as in the paper"),
+    ("centred", Measure::Centred, "The centred covariance, on which the likelihood depends"),
+    ("correlation", Measure::Correlation, "The correlation of the centred utilities"),
+];
 
 /// `aleator analyse`.
-pub fn analyse(args: &AnalyseArgs) -> Result<()> {
+pub fn analyse(args: &AnalyseArgs, quiet: bool) -> Result<()> {
     let settings = AnalyseSettings {
-        split: args.split.map(|split| match split {
-            HeldOut::Test => Split::Test,
-            HeldOut::Validation => Split::Validation,
-        }),
+        split: args.split,
         against: args.against.clone(),
-        measure: match args.by {
-            By::Raw => Measure::Raw,
-            By::Centred => Measure::Centred,
-            By::Correlation => Measure::Correlation,
-        },
+        measure: args.by,
         top: args.top,
         out: args.out.clone(),
     };
-    let findings = watched(args.quiet, |watch| aleator::analyse(&args.run, &settings, watch))?;
+    let findings = shown(quiet, |watch| aleator::analyse(&args.run, &settings, watch))?;
     if args.json {
         writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&findings.json())?)?;
         return Ok(());

@@ -1,18 +1,17 @@
 //! `aleator audit`.
 
-mod findings;
+pub mod findings;
 mod probabilities;
 
 use std::path::{Path, PathBuf};
 
 use aleator::Experiment;
-use aleator::report::audit::Audit;
 use anyhow::Result;
 use clap::Args;
 
-use crate::at_least_one;
-use crate::progress::watched;
+use crate::progress::{shown, watched};
 use crate::recipe_args::RecipeArgs;
+use crate::values::whole;
 use probabilities::ProbabilityArgs;
 
 /// Arguments of `aleator audit`.
@@ -27,14 +26,11 @@ pub struct AuditArgs {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// The number of folds; each is judged by a model that was trained on the others
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(1..=usize::MAX))]
     folds: usize,
     /// With a trained run: train its whole network for every fold, not only the head
     #[arg(long)]
     whole: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 const AFTER_HELP: &str = "\
@@ -45,7 +41,7 @@ and only heads are trained for the folds (--whole trains everything again).
 
 Written to DIR:
   issues.csv      every label, the one that is most surely wrong first, with a suggestion
-  classes.csv     for each class how many of its labels are wrong, and what they rather are
+  classes.csv     for each class how many of its labels are wrong, and which classes they more likely belong to
   pairs.csv       how often each class is given where another is true
   annotators.csv  who errs how often and confuses what, where annotators are known
 
@@ -60,24 +56,19 @@ Examples:
   aleator review audit                           go through the suspects and correct them";
 
 /// `aleator audit`.
-pub fn audit(args: &AuditArgs) -> Result<()> {
+pub fn audit(args: &AuditArgs, quiet: bool) -> Result<()> {
     let (AuditArgs { out, folds, .. }, RecipeArgs { set, seed, .. }) = (args, &args.recipe);
-    let audit = watched(args.quiet, |watch| {
-        if let Some(files) = args.probabilities.files() {
-            return aleator::audit_probabilities(&files, out, watch);
-        }
-        match args.trained_run() {
+    let audit = match args.probabilities.files() {
+        Some(files) => shown(quiet, |watch| aleator::audit_probabilities(&files, out, watch))?,
+        None => watched(quiet, |watch| match args.trained_run() {
             Some(dir) if args.whole => {
                 aleator::audit(&Experiment::of_run(dir, set, *seed)?, *folds, out, watch)
             }
-            Some(dir) => {
-                let experiment = Experiment::of_run(dir, set, *seed)?;
-                aleator::audit_run(dir, &experiment, *folds, out, watch)
-            }
+            Some(dir) => aleator::audit_run(dir, set, *seed, *folds, out, watch),
             None => aleator::audit(&args.recipe.experiment(watch)?, *folds, out, watch),
-        }
-    })?;
-    print(out, &audit)
+        })?,
+    };
+    findings::print(out, &audit)
 }
 
 impl AuditArgs {
@@ -86,9 +77,4 @@ impl AuditArgs {
         let path = Path::new(self.recipe.recipe.as_deref()?);
         (self.recipe.data.is_none() && path.is_dir()).then_some(path)
     }
-}
-
-/// The most important findings, and where the rest is.
-pub fn print(out: &Path, audit: &Audit) -> Result<()> {
-    findings::print(audit, out)
 }

@@ -11,7 +11,9 @@ use aleator::report::table::columns::lines;
 use aleator::report::table::{Format, Table, Terminal};
 use aleator::run::{Split, write_file};
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
+
+use crate::values::{HELD_OUT, Named, choice};
 
 /// Arguments of `aleator compare`.
 #[derive(Args, Debug)]
@@ -22,11 +24,11 @@ pub struct CompareArgs {
     #[arg(value_name = "[NAME=]DIR", required_unless_present_any = ["table", "list"])]
     dirs: Vec<OsString>,
     /// Which examples [default: test if the runs have it, otherwise validation]
-    #[arg(long)]
-    split: Option<SplitName>,
+    #[arg(long, value_parser = choice(&HELD_OUT))]
+    split: Option<Split>,
     /// Which labels [default: clean if all runs have them, otherwise given]
-    #[arg(long)]
-    labels: Option<LabelsName>,
+    #[arg(long, value_parser = choice(&LABELS))]
+    labels: Option<Labels>,
     /// Show numbers at the temperature that `--calibrate` fitted
     #[arg(long)]
     calibrated: bool,
@@ -34,8 +36,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = measure)]
     metrics: Vec<Measure>,
     /// The t-test behind † [default: paired; in tables of the paper unpaired, as there]
-    #[arg(long)]
-    test: Option<TestName>,
+    #[arg(long, value_parser = choice(&TESTS))]
+    test: Option<Test>,
     /// Fill a planned table: a name from --list, or the path of a TOML file
     #[arg(long, value_name = "NAME", conflicts_with_all = ["dirs", "split", "labels", "calibrated", "metrics"])]
     table: Option<String>,
@@ -47,8 +49,8 @@ pub struct CompareArgs {
     list: bool,
     /// The format of the table [default: by the extension of --out (.md, .tex, .csv), otherwise
     /// terminal]
-    #[arg(long)]
-    format: Option<FormatName>,
+    #[arg(long, value_parser = choice(&FORMATS))]
+    format: Option<fn(Terminal) -> Format>,
     /// Write the table to a file; an existing file is overwritten
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -62,41 +64,22 @@ Examples:
   aleator compare runs --metrics top1,nll --out table.tex
   aleator compare --table ilsvrc12 --runs runs     a table of the paper, with existing runs";
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum SplitName {
-    /// The examples that chose the weights
-    Validation,
-    /// The examples that were only measured
-    Test,
-}
+const LABELS: [Named<Labels>; 2] = [
+    ("given", Labels::Given, "The labels in the data"),
+    ("clean", Labels::Clean, "The true labels"),
+];
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum LabelsName {
-    /// The labels in the data
-    Given,
-    /// The true labels
-    Clean,
-}
+const TESTS: [Named<Test>; 2] = [
+    ("paired", Test::PairedBySeed, "Paired if two rows have the same seeds, otherwise unpaired"),
+    ("unpaired", Test::Unpaired, "Unpaired with pooled variance"),
+];
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum TestName {
-    /// Paired if two rows have the same seeds, otherwise unpaired
-    Paired,
-    /// Unpaired with pooled variance
-    Unpaired,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum FormatName {
-    /// Aligned text
-    Terminal,
-    /// Markdown
-    Markdown,
-    /// LaTeX with booktabs
-    Latex,
-    /// CSV with all digits
-    Csv,
-}
+const FORMATS: [Named<fn(Terminal) -> Format>; 4] = [
+    ("terminal", Format::Terminal, "Aligned text"),
+    ("markdown", |_| Format::Markdown, "Markdown"),
+    ("latex", |_| Format::Latex, "LaTeX with booktabs"),
+    ("csv", |_| Format::Csv, "CSV with all digits"),
+];
 
 /// `aleator compare`.
 pub fn run(args: &CompareArgs) -> Result<()> {
@@ -134,7 +117,7 @@ pub fn terminal() -> Terminal {
 
 fn planned(name: &str, args: &CompareArgs) -> Result<Table> {
     let mut layout = Layout::load(name)?;
-    layout.test = args.test.map_or(layout.test, TestName::test);
+    layout.test = args.test.unwrap_or(layout.test);
     let runs = args.runs.clone().unwrap_or(PathBuf::from("runs"));
     Ok(fill(&layout, &runs)?)
 }
@@ -148,19 +131,9 @@ fn given(args: &CompareArgs) -> Result<Table> {
             measures.push(*measure);
         }
     }
-    let wanted = Wanted {
-        split: args.split.map(|split| match split {
-            SplitName::Validation => Split::Validation,
-            SplitName::Test => Split::Test,
-        }),
-        labels: args.labels.map(|labels| match labels {
-            LabelsName::Given => Labels::Given,
-            LabelsName::Clean => Labels::Clean,
-        }),
-        calibrated: args.calibrated,
-    };
+    let wanted = Wanted { split: args.split, labels: args.labels, calibrated: args.calibrated };
     let measures = (!measures.is_empty()).then_some(measures);
-    let test = args.test.map_or(Test::PairedBySeed, TestName::test);
+    let test = args.test.unwrap_or(Test::PairedBySeed);
     Ok(compare(&rows, &Settings { wanted, measures, test })?)
 }
 
@@ -183,22 +156,14 @@ fn measure(text: &str) -> Result<Measure, String> {
     })
 }
 
-impl TestName {
-    fn test(self) -> Test {
-        match self {
-            Self::Paired => Test::PairedBySeed,
-            Self::Unpaired => Test::Unpaired,
-        }
-    }
-}
-
 fn format(args: &CompareArgs, terminal: Terminal) -> Format {
     let ending = args.out.as_ref().and_then(|path| path.extension()?.to_str());
     match (args.format, ending) {
-        (Some(FormatName::Markdown), _) | (None, Some("md")) => Format::Markdown,
-        (Some(FormatName::Latex), _) | (None, Some("tex")) => Format::Latex,
-        (Some(FormatName::Csv), _) | (None, Some("csv")) => Format::Csv,
-        (Some(FormatName::Terminal), _) | (None, _) => Format::Terminal(terminal),
+        (Some(format), _) => format(terminal),
+        (None, Some("md")) => Format::Markdown,
+        (None, Some("tex")) => Format::Latex,
+        (None, Some("csv")) => Format::Csv,
+        (None, _) => Format::Terminal(terminal),
     }
 }
 

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use aleator::report::compare::{Labels, Measure, Row, Source, Spec, Test, View, compare_columns};
-use aleator::report::confusion::{Confusions, Pair};
 use aleator::report::table::Format;
-use aleator::run::{Predictions, RunDir, Split};
-use aleator::{ReportSettings, TrainedRun, Watch};
-use anyhow::{Context, Result};
+use aleator::report::table::columns::lines;
+use aleator::run::Split;
+use aleator::{Demo, LearnedConfusion, ReportSettings, Watch};
+use anyhow::Result;
 use clap::Args;
 
 use crate::compare::terminal;
 use crate::progress::watched;
+use crate::recipe_args::free_name;
 use crate::train::print_written;
 
 /// Arguments of `aleator demo`.
@@ -23,22 +24,19 @@ pub struct DemoArgs {
     /// name after it]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 /// Confusions that are shown.
 const SHOWN: usize = 8;
 
 /// `aleator demo`.
-pub fn demo(args: &DemoArgs) -> Result<()> {
+pub fn demo(args: &DemoArgs, quiet: bool) -> Result<()> {
     let started = Instant::now();
-    let out = args.out.clone().unwrap_or_else(free_name);
+    let out = args.out.clone().unwrap_or_else(|| free_name("aleator-demo".as_ref()));
     writeln!(io::stdout(), "{INTRODUCTION}")?;
-    let runs = watched(args.quiet, |watch| aleator::demo(&out, watch))?;
-    print(&out, &runs)?;
-    let (runs, seconds) = (runs.len(), started.elapsed().as_secs_f64());
+    let demo = watched(quiet, |watch| aleator::demo(&out, watch))?;
+    print(&out, &demo)?;
+    let (runs, seconds) = (demo.runs.len(), started.elapsed().as_secs_f64());
     writeln!(
         io::stdout(),
         "{runs} runs in {seconds:.0} s. Next: `aleator train --data PATH --out DIR` on data of your own; `aleator recipes`, `aleator --help`."
@@ -47,14 +45,14 @@ pub fn demo(args: &DemoArgs) -> Result<()> {
 }
 
 /// The table of the noise models, what the full one has learned, and the report.
-pub fn print(out: &Path, runs: &[TrainedRun]) -> Result<()> {
+pub fn print(out: &Path, demo: &Demo) -> Result<()> {
     table(out)?;
-    confusions(runs)?;
+    print_confusions(&demo.confusions)?;
     let settings = ReportSettings::inside(out);
     aleator::report(&[out.to_path_buf()], &settings, &mut Watch::silent())?;
     let page = settings.page.display();
     writeln!(io::stdout(), "\nA report of all of it, with the digits: {page}")?;
-    print_written(out, runs)
+    print_written(out, &demo.runs)
 }
 
 const INTRODUCTION: &str = "\
@@ -62,13 +60,6 @@ const INTRODUCTION: &str = "\
 often, toward the digits they resemble. Each noise model is trained on the wrong labels with
 three seeds, and tested on examples with true labels that it has not seen.
 ";
-
-fn free_name() -> PathBuf {
-    let numbered = (2..).map(|count| PathBuf::from(format!("aleator-demo-{count}")));
-    let free = |path: &PathBuf| !path.exists();
-    let first = PathBuf::from("aleator-demo");
-    std::iter::once(first.clone()).chain(numbered).find(free).unwrap_or(first)
-}
 
 /// Mean ± standard deviation over the seeds of each noise model.
 fn table(out: &Path) -> Result<()> {
@@ -92,32 +83,7 @@ fn table(out: &Path) -> Result<()> {
 }
 
 /// The confusions in the labels, next to those that the noise model expects.
-fn confusions(runs: &[TrainedRun]) -> Result<()> {
-    let full = runs.iter().filter(|run| run.name.starts_with("full/"));
-    let (mut expected, mut by_noise) = (vec![], vec![]);
-    let (mut rows, mut names) = (vec![], vec![]);
-    for run in full {
-        let run = RunDir::open(&run.dir)?;
-        let predictions = Predictions::load(&run.predictions_path(Split::Test))?;
-        expected.push(Confusions::expected(&predictions));
-        by_noise.push(Confusions::by_noise(&predictions));
-        rows = run.read_examples()?;
-        names = run.info().class_names.clone();
-    }
-    let expected = Confusions::mean(&expected).context("no run with the full noise model")?;
-    let by_noise = Confusions::mean(&by_noise).context("no run with the full noise model")?;
-    let injected =
-        Confusions::of_labels(rows.iter().filter(|row| row.split == Split::Train), names.len());
-    print_pairs(&names, &injected, &expected, &by_noise)?;
-    Ok(())
-}
-
-fn print_pairs(
-    names: &[String],
-    injected: &Confusions,
-    expected: &Confusions,
-    by_noise: &Confusions,
-) -> io::Result<()> {
+fn print_confusions(confusions: &[LearnedConfusion]) -> Result<()> {
     let mut out = io::stdout().lock();
     writeln!(
         out,
@@ -127,31 +93,24 @@ fn print_pairs(
         out,
         "model, which never saw a true label, makes of them on examples it has not seen:"
     )?;
-    writeln!(
-        out,
-        "{:>12}{:>12}{:>12}{:>12}{:>22}",
-        "true → given", "in labels", "expected", "rank", "rank by noise alone"
-    )?;
-    let (expected_pairs, noise_pairs) = (expected.pairs(), by_noise.pairs());
-    for pair in injected.pairs().iter().take(SHOWN) {
-        writeln!(
-            out,
-            "{:>12}{:>10.1} %{:>10.1} %{:>12}{:>22}",
-            format!("{} → {}", names[pair.from], names[pair.to]),
-            100.0 * pair.rate,
-            100.0 * expected.rate(pair.from, pair.to),
-            rank(pair, &expected_pairs),
-            rank(pair, &noise_pairs),
-        )?;
+    let row = |confusion: &LearnedConfusion| {
+        vec![
+            format!("{} → {}", confusion.class, confusion.given),
+            format!("{:.1} %", 100.0 * confusion.rate),
+            format!("{:.1} %", 100.0 * confusion.expected),
+            confusion.rank.to_string(),
+            confusion.rank_by_noise.to_string(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = confusions.iter().take(SHOWN).map(row).collect();
+    let header = ["true → given", "in labels", "expected", "rank", "rank by noise alone"];
+    for line in lines(&header, &rows, &[]) {
+        writeln!(out, "{line}")?;
     }
     writeln!(
         out,
         "expected: mean probability of the wrong label; ranks are of {} pairs",
-        noise_pairs.len()
-    )
-}
-
-fn rank(pair: &Pair, among: &[Pair]) -> usize {
-    let same = |other: &Pair| (other.from, other.to) == (pair.from, pair.to);
-    1 + among.iter().position(same).unwrap_or(among.len())
+        confusions.len()
+    )?;
+    Ok(())
 }

@@ -18,14 +18,11 @@ pub struct DoctorArgs {
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 const AFTER_HELP: &str = "\
-Reads and decodes everything once, and says: how the data would be taken, how many examples of \
-which classes, sizes of images, files that cannot be decoded, files that are there twice (with \
+Reads and decodes everything once, and says: how the data would be read, how many examples of \
+which classes, sizes of images, files that cannot be decoded, duplicate files (with \
 other labels, or in two splits), labels that occur once. Changes nothing.
 
 Examples:
@@ -34,8 +31,8 @@ Examples:
   aleator doctor embeddings.npy --json";
 
 /// `aleator doctor`.
-pub fn doctor(args: &DoctorArgs) -> Result<()> {
-    let diagnosis = counted("examples", args.quiet, |count| examine(&args.data, count))?;
+pub fn doctor(args: &DoctorArgs, quiet: bool) -> Result<()> {
+    let diagnosis = counted("examples", quiet, |count| examine(&args.data, count))?;
     if args.json {
         writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&diagnosis)?)?;
     } else {

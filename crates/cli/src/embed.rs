@@ -7,10 +7,10 @@ use aleator::embeddings::{DEFAULT_BATCH, OnnxOptions, Precision, Runtime};
 use aleator::run::recipe::{Filter, Framing, PixelValues};
 use aleator::{EmbedSettings, EmbeddingNetwork};
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use crate::at_least_one;
 use crate::progress::{tell, watched};
+use crate::values::{Named, choice, whole};
 
 /// Arguments of `aleator embed`.
 #[derive(Args, Debug)]
@@ -35,9 +35,9 @@ pub struct EmbedArgs {
     /// NAME-test.safetensors
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// What the bytes of a pixel become: what the network was trained with
-    #[arg(long, value_enum, default_value_t = Preset::Imagenet)]
-    preprocess: Preset,
+    /// How pixel values are scaled; choose what the network was trained with
+    #[arg(long, default_value = "imagenet", value_parser = choice(&PIXEL_VALUES))]
+    preprocess: PixelValues,
     /// The side of the images that the network sees, in pixels [default: the network's own, or 224]
     #[arg(long, value_name = "PIXELS")]
     size: Option<usize>,
@@ -45,9 +45,9 @@ pub struct EmbedArgs {
     /// the whole image is seen, stretched to a square
     #[arg(long, value_name = "SHARE")]
     centre_crop: Option<f64>,
-    /// How pixels are made from those of another size
-    #[arg(long, value_enum, default_value_t = FilterName::Bicubic)]
-    filter: FilterName,
+    /// The filter for resizing
+    #[arg(long, default_value = "bicubic", value_parser = choice(&FILTERS))]
+    filter: Filter,
     /// The output of the network, if it has several
     #[arg(long, value_name = "NAME")]
     output: Option<String>,
@@ -55,18 +55,15 @@ pub struct EmbedArgs {
     #[arg(long)]
     half: bool,
     /// Images at once
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_BATCH, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_BATCH, value_parser = whole(1..=usize::MAX))]
     batch: usize,
     /// What computes the network
-    #[arg(long, value_enum, default_value_t = RuntimeName::Auto)]
-    runtime: RuntimeName,
+    #[arg(long, default_value = "auto", value_parser = choice(&RUNTIMES))]
+    runtime: Runtime,
     /// The library of ONNX Runtime, as in libonnxruntime.so [default: that of ORT_DYLIB_PATH, of
     /// the Python package onnxruntime, or of the system]
     #[arg(long, value_name = "PATH")]
     onnxruntime: Option<PathBuf>,
-    /// Show no progress, only warnings
-    #[arg(short, long)]
-    quiet: bool,
 }
 
 const AFTER_HELP: &str = "\
@@ -82,43 +79,38 @@ Examples:
 
 After Ctrl-C, a kill or a power cut, the same command resumes where it stopped.";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Preset {
-    /// 0 to 1, then centred and scaled by channel, as networks from PyTorch and timm mostly want
-    Imagenet,
-    /// −1 to 1, as many vision transformers and networks from Keras want
-    Symmetric,
-    /// 0 to 1
-    Unit,
-    /// (byte − 127) / 128, as EfficientNet-Lite wants
-    Lite,
-}
+const PIXEL_VALUES: [Named<PixelValues>; 4] = [
+    (
+        "imagenet",
+        PixelValues::ImageNet,
+        "0 to 1, then centred and scaled by channel, as networks from PyTorch and timm mostly want",
+    ),
+    (
+        "symmetric",
+        PixelValues::Symmetric,
+        "−1 to 1, as many vision transformers and networks from Keras want",
+    ),
+    ("unit", PixelValues::Unit, "0 to 1"),
+    ("lite", PixelValues::Lite, "(byte − 127) / 128, as EfficientNet-Lite wants"),
+];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FilterName {
-    /// Sharper
-    Bicubic,
-    /// Softer
-    Bilinear,
-}
+const FILTERS: [Named<Filter>; 2] =
+    [("bicubic", Filter::Bicubic, "Sharper"), ("bilinear", Filter::Bilinear, "Softer")];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum RuntimeName {
-    /// ONNX Runtime where its library is found, otherwise rten
-    Auto,
-    /// ONNX Runtime
-    Onnxruntime,
-    /// rten, which is part of this program
-    Rten,
-}
+const RUNTIMES: [Named<Runtime>; 3] = [
+    ("auto", Runtime::Auto, "ONNX Runtime where its library is found, otherwise rten"),
+    ("onnxruntime", Runtime::OnnxRuntime, "ONNX Runtime"),
+    ("rten", Runtime::Rten, "rten, which is part of this program"),
+];
 
 /// `aleator embed`.
-pub fn embed(args: &EmbedArgs) -> Result<()> {
-    args.check()?;
+pub fn embed(args: &EmbedArgs, quiet: bool) -> Result<()> {
+    if args.onnxruntime.is_some() && args.runtime == Runtime::Rten {
+        bail!("--onnxruntime names a library, and --runtime rten uses none; leave out one");
+    }
     let precision = if args.half { Precision::Half } else { Precision::Single };
     let settings = EmbedSettings { network: args.network(), precision, batch: args.batch };
-    let files =
-        watched(args.quiet, |watch| aleator::embed(&args.data, &settings, &args.out, watch))?;
+    let files = watched(quiet, |watch| aleator::embed(&args.data, &settings, &args.out, watch))?;
     for file in &files {
         if !file.set_aside.is_empty() {
             let count = file.set_aside.len();
@@ -150,29 +142,10 @@ impl EmbedArgs {
         }
     }
 
-    fn check(&self) -> Result<()> {
-        let is_safetensors =
-            self.out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("safetensors"));
-        if !is_safetensors || self.out.file_stem().is_none() {
-            bail!("{}: --out must end in .safetensors", self.out.display());
-        }
-        if let Some(share) = self.centre_crop.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
-            bail!("--centre-crop {share}: must be above 0 and at most 1, as in 0.875");
-        }
-        if self.onnxruntime.is_some() && self.runtime == RuntimeName::Rten {
-            bail!("--onnxruntime names a library, and --runtime rten uses none; leave out one");
-        }
-        Ok(())
-    }
-
     fn options(&self) -> OnnxOptions<'_> {
-        let runtime = match (self.runtime, &self.onnxruntime) {
-            (RuntimeName::Rten, _) => Runtime::Rten,
-            (RuntimeName::Onnxruntime, _) | (RuntimeName::Auto, Some(_)) => Runtime::OnnxRuntime,
-            (RuntimeName::Auto, None) => Runtime::Auto,
-        };
+        let named = self.onnxruntime.is_some();
         OnnxOptions {
-            runtime,
+            runtime: if named { Runtime::OnnxRuntime } else { self.runtime },
             library: self.onnxruntime.as_deref(),
             output: self.output.as_deref(),
             threads: rayon::current_num_threads(),
@@ -184,16 +157,8 @@ impl EmbedArgs {
             channels: None,
             size: self.size,
             centre_crop: self.centre_crop,
-            filter: match self.filter {
-                FilterName::Bicubic => Filter::Bicubic,
-                FilterName::Bilinear => Filter::Bilinear,
-            },
-            values: match self.preprocess {
-                Preset::Imagenet => PixelValues::ImageNet,
-                Preset::Symmetric => PixelValues::Symmetric,
-                Preset::Unit => PixelValues::Unit,
-                Preset::Lite => PixelValues::Lite,
-            },
+            filter: self.filter,
+            values: self.preprocess,
         }
     }
 }

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use aleator::EvaluateSettings;
 use aleator::run::recipe::EvaluatedWeights;
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use crate::progress::watched;
+use crate::progress::shown;
 use crate::scores;
+use crate::values::{Named, choice};
 
 /// Arguments of `aleator eval`.
 #[derive(Args, Debug)]
@@ -17,8 +18,8 @@ pub struct EvalArgs {
     /// A trained run
     dir: PathBuf,
     /// Which weights to evaluate [default: the recipe's `evaluation.weights`]
-    #[arg(long)]
-    weights: Option<Weights>,
+    #[arg(long, value_parser = choice(&WEIGHTS))]
+    weights: Option<EvaluatedWeights>,
     /// Samples for each example [default: the recipe's `evaluation.samples`]
     #[arg(long)]
     samples: Option<std::num::NonZeroU32>,
@@ -28,31 +29,21 @@ pub struct EvalArgs {
     /// Print evaluation.json instead of a table
     #[arg(long)]
     json: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Weights {
-    /// Of the epoch with the lowest validation NLL
-    Best,
-    /// Of the last step
-    Last,
-}
+const WEIGHTS: [Named<EvaluatedWeights>; 2] = [
+    ("best", EvaluatedWeights::Best, "Of the epoch with the lowest validation NLL"),
+    ("last", EvaluatedWeights::Last, "Of the last step"),
+];
 
 /// `aleator eval`.
-pub fn eval(args: &EvalArgs) -> Result<()> {
+pub fn eval(args: &EvalArgs, quiet: bool) -> Result<()> {
     let settings = EvaluateSettings {
-        weights: args.weights.map(|weights| match weights {
-            Weights::Best => EvaluatedWeights::Best,
-            Weights::Last => EvaluatedWeights::Last,
-        }),
+        weights: args.weights,
         samples: args.samples.map(|samples| samples.get() as usize),
         calibrate: args.calibrate,
     };
-    let evaluation =
-        watched(args.quiet, |watch| aleator::evaluate(&args.dir, &settings, None, watch))?;
+    let evaluation = shown(quiet, |watch| aleator::evaluate(&args.dir, &settings, None, watch))?;
     if args.json {
         writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&evaluation)?)?;
     } else {

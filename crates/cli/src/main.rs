@@ -22,6 +22,7 @@ mod sweep;
 mod train;
 mod transfer;
 mod tune;
+mod values;
 
 use std::process::ExitCode;
 
@@ -29,6 +30,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
 use progress::tell;
+use values::whole;
 
 /// Train classifiers on labels that are partly wrong.
 #[derive(Parser)]
@@ -37,8 +39,11 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Threads for computing; results do not depend on it [default: all cores]
-    #[arg(long, global = true, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, global = true, value_name = "N", value_parser = whole(1..=usize::MAX))]
     threads: Option<usize>,
+    /// Show no progress, only warnings and results
+    #[arg(long, short, global = true)]
+    quiet: bool,
 }
 
 const LONG_ABOUT: &str = "\
@@ -129,34 +134,26 @@ fn run(cli: &Cli) -> Result<()> {
             .build_global()
             .context("the threads could not be started")?;
     }
+    let quiet = cli.quiet;
     match &cli.command {
-        Command::Demo(args) => demo::demo(args),
-        Command::Train(args) => train::train(args),
-        Command::Resume(args) => resume::resume(args),
-        Command::Eval(args) => eval::eval(args),
-        Command::Analyse(args) => analyse::analyse(args),
-        Command::Predict(args) => predict::predict(args),
-        Command::Audit(args) => audit::audit(args),
-        Command::Embed(args) => embed::embed(args),
-        Command::Tune(args) => tune::tune(args),
-        Command::Sweep(args) => sweep::sweep(args),
+        Command::Demo(args) => demo::demo(args, quiet),
+        Command::Train(args) => train::train(args, quiet),
+        Command::Resume(args) => resume::resume(args, quiet),
+        Command::Eval(args) => eval::eval(args, quiet),
+        Command::Analyse(args) => analyse::analyse(args, quiet),
+        Command::Predict(args) => predict::predict(args, quiet),
+        Command::Audit(args) => audit::audit(args, quiet),
+        Command::Embed(args) => embed::embed(args, quiet),
+        Command::Tune(args) => tune::tune(args, quiet),
+        Command::Sweep(args) => sweep::sweep(args, quiet),
         Command::Compare(args) => compare::run(args),
-        Command::Report(args) => report::report(args),
+        Command::Report(args) => report::report(args, quiet),
         Command::Ensemble(args) => ensemble::ensemble(args),
         Command::Recipes(args) => recipes::run(args),
-        Command::Transfer(args) => transfer::transfer(args),
+        Command::Transfer(args) => transfer::transfer(args, quiet),
         Command::Review(args) => review::review(args),
-        Command::Doctor(args) => doctor::doctor(args),
+        Command::Doctor(args) => doctor::doctor(args, quiet),
         Command::Noise(args) => noise::noise(args),
-    }
-}
-
-/// Parses a whole number of at least 1.
-fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("must be at least 1".into()),
-        Ok(number) => Ok(number),
-        Err(_) => Err("expected a whole number of at least 1".into()),
     }
 }
 

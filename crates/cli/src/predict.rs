@@ -8,7 +8,7 @@ use aleator::train::ExamplePrediction;
 use anyhow::Result;
 use clap::Args;
 
-use crate::progress::watched;
+use crate::progress::shown;
 
 /// Arguments of `aleator predict`.
 #[derive(Args, Debug)]
@@ -24,8 +24,8 @@ pub struct PredictArgs {
 }
 
 /// `aleator predict`.
-pub fn predict(args: &PredictArgs) -> Result<()> {
-    let predictor = watched(false, |watch| Predictor::open(&args.dir, watch))?;
+pub fn predict(args: &PredictArgs, quiet: bool) -> Result<()> {
+    let predictor = shown(quiet, |watch| Predictor::open(&args.dir, watch))?;
     // All files are opened before anything is printed.
     let files = args.files.iter().map(|file| predictor.examples(file));
     let files = files.collect::<Result<Vec<_>, _>>()?;

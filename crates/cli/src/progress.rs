@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use aleator::train::{Event as TrainEvent, StepReport};
@@ -16,7 +17,22 @@ pub fn watched<T>(
     quiet: bool,
     work: impl FnOnce(&mut Watch<'_>) -> Result<T, aleator::Error>,
 ) -> Result<T> {
-    let stop = interrupt::flag()?;
+    follow(interrupt::flag()?, quiet, work)
+}
+
+/// Runs work that has nothing to save, with progress on standard error; Ctrl-C ends the program.
+pub fn shown<T>(
+    quiet: bool,
+    work: impl FnOnce(&mut Watch<'_>) -> Result<T, aleator::Error>,
+) -> Result<T> {
+    follow(&AtomicBool::new(false), quiet, work)
+}
+
+fn follow<T>(
+    stop: &AtomicBool,
+    quiet: bool,
+    work: impl FnOnce(&mut Watch<'_>) -> Result<T, aleator::Error>,
+) -> Result<T> {
     let mut progress = Progress::new(quiet);
     let result = work(&mut Watch::new(stop, |event| progress.show(event)));
     progress.finish();
@@ -51,10 +67,11 @@ struct Progress {
     display: Display,
     /// The prefix of the current run: "seed-1: ".
     prefix: String,
-    /// What is counted now, since when, and from which count on.
+    /// What is counted now, since when, from which count on, and how far.
     counted: String,
     started: Instant,
     first: usize,
+    done: usize,
     averages: Averages,
     steps_per_epoch: usize,
     total_steps: usize,
@@ -108,6 +125,7 @@ impl Progress {
             counted: String::new(),
             started: Instant::now(),
             first: 0,
+            done: 0,
             averages: Averages::default(),
             steps_per_epoch: 1,
             total_steps: 0,
@@ -237,9 +255,10 @@ impl Progress {
 
     /// Shows how far the work is; `text` gets the count per second.
     fn advance(&mut self, what: &str, done: usize, total: usize, text: impl Fn(f64) -> String) {
-        if self.counted != what || done < self.first {
+        if self.counted != what || done < self.done {
             self.count(what, done.min(total));
         }
+        self.done = done;
         let elapsed = self.started.elapsed().as_secs_f64();
         let new = done.saturating_sub(self.first);
         let rate = if elapsed > 0.0 { new as f64 / elapsed } else { 0.0 };

@@ -16,7 +16,7 @@ pub struct RecipesArgs {
 
 #[derive(Subcommand, Debug)]
 enum RecipesCommand {
-    /// Print a recipe with all that it stands on, to be copied and changed
+    /// Print a recipe with its bases merged in, as a start for your own
     Show {
         /// Its name
         name: String,

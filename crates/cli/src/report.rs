@@ -7,7 +7,8 @@ use aleator::ReportSettings;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::progress::watched;
+use crate::progress::shown;
+use crate::values::whole;
 
 /// Arguments of `aleator report`.
 #[derive(Args, Debug)]
@@ -27,14 +28,11 @@ pub struct ReportArgs {
     #[arg(long, value_name = "PATH")]
     images: Option<PathBuf>,
     /// Show at most N suspect labels
-    #[arg(long, value_name = "N", default_value = "200", value_parser = shown)]
+    #[arg(long, value_name = "N", default_value = "200", value_parser = whole(0..=MOST_SHOWN))]
     suspects: usize,
     /// Show at most N ambiguous examples
-    #[arg(long, value_name = "N", default_value = "24", value_parser = shown)]
+    #[arg(long, value_name = "N", default_value = "24", value_parser = whole(0..=MOST_SHOWN))]
     ambiguous: usize,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 const AFTER_HELP: &str = "\
@@ -51,15 +49,8 @@ Examples:
 /// More pictures would make a page too large for browsers.
 const MOST_SHOWN: usize = 2_000;
 
-fn shown(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(count @ 0..=MOST_SHOWN) => Ok(count),
-        _ => Err(format!("must be a whole number from 0 to {MOST_SHOWN}")),
-    }
-}
-
 /// `aleator report`.
-pub fn report(args: &ReportArgs) -> Result<()> {
+pub fn report(args: &ReportArgs, quiet: bool) -> Result<()> {
     let first = args.dirs.first().context("no directory is given")?;
     let page = args.out.clone().unwrap_or_else(|| first.join("report.html"));
     let settings = ReportSettings {
@@ -69,7 +60,7 @@ pub fn report(args: &ReportArgs) -> Result<()> {
         suspects: args.suspects,
         ambiguous: args.ambiguous,
     };
-    watched(args.quiet, |watch| aleator::report(&args.dirs, &settings, watch))?;
+    shown(quiet, |watch| aleator::report(&args.dirs, &settings, watch))?;
     writeln!(io::stdout(), "report: {}", settings.page.display())?;
     Ok(())
 }

@@ -14,20 +14,17 @@ use crate::{audit, demo, sweep, train, transfer, tune};
 pub struct ResumeArgs {
     /// The directory of a run, of several runs, or of an audit that was stopped
     dir: PathBuf,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 /// `aleator resume`.
-pub fn resume(args: &ResumeArgs) -> Result<()> {
+pub fn resume(args: &ResumeArgs, quiet: bool) -> Result<()> {
     let dir = &args.dir;
-    match watched(args.quiet, |watch| aleator::resume(dir, None, watch))? {
+    match watched(quiet, |watch| aleator::resume(dir, None, watch))? {
         Resumed::Fit(fit) => train::print(&fit),
         Resumed::Sweep(runs) => sweep::print(dir, &runs),
         Resumed::Tuning(tuning) => tune::print(dir, &tuning),
         Resumed::Transfer(transfer) => transfer::print(dir, &transfer),
-        Resumed::Audit(audit) => audit::print(dir, &audit),
-        Resumed::Demo(runs) => demo::print(dir, &runs),
+        Resumed::Audit(audit) => audit::findings::print(dir, &audit),
+        Resumed::Demo(demo) => demo::print(dir, &demo),
     }
 }

@@ -15,7 +15,7 @@ use crate::progress::tell;
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub struct ReviewArgs {
-    /// The folder of a finished audit
+    /// The directory of a finished audit
     #[arg(value_name = "DIR")]
     audit: PathBuf,
     /// The images that the audited features were made from, to look at: a folder, a manifest,
@@ -36,7 +36,7 @@ pub struct ReviewArgs {
 const AFTER_HELP: &str = "\
 Shows the labels that an audit suspects one at a time, with the picture, the given and the \
 suggested label. One key decides: A accepts the suggestion, K keeps the label, C takes another \
-class, M marks it as ambiguous, U takes the last decision back; ? lists all keys.
+class, M marks it as ambiguous, U undoes the last decision; ? lists all keys.
 
 Every decision is in DIR/decisions.jsonl before the next label is shown, so nothing is lost \
 whatever happens; the same command continues where you stopped. The outcome is DIR/corrected.csv: \

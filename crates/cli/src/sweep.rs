@@ -22,15 +22,12 @@ pub struct SweepArgs {
     /// The directory of the runs; must not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 /// `aleator sweep`.
-pub fn sweep(args: &SweepArgs) -> Result<()> {
+pub fn sweep(args: &SweepArgs, quiet: bool) -> Result<()> {
     let points = load_sweep(&args.sweep, &args.set)?;
-    let runs = watched(args.quiet, |watch| aleator::sweep(points, &args.out, watch))?;
+    let runs = watched(quiet, |watch| aleator::sweep(points, &args.out, watch))?;
     print(&args.out, &runs)
 }
 

@@ -22,14 +22,11 @@ pub struct TrainArgs {
     /// Fit a temperature to the validation split after training, and report calibrated scores too
     #[arg(long)]
     calibrate: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 /// `aleator train`.
-pub fn train(args: &TrainArgs) -> Result<()> {
-    let fit = watched(args.quiet, |watch| {
+pub fn train(args: &TrainArgs, quiet: bool) -> Result<()> {
+    let fit = watched(quiet, |watch| {
         let mut experiment = args.recipe.experiment(watch)?;
         experiment.recipe.evaluation.calibrate |= args.calibrate;
         let out = args.out.clone().unwrap_or_else(|| default_out(&experiment));

@@ -32,9 +32,6 @@ pub struct TransferArgs {
     /// Where the runs and the table are written; must not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 const AFTER_HELP: &str = "\
@@ -52,13 +49,12 @@ Example:
   aleator transfer runs/photos tasks.toml --out transferred";
 
 /// `aleator transfer`.
-pub fn transfer(args: &TransferArgs) -> Result<()> {
+pub fn transfer(args: &TransferArgs, quiet: bool) -> Result<()> {
     let tasks = load_tasks(&args.tasks)?;
     let settings =
         TransferSettings { recipe: args.recipe.clone(), sets: args.set.clone(), seed: args.seed };
-    let transfer = watched(args.quiet, |watch| {
-        aleator::transfer(&args.run, &tasks, &settings, &args.out, watch)
-    })?;
+    let transfer =
+        watched(quiet, |watch| aleator::transfer(&args.run, &tasks, &settings, &args.out, watch))?;
     print(&args.out, &transfer)
 }
 

@@ -26,19 +26,16 @@ pub struct TuneArgs {
     /// The directory of the trials, their table and the chosen recipe; must not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 /// `aleator tune`.
-pub fn tune(args: &TuneArgs) -> Result<()> {
+pub fn tune(args: &TuneArgs, quiet: bool) -> Result<()> {
     let temperatures = args.temperatures.iter().map(|value| Temperature::try_from(*value));
     let grid = Grid {
         temperatures: temperatures.collect::<Result<_, _>>().context("--temperatures")?,
         ranks: args.ranks.clone(),
     };
-    let tuning = watched(args.quiet, |watch| {
+    let tuning = watched(quiet, |watch| {
         aleator::tune(&args.recipe.experiment(watch)?, &grid, &args.out, watch)
     })?;
     print(&args.out, &tuning)

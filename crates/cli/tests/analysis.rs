@@ -146,7 +146,7 @@ fn groups_and_ensembles_name_the_runs_to_look_at() {
 fn damaged_and_foreign_files_are_named() {
     let place = Place::empty();
     train(&place, "full", "run", "");
-    place.refuses("analyse run --out run", &["run.json", "choose another --out"]);
+    place.refuses("analyse run --out run", &["run.json", "choose another directory"]);
     assert!(lines(&place, "run/examples.csv")[0].starts_with("id,split"));
 
     let file = "run/predictions/test.safetensors";

@@ -104,14 +104,20 @@ fn a_run_on_images_lends_its_network() {
     let place = Place::empty();
     for number in 0..24 {
         place.write(&format!("images/stripes/{number}.ppm"), picture(16, number, false));
-        place.write(&format!("images/columns/{number}.ppm"), picture(16, number, true));
+        // A spreadsheet would take such a name for a formula.
+        place.write(&format!("images/-columns/{number}.ppm"), picture(16, number, true));
     }
     place.succeeds(
         "train images-full -q --set data.train.images=images --set data.image_size=16 \
          --set data.validation.fraction=0.25 --set head.rank=1 --set schedule.epochs=2 \
-         --set schedule.warm_up=0 --out run",
+         --set schedule.warm_up=0 --set data.noise.kind=symmetric --set data.noise.rate=0.1 \
+         --set data.noise.seed=0 --out run",
     );
-    place.succeeds("audit run -q --folds 2 --out audit");
+    place.refuses(
+        "audit run --folds 2 --set data.centre_crop=0.5 --out audit",
+        &["data.centre_crop=0.5", "whole network"],
+    );
+    place.succeeds("audit run -q --folds 2 --set schedule.epochs=7 --out audit");
     let embeddings = place.path("audit/embeddings");
     assert!(embeddings.join("features.safetensors").exists());
     let issues = table(&place, "audit/issues.csv");
@@ -119,6 +125,7 @@ fn a_run_on_images_lends_its_network() {
     assert!(issues[1][0].contains(".ppm"), "ids are those of the images: {:?}", issues[1]);
     let recipe = fs::read_to_string(place.path("audit/recipe.toml")).unwrap();
     assert!(recipe.contains("features.safetensors") && !recipe.contains("folds"), "{recipe}");
+    assert!(recipe.contains("true_labels.csv") && recipe.contains("epochs = 7"), "{recipe}");
     // Embeddings that were not finished are made again.
     fs::remove_file(embeddings.join("features.safetensors")).unwrap();
     fs::remove_dir_all(place.path("audit/fold-1")).unwrap();

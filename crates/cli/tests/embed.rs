@@ -135,7 +135,7 @@ fn arguments_that_cannot_be_meant() {
         (with("net.onnx", "gone --out x.safetensors"), ["gone", "no such file or folder"]),
         (with("net.onnx", "set --out x.npy"), ["x.npy", "must end in .safetensors"]),
         (with("net.onnx", "set --out no/x.safetensors"), ["cannot write", "no such directory"]),
-        (with("net.onnx", "set --centre-crop 2 --out x.safetensors"), ["--centre-crop 2", "0.875"]),
+        (with("net.onnx", "set --centre-crop 2 --out x.safetensors"), ["centre crop 2", "0.875"]),
         (with("net.onnx", "set --size 0 --out x.safetensors"), ["0 pixels", "1 to"]),
         (
             "embed --model net.onnx --onnxruntime library.so set --out x.safetensors".into(),

@@ -63,7 +63,18 @@ fn kernels_layers_and_metrics_depend_on_none_of_ours_but_the_vocabulary() {
 
 #[test]
 fn the_tensor_framework_is_named_in_model_and_train_and_reexported_by_aleator_only() {
-    for name in ["kernels", "layers", "metrics", "run", "data", "report", "review", "cli"] {
+    for name in [
+        "vocabulary",
+        "kernels",
+        "layers",
+        "metrics",
+        "run",
+        "data",
+        "embed",
+        "report",
+        "review",
+        "cli",
+    ] {
         let found = dependencies(name);
         assert!(!found.iter().any(|name| name.starts_with("burn")), "{name}: {found:?}");
         for path in files(&format!("crates/{name}/src"), &[".rs"]) {
@@ -76,13 +87,32 @@ fn the_tensor_framework_is_named_in_model_and_train_and_reexported_by_aleator_on
 #[test]
 fn report_and_run_do_not_depend_on_training() {
     let tensors = ["aleator", "aleator-model", "aleator-train"];
-    for name in ["report", "review", "run", "data"] {
+    for name in ["report", "review", "run", "data", "embed"] {
         let found = dependencies(name);
         assert!(!found.iter().any(|name| tensors.contains(&name.as_str())), "{name}: {found:?}");
         assert!(!found.contains(&"aleator-kernels".to_string()), "{name}: {found:?}");
         // Products of matrices over plain slices are only for the analysis of covariances.
         let layers = found.contains(&"aleator-layers".to_string());
         assert!(name == "report" || !layers, "{name}: {found:?}");
+    }
+}
+
+/// Code changes typed recipes; keys as text come from users alone.
+#[test]
+fn no_setting_is_written_as_a_dotted_key() {
+    let sections = ["data", "head", "network", "training", "schedule", "optimizer", "evaluation"];
+    for name in ["aleator", "cli", "train", "report", "review", "embed"] {
+        let source = files(&format!("crates/{name}/src"), &[".rs"]).into_iter();
+        for path in source.filter(|path| !path.ends_with("tests.rs")) {
+            for (at, line) in read(&path).lines().enumerate() {
+                let code = line.split("//").next().unwrap_or_default().replace("\\\"", "'");
+                let literal = |section| code.split(&format!("\"{section}.")).nth(1);
+                let key = sections.into_iter().filter_map(literal).find(|rest| {
+                    rest.split(['"', ' ']).next().is_some_and(|rest| rest.contains('='))
+                });
+                assert!(key.is_none(), "{}:{}: a setting as text", short(&path), at + 1);
+            }
+        }
     }
 }
 
@@ -98,13 +128,19 @@ fn unsafe_stands_where_it_may_and_says_why() {
         let lines: Vec<&str> = text.lines().collect();
         for (at, line) in lines.iter().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
-            if !code.contains(concat!("unsafe", " {")) {
+            let is_unsafe = |what: &&str| code.contains(&["unsafe", what].join(" "));
+            if !["{", "fn", "impl", "extern"].iter().any(is_unsafe) {
                 continue;
             }
             assert!(allowed(&name), "{name}:{}: unsafe outside its places", at + 1);
             let before = &lines[at.saturating_sub(4)..at];
             let said = before.iter().any(|line| line.contains("// SAFETY:"));
-            assert!(said, "{name}:{}: unsafe without a SAFETY sentence", at + 1);
+            // What callers of a function must keep is in its documentation, which clippy wants.
+            assert!(
+                said || is_unsafe(&"fn"),
+                "{name}:{}: unsafe without a SAFETY sentence",
+                at + 1
+            );
         }
     }
 }

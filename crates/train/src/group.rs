@@ -35,6 +35,28 @@ pub struct Group {
     pub members: Vec<Member>,
 }
 
+impl Group {
+    /// Runs with sensible recipes and a directory each.
+    ///
+    /// # Errors
+    /// When there is no run, a recipe says something impossible, or two runs have one name.
+    pub fn new(kind: Kind, members: Vec<Member>) -> Result<Self, TrainError> {
+        if members.is_empty() {
+            let message = "there is nothing to train: give at least one seed or recipe";
+            return Err(TrainError::Recipe(message.to_string()));
+        }
+        let mut names = BTreeSet::new();
+        for Member { name, recipe, .. } in &members {
+            recipe.check()?;
+            if !names.insert(name) {
+                let message = format!("two runs would be written to {name}: keep one");
+                return Err(TrainError::Recipe(message));
+            }
+        }
+        Ok(Self { kind, members })
+    }
+}
+
 /// How the runs of a group ended.
 #[derive(Debug)]
 pub enum GroupOutcome {
@@ -116,11 +138,6 @@ pub fn create(out: &Path, group: &Group) -> Result<(), TrainError> {
     let is_empty_folder = out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
     if out.symlink_metadata().is_ok() && !is_empty_folder {
         return Err(RunError::Exists { path: out.to_path_buf() }.into());
-    }
-    let mut names = BTreeSet::new();
-    if let Some(twice) = members.iter().find(|member| !names.insert(&member.name)) {
-        let name = &twice.name;
-        return Err(TrainError::Recipe(format!("two runs would be written to {name}: keep one")));
     }
     let io = |source| RunError::Io { action: "create", path: out.to_path_buf(), source };
     if let Some(parent) = out.parent() {

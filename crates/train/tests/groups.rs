@@ -8,7 +8,7 @@ use crate::support::{Files, RECIPE, column, cycle, resolve};
 use aleator_data::array::Array;
 use aleator_data::{ArrayInputs, ArraySplit, Arrays, Sources};
 use aleator_metrics::Evaluation;
-use aleator_run::recipe::Link;
+use aleator_run::recipe::{Link, Recipe};
 use aleator_train::group::{self, Group, GroupOutcome, Kind, Member};
 use aleator_train::{Event, TrainError, load_run, run_data};
 
@@ -23,13 +23,13 @@ fn seeds(files: &Files, sets: &[&str]) -> Vec<Member> {
     group::members("", &resolve(RECIPE, &sets))
 }
 
-fn of(members: &[Member]) -> Group {
-    Group { kind: Kind::Seeds, members: members.to_vec() }
+fn of(members: &[Member]) -> Result<Group, TrainError> {
+    Group::new(Kind::Seeds, members.to_vec())
 }
 
 fn start(out: &Path, members: &[Member]) -> Result<GroupOutcome, TrainError> {
     let stop = AtomicBool::new(false);
-    group::start(out, &of(members), None, &stop, &mut |_, _| {})
+    group::start(out, &of(members)?, None, &stop, &mut |_, _| {})
 }
 
 fn resume(out: &Path) -> Result<GroupOutcome, TrainError> {
@@ -65,7 +65,7 @@ fn a_group_goes_on_where_it_was_interrupted() {
     let whole = evaluated(start(&files.path().join("whole"), &members).unwrap());
     let out = files.path().join("parts");
     let stop = AtomicBool::new(false);
-    let ended = group::start(&out, &of(&members), None, &stop, &mut |member, event| {
+    let ended = group::start(&out, &of(&members).unwrap(), None, &stop, &mut |member, event| {
         let now = member.name == "seed-5" && matches!(event, Event::Step { step: 3, .. });
         stop.store(now, Ordering::Relaxed);
     });
@@ -121,6 +121,27 @@ fn a_file_or_a_folder_in_the_group_s_place_is_left_alone() {
 }
 
 #[test]
+fn settings_that_code_made_impossible_are_refused_before_anything_is_written() {
+    let files = Files::new();
+    let impossible = |change: fn(&mut Recipe)| {
+        let mut members = seeds(&files, &[]);
+        change(&mut members[1].recipe);
+        members
+    };
+    for (members, words) in [
+        (vec![], "nothing to train"),
+        (impossible(|recipe| recipe.training.parts = 0), "training.parts"),
+        (impossible(|recipe| recipe.evaluation.batch = 0), "evaluation.batch"),
+        (impossible(|recipe| recipe.seeds = vec![]), "seeds"),
+    ] {
+        let out = files.path().join("group");
+        let message = start(&out, &members).unwrap_err().to_string();
+        assert!(message.contains(words), "{message}");
+        assert!(!out.exists());
+    }
+}
+
+#[test]
 fn two_members_of_one_name_are_refused_before_any_is_trained() {
     let files = Files::new();
     let mut members = seeds(&files, &[]);
@@ -169,7 +190,7 @@ fn classes_that_no_example_has_are_warned_of_once() {
     let members = seeds(&files, &["data.classes=5"]);
     let mut warnings = vec![];
     let stop = AtomicBool::new(false);
-    group::start(&out, &of(&members), None, &stop, &mut |_, event| {
+    group::start(&out, &of(&members).unwrap(), None, &stop, &mut |_, event| {
         if let Event::Warning(warning) = event {
             warnings.push(warning.to_string());
         }
@@ -204,7 +225,7 @@ fn five_folds_open_the_files_and_decode_each_image_once() {
     let (mut opened, mut decoded, mut checking) = (vec![], 0, "");
     let stop = AtomicBool::new(false);
     let out = files.path().join("audit");
-    let group = Group { kind: Kind::Audit, members: members.clone() };
+    let group = Group::new(Kind::Audit, members.clone()).unwrap();
     let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
     let mut last = 0;
     group::start(&out, &group, None, &stop, &mut |member, event| match event {
@@ -249,11 +270,12 @@ fn arrays_are_trained_on_and_must_be_given_again() {
     let members = group::members("", &resolve(RECIPE, &[&memory, "seeds=[3, 5]"]));
     let out = files.path().join("group");
     let stop = AtomicBool::new(false);
-    let interrupted = group::start(&out, &of(&members), Some(&sources), &stop, &mut |_, event| {
-        if let Event::Step { step: 2, .. } = event {
-            stop.store(true, Ordering::Relaxed);
-        }
-    });
+    let interrupted =
+        group::start(&out, &of(&members).unwrap(), Some(&sources), &stop, &mut |_, event| {
+            if let Event::Step { step: 2, .. } = event {
+                stop.store(true, Ordering::Relaxed);
+            }
+        });
     assert!(matches!(interrupted.unwrap(), GroupOutcome::Interrupted { .. }));
     stop.store(false, Ordering::Relaxed);
 
@@ -266,7 +288,7 @@ fn arrays_are_trained_on_and_must_be_given_again() {
     assert!(message.contains("data.train.memory"), "{message}");
     let resumed = evaluated(resume(&sources).unwrap());
     let fresh = files.path().join("fresh");
-    let fresh = group::start(&fresh, &of(&members), Some(&sources), &stop, &mut |_, _| {});
+    let fresh = group::start(&fresh, &of(&members).unwrap(), Some(&sources), &stop, &mut |_, _| {});
     assert_eq!(resumed, evaluated(fresh.unwrap()), "a resumed run has the same bits");
 
     let (run, recipe) = load_run(&out.join("seed-3")).unwrap();

@@ -140,7 +140,7 @@ fn check_out(out: &Path) -> Result<(), Error> {
     let names = [RunDir::INFO, GroupFile::NAME, PAIRS, EXAMPLES, AGAINST, RANKS];
     match names.iter().find(exists) {
         Some(name) if !exists(&&ANALYSIS) => Err(Error::invalid(format!(
-            "{} holds {name}, which is not of an analysis: choose another --out, such as {}",
+            "{} holds {name}, which no analysis wrote: choose another directory, such as {}",
             out.display(),
             out.join("analysis").display()
         ))),

@@ -5,6 +5,7 @@ mod examples;
 mod probabilities;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use aleator_data::Sources;
 use aleator_report::audit::{Audit, analyse};
@@ -17,6 +18,7 @@ use crate::workflow::error::Error;
 use crate::workflow::experiment::Experiment;
 use crate::workflow::group::{finish, start};
 use crate::workflow::watch::{Event, Watch};
+use embeddings::RunExamples;
 
 pub(crate) use embeddings::finish_embeddings;
 pub use probabilities::audit_probabilities;
@@ -28,8 +30,8 @@ pub use probabilities::audit_probabilities;
 /// runs of the folds.
 ///
 /// # Errors
-/// When there are fewer than two folds or more than examples, the experiment has several seeds, or
-/// as [`fit`](crate::fit()).
+/// When there are fewer than two folds or more folds than examples, the experiment has several
+/// seeds, or as [`fit`](crate::fit()).
 pub fn audit(
     experiment: &Experiment,
     folds: usize,
@@ -37,42 +39,44 @@ pub fn audit(
     watch: &mut Watch<'_>,
 ) -> Result<Audit, Error> {
     let group = group(experiment, folds)?;
-    let opened = match &experiment.arrays {
-        Some(_) => None,
-        None => Some(open(&group.members)?),
+    let sources = match &experiment.arrays {
+        Some(arrays) => arrays.clone(),
+        None => Arc::new(open(&group)?),
     };
-    let sources = experiment.arrays.as_deref().or(opened.as_ref());
     // The last fold is the smallest: if it has examples, all have. Checked before anything is
     // written.
-    if let (Some(last), Some(sources)) = (group.members.last(), sources) {
+    if let Some(last) = group.members.last() {
         check_recipe(&last.recipe, &sources.divide(&last.recipe.data)?)?;
     }
-    start(out, &group, sources, watch)?;
-    conclude(out, &group.members, sources, watch)
+    start(out, &group, Some(&sources), watch)?;
+    conclude(out, &group, &sources, watch)
 }
 
 /// Audits the data of a trained run. Where the run was trained on images, its network embeds them
-/// once, and only heads are trained for the folds; otherwise as [`audit`].
+/// once, and only heads are trained for the folds; otherwise as [`audit`]. Each of `sets` overrides
+/// a key of what is trained, as in `"schedule.epochs=5"`; `seed` replaces the run's.
 ///
 /// # Errors
-/// As [`audit`].
+/// When a setting changes the data of a run on images, or as [`audit`].
 pub fn audit_run(
     run: &Path,
-    experiment: &Experiment,
+    sets: &[String],
+    seed: Option<u64>,
     folds: usize,
     out: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<Audit, Error> {
-    let (run, _) = load_run(run)?;
-    if run.info().input_shape.len() != 3 {
-        return audit(experiment, folds, out, watch);
+    if load_run(run)?.0.info().input_shape.len() != 3 {
+        return audit(&Experiment::of_run(run, sets, seed)?, folds, out, watch);
     }
-    let group = embeddings::create(&run, experiment, folds, out)?;
+    let examples = RunExamples::of(run)?;
+    let experiment = Experiment::of_run(run, &[], seed)?;
+    let group = examples.create_audit(&experiment, sets, folds, out)?;
     watch.note("embedding the images with the network of the run; heads are trained on that");
-    finish_embeddings(out, watch)?;
-    let sources = open(&group.members)?;
+    examples.write(out, watch)?;
+    let sources = open(&group)?;
     finish(out, &group, Some(&sources), watch)?;
-    conclude(out, &group.members, Some(&sources), watch)
+    conclude(out, &group, &sources, watch)
 }
 
 /// One run for each fold.
@@ -86,31 +90,27 @@ fn group(experiment: &Experiment, folds: usize) -> Result<Group, Error> {
     let member = |fold: usize| {
         let mut recipe = experiment.recipe.clone();
         recipe.data.test = Some(HeldOut::Fold { fold, folds, seed: 0 });
-        recipe.check()?;
-        Ok(Member { name: format!("fold-{fold}"), recipe, seed })
+        Member { name: format!("fold-{fold}"), recipe, seed }
     };
-    Ok(Group { kind: Kind::Audit, members: (0..folds).map(member).collect::<Result<_, Error>>()? })
+    Ok(Group::new(Kind::Audit, (0..folds).map(member).collect())?)
 }
 
 /// The data of all folds.
-fn open(members: &[Member]) -> Result<Sources, Error> {
-    let recipe = &members[0].recipe;
+pub(crate) fn open(group: &Group) -> Result<Sources, Error> {
+    let recipe = &group.members[0].recipe;
     Ok(Sources::open(&recipe.data, recipe.head.link)?)
 }
 
 /// Judges the labels when all folds are trained, and writes the findings.
 pub(crate) fn conclude(
     out: &Path,
-    members: &[Member],
-    sources: Option<&Sources>,
+    group: &Group,
+    sources: &Sources,
     watch: &mut Watch<'_>,
 ) -> Result<Audit, Error> {
-    let mut recipe = members[0].recipe.clone();
-    let source = match sources {
-        Some(sources) => examples::of(sources, &recipe)?,
-        None => examples::of(&open(members)?, &recipe)?,
-    };
-    let dirs: Vec<PathBuf> = members.iter().map(|member| out.join(&member.name)).collect();
+    let mut recipe = group.members[0].recipe.clone();
+    let source = examples::of(sources, &recipe)?;
+    let dirs: Vec<PathBuf> = group.members.iter().map(|member| out.join(&member.name)).collect();
     let audit = analyse(&dirs, &source, &mut |step| {
         let (done, total) = (step.done, step.total);
         watch.event(Event::Progress { what: "labels judged", done, total });

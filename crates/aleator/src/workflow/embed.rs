@@ -70,6 +70,7 @@ pub fn embed(
     out: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<Vec<EmbeddedFile>, Error> {
+    check(settings, out)?;
     let mut network = Network::open(&settings.network, watch)?;
     let input = network.extractor().input();
     let (preprocessing, size_from) =
@@ -79,7 +80,7 @@ pub fn embed(
     let why = match size_from {
         SizeFrom::Caller => "",
         SizeFrom::Network => "; the size is the network's",
-        SizeFrom::Usual => "; the size is the usual one, set another with --size",
+        SizeFrom::Usual => "; the size is the usual one (--size sets another)",
     };
     watch.note(&format!("preprocessing: {}{why}", preprocessing.describe()));
     let (width, height) = preprocessing.size();
@@ -99,6 +100,24 @@ pub fn embed(
         files.push(network.embed(source, preprocessing, settings, &source.file(out), watch)?);
     }
     Ok(files)
+}
+
+fn check(settings: &EmbedSettings<'_>, out: &Path) -> Result<(), Error> {
+    let is_safetensors =
+        out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("safetensors"));
+    if !is_safetensors || out.file_stem().is_none() {
+        let message = format!("{}: the file to write must end in .safetensors", out.display());
+        return Err(Error::invalid(message));
+    }
+    match &settings.network {
+        EmbeddingNetwork::Onnx { framing: Framing { centre_crop: Some(share), .. }, .. }
+            if !(*share > 0.0 && *share <= 1.0) =>
+        {
+            let message = "must be above 0 and at most 1, as in 0.875";
+            Err(Error::invalid(format!("centre crop {share}: {message}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 impl EmbeddingNetwork<'_> {

@@ -123,14 +123,15 @@ impl Experiment {
         match self.recipe.seeds[..] {
             [seed] => Ok(seed),
             _ => Err(Error::invalid(format!(
-                "{workflow} needs one seed, and {} has several: add --seed 0",
+                "{workflow} needs one seed, and {} has several: choose one (--seed 0 on the command \
+                 line)",
                 self.name
             ))),
         }
     }
 }
 
-/// The recipe as it means the same from any directory.
+/// Makes all paths absolute.
 pub(crate) fn absolute(mut recipe: Recipe) -> Result<Recipe, Error> {
     let here = std::env::current_dir().map_err(Error::io(".".as_ref()))?;
     recipe.make_paths_absolute(&here)?;

@@ -30,7 +30,7 @@ pub struct Fit {
 /// When the data cannot be read or do not fit the recipe, the directory exists, or the loss is not
 /// finite; [`Error::Interrupted`] when the watch stopped it.
 pub fn fit(experiment: &Experiment, out: &Path, watch: &mut Watch<'_>) -> Result<Fit, Error> {
-    let group = Group { kind: Kind::Seeds, members: group::members("", &experiment.recipe) };
+    let group = Group::new(Kind::Seeds, group::members("", &experiment.recipe))?;
     let runs = start(out, &group, experiment.arrays.as_deref(), watch)?;
     conclude(out, runs)
 }

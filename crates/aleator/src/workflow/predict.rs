@@ -39,24 +39,6 @@ pub struct Examples {
 }
 
 impl Examples {
-    /// Rows of numbers in C order; ids are the row numbers.
-    ///
-    /// # Errors
-    /// When the numbers are not whole rows of this shape, or one is not finite.
-    pub fn of_rows(values: Vec<f32>, shape: InputShape) -> Result<Self, Error> {
-        let width = shape.len();
-        if !values.len().is_multiple_of(width) {
-            return Err(Error::invalid(format!(
-                "{} numbers are not whole rows of {shape}",
-                values.len()
-            )));
-        }
-        let inputs = Arc::new(Inputs::in_memory(values, shape));
-        let ids = Ids::Rows(inputs.len());
-        check_finite("the array", &inputs)?;
-        Ok(Self { inputs, ids })
-    }
-
     /// The number of examples.
     pub fn len(&self) -> usize {
         self.inputs.len()
@@ -91,6 +73,26 @@ impl Predictor {
         self.predictor.class_names()
     }
 
+    /// Examples in memory: rows of numbers in C order, of the shape of the run's examples; of
+    /// images `[channels, height, width]`, scaled as by `data.pixel_values`. Ids are the row numbers.
+    ///
+    /// # Errors
+    /// When there is no number, the numbers are not whole rows, or one is not finite.
+    pub fn rows(&self, values: Vec<f32>) -> Result<Examples, Error> {
+        let (shape, count) = (self.shape(), values.len());
+        if count == 0 || !count.is_multiple_of(shape.len()) {
+            return Err(Error::invalid(format!(
+                "{count} numbers are not rows of {shape}: give {} for each example",
+                shape.len()
+            )));
+        }
+        for (row, example) in values.chunks(shape.len()).enumerate() {
+            check_finite("the array", row, example)?;
+        }
+        let ids = Ids::Rows(count / shape.len());
+        Ok(Examples { inputs: Arc::new(Inputs::in_memory(values, shape)), ids })
+    }
+
     /// Opens embeddings or images of the kind that the run was trained on.
     ///
     /// # Errors
@@ -103,13 +105,14 @@ impl Predictor {
         };
         let opened = Inputs::open_unlabelled(&source, &self.framing)?;
         let inputs = opened.inputs;
-        if inputs.shape() != shape {
-            let (place, found) = (path.display(), inputs.shape());
-            return Err(Error::invalid(format!(
-                "{place}: the run was trained on {shape}, and these are {found}"
-            )));
+        self.check_shape(&inputs).map_err(|error| error.at(path.display().to_string()))?;
+        if let InputShape::Features(width) = shape {
+            let mut example = vec![0.0; width];
+            for row in 0..inputs.len() {
+                inputs.read(row, &mut example)?;
+                check_finite(&path.display().to_string(), row, &example)?;
+            }
         }
-        check_finite(&path.display().to_string(), &inputs)?;
         let ids = match opened.ids {
             Some(names) => Ids::named(names, path)?,
             None => Ids::Rows(inputs.len()),
@@ -141,23 +144,29 @@ impl Predictor {
     }
 
     fn predict_rows(&self, examples: &Examples, rows: Range<usize>) -> Result<Prediction, Error> {
+        self.check_shape(&examples.inputs)?;
         Ok(self.predictor.predict(&examples.inputs, &examples.ids, rows)?)
+    }
+
+    /// Examples may have been opened for another run.
+    fn check_shape(&self, inputs: &Inputs) -> Result<(), Error> {
+        let (expected, found) = (self.shape(), inputs.shape());
+        if found == expected {
+            return Ok(());
+        }
+        let message = format!("the run was trained on {expected}, and these are {found}");
+        Err(Error::invalid(message))
     }
 }
 
-/// Refuses features that no model can answer for.
-fn check_finite(place: &str, inputs: &Inputs) -> Result<(), Error> {
-    let InputShape::Features(width) = inputs.shape() else { return Ok(()) };
-    let mut example = vec![0.0; width];
-    for row in 0..inputs.len() {
-        inputs.read(row, &mut example)?;
-        if let Some(column) = example.iter().position(|value| !value.is_finite()) {
-            return Err(Error::invalid(format!(
-                "{place}: row {row}, column {column} is {}; every number must be finite: remove \
-                 the row or replace the number",
-                example[column]
-            )));
-        }
+/// Refuses numbers that no model can answer for.
+fn check_finite(place: &str, row: usize, example: &[f32]) -> Result<(), Error> {
+    match example.iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(column) => Err(Error::invalid(format!(
+            "{place}: row {row}, column {column} is {}; every number must be finite: remove the \
+             row or replace the number",
+            example[column]
+        ))),
     }
-    Ok(())
 }

@@ -6,13 +6,14 @@ use aleator_data::{Arrays, Sources};
 use aleator_report::audit::Audit;
 use aleator_train::group::{self, Kind};
 
+use crate::workflow::demo::Demo;
 use crate::workflow::error::Error;
 use crate::workflow::fit::Fit;
 use crate::workflow::group::{TrainedRun, finish};
 use crate::workflow::transfer::Transfer;
 use crate::workflow::tune::Tuning;
 use crate::workflow::watch::Watch;
-use crate::workflow::{audit, fit, transfer, tune};
+use crate::workflow::{audit, demo, fit, transfer, tune};
 
 /// What a directory turned out to hold, now complete.
 #[derive(Clone, Debug)]
@@ -28,7 +29,7 @@ pub enum Resumed {
     /// An audit of [`audit`](crate::audit()).
     Audit(Box<Audit>),
     /// Runs of [`demo`](crate::demo()).
-    Demo(Vec<TrainedRun>),
+    Demo(Demo),
 }
 
 /// Continues a run, a group of runs or an audit that was stopped or killed, to the same bits as
@@ -42,19 +43,18 @@ pub fn resume(dir: &Path, arrays: Option<Arrays>, watch: &mut Watch<'_>) -> Resu
     let group = group::open(dir)?;
     let link = group.members[0].recipe.head.link;
     let arrays = arrays.map(|arrays| Sources::in_memory(arrays, link)).transpose()?;
-    if group.kind == Kind::Audit {
-        audit::finish_embeddings(dir, watch)?;
-    }
-    let runs = finish(dir, &group, arrays.as_ref(), watch)?;
+    let runs = |watch: &mut Watch<'_>| finish(dir, &group, arrays.as_ref(), watch);
     Ok(match group.kind {
-        Kind::Seeds => Resumed::Fit(fit::conclude(dir, runs)?),
-        Kind::Sweep => Resumed::Sweep(runs),
-        Kind::Tune => Resumed::Tuning(tune::conclude(dir, &group.members, runs)?),
-        Kind::Transfer => Resumed::Transfer(transfer::conclude(dir, runs)?),
+        Kind::Seeds => Resumed::Fit(fit::conclude(dir, runs(watch)?)?),
+        Kind::Sweep => Resumed::Sweep(runs(watch)?),
+        Kind::Tune => Resumed::Tuning(tune::conclude(dir, &group.members, runs(watch)?)?),
+        Kind::Transfer => Resumed::Transfer(transfer::conclude(dir, runs(watch)?)?),
         Kind::Audit => {
-            let audit = audit::conclude(dir, &group.members, arrays.as_ref(), watch)?;
-            Resumed::Audit(Box::new(audit))
+            audit::finish_embeddings(dir, watch)?;
+            let sources = arrays.map_or_else(|| audit::open(&group), Ok)?;
+            finish(dir, &group, Some(&sources), watch)?;
+            Resumed::Audit(Box::new(audit::conclude(dir, &group, &sources, watch)?))
         }
-        Kind::Demo => Resumed::Demo(runs),
+        Kind::Demo => Resumed::Demo(demo::conclude(runs(watch)?)?),
     })
 }

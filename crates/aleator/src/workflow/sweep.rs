@@ -34,5 +34,5 @@ pub fn sweep(
     for point in points {
         members.extend(group::members(&point.name, &absolute(point.resolved.recipe)?));
     }
-    start(out, &Group { kind: Kind::Sweep, members }, None, watch)
+    start(out, &Group::new(Kind::Sweep, members)?, None, watch)
 }

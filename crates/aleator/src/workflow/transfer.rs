@@ -75,7 +75,7 @@ pub fn transfer(
         let seed = experiment.only_seed("a transfer")?;
         members.push(Member { name: task.name.clone(), recipe: experiment.recipe, seed });
     }
-    let runs = start(out, &Group { kind: Kind::Transfer, members }, None, watch)?;
+    let runs = start(out, &Group::new(Kind::Transfer, members)?, None, watch)?;
     conclude(out, runs)
 }
 
@@ -136,12 +136,18 @@ fn task_experiment(
 
 /// The accuracies of the trained tasks, written to `transfer.json`.
 pub(crate) fn conclude(out: &Path, runs: Vec<TrainedRun>) -> Result<Transfer, Error> {
-    let score = |run: &TrainedRun| TaskScore {
-        task: run.name.clone(),
-        validation_top1: run.evaluation.validation.given.top1,
-        test_top1: run.evaluation.test.as_ref().map_or(f64::NAN, |test| test.given.top1),
+    let score = |run: &TrainedRun| {
+        let test = run.evaluation.test.as_ref();
+        let test = test.ok_or_else(|| {
+            Error::invalid("was not evaluated on test data").at(format!("task {}", run.name))
+        })?;
+        Ok(TaskScore {
+            task: run.name.clone(),
+            validation_top1: run.evaluation.validation.given.top1,
+            test_top1: test.given.top1,
+        })
     };
-    let tasks: Vec<TaskScore> = runs.iter().map(score).collect();
+    let tasks = runs.iter().map(score).collect::<Result<Vec<_>, Error>>()?;
     let mean_test_top1 = tasks.iter().map(|task| task.test_top1).sum::<f64>() / tasks.len() as f64;
     let transfer = Transfer { tasks, mean_test_top1, runs };
     write_json(&out.join("transfer.json"), &transfer)?;

@@ -66,7 +66,7 @@ pub fn tune(
     out: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<Tuning, Error> {
-    let group = Group { kind: Kind::Tune, members: members(experiment, grid)? };
+    let group = Group::new(Kind::Tune, members(experiment, grid)?)?;
     let runs = start(out, &group, experiment.arrays.as_deref(), watch)?;
     conclude(out, &group.members, runs)
 }
@@ -99,7 +99,6 @@ fn members(experiment: &Experiment, grid: &Grid) -> Result<Vec<Member>, Error> {
                 recipe.head.noise = recipe.head.noise.with_rank(rank);
                 name = format!("rank={rank},{name}");
             }
-            recipe.check()?;
             members.push(Member { name, recipe, seed });
         }
     }
@@ -112,7 +111,7 @@ pub(crate) fn conclude(
     members: &[Member],
     runs: Vec<TrainedRun>,
 ) -> Result<Tuning, Error> {
-    let trials: Vec<Trial> = members.iter().zip(&runs).map(trial).collect();
+    let trials = members.iter().zip(&runs).map(trial).collect::<Result<Vec<_>, _>>()?;
     let nll = |at: &usize| trials[*at].validation_nll;
     let best = (0..trials.len()).min_by(|a, b| nll(a).total_cmp(&nll(b))).unwrap_or(0);
     let recipe = members[best].recipe.clone();
@@ -122,17 +121,18 @@ pub(crate) fn conclude(
     Ok(Tuning { trials, best, recipe, recipe_file, runs })
 }
 
-fn trial((member, run): (&Member, &TrainedRun)) -> Trial {
+fn trial((member, run): (&Member, &TrainedRun)) -> Result<Trial, Error> {
     let given = &run.evaluation.validation.given;
     let head = &member.recipe.head;
-    let (HeadTemperature::Fixed(temperature) | HeadTemperature::Learned { low: temperature, .. }) =
-        head.temperature;
-    Trial {
+    let HeadTemperature::Fixed(temperature) = head.temperature else {
+        return Err(Error::invalid("head.temperature must be a number").at(member.name.clone()));
+    };
+    Ok(Trial {
         name: member.name.clone(),
         temperature: temperature.get(),
         rank: head.noise.rank(),
         validation_nll: given.nll,
         validation_top1: given.top1,
         validation_ece: given.ece,
-    }
+    })
 }

@@ -24,7 +24,7 @@ pub enum Event<'a> {
     /// What was found at a path, or chosen for it: users should see it even when they ask for
     /// silence.
     Choice(&'a str),
-    /// A step of the work that users like to know.
+    /// Information about the current step.
     Note(&'a str),
     /// Something that users should look into.
     Warning(&'a str),
@@ -54,8 +54,9 @@ pub struct Watch<'a> {
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl<'a> Watch<'a> {
-    /// Calls `observer` with every event. Once `stop` is set, the work saves its state and returns
-    /// [`Error::Interrupted`](crate::Error::Interrupted).
+    /// Calls `observer` with every event. Once `stop` is set, training, audits and embeddings save
+    /// their state and return [`Error::Interrupted`](crate::Error::Interrupted); the other workflows
+    /// have nothing to save and do not look at it.
     pub fn new(stop: &'a AtomicBool, observer: impl FnMut(Event<'_>) + Send + 'a) -> Self {
         Self { stop, observer: Box::new(observer) }
     }

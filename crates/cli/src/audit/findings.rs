@@ -13,7 +13,7 @@ const SHOWN: usize = 10;
 const NAME: usize = 60;
 
 /// The most important of it, and where the rest is.
-pub fn print(audit: &Audit, out: &Path) -> Result<()> {
+pub fn print(out: &Path, audit: &Audit) -> Result<()> {
     let mut to = io::stdout().lock();
     let summary = &audit.summary;
     let share = |count: f64| 100.0 * count / summary.labels as f64;

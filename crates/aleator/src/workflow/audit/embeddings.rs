@@ -11,7 +11,7 @@ use aleator_report::spreadsheet::guarded;
 use aleator_run::recipe::{
     DataOverlay, Framing, HeadTemperature, InputSource, Link, Noise, Overlay, Source,
 };
-use aleator_run::{RunDir, write_file};
+use aleator_run::{CsvFile, write_file};
 use aleator_train::group::{self, Group};
 use aleator_train::load_run;
 use serde::{Deserialize, Serialize};
@@ -36,26 +36,6 @@ struct Backbone {
     run: PathBuf,
 }
 
-/// Creates the directory of an audit that trains a head for every fold on embeddings by the run's
-/// network.
-pub fn create(
-    run: &RunDir,
-    experiment: &Experiment,
-    folds: usize,
-    out: &Path,
-) -> Result<Group, Error> {
-    let absolute = |path: &Path| {
-        std::path::absolute(path).map_err(|source| Error::Io { path: path.to_path_buf(), source })
-    };
-    let examples = Examples::of(run.path())?;
-    let has_truth = examples.all.clean_labels.is_some();
-    let head = head_experiment(experiment, &absolute(out)?.join(FOLDER), has_truth)?;
-    let group = super::group(&head, folds)?;
-    group::create(out, &group)?;
-    write_json(&out.join(BACKBONE), &Backbone { run: absolute(run.path())? })?;
-    Ok(group)
-}
-
 /// Computes what is missing of the embeddings of an audit; other audits need none.
 pub fn finish_embeddings(out: &Path, watch: &mut Watch<'_>) -> Result<(), Error> {
     let (file, folder) = (out.join(BACKBONE), out.join(FOLDER));
@@ -66,16 +46,23 @@ pub fn finish_embeddings(out: &Path, watch: &mut Watch<'_>) -> Result<(), Error>
     let text = fs::read_to_string(&file).map_err(Error::io(&file))?;
     let backbone: Backbone =
         serde_json::from_str(&text).map_err(|error| Error::io(&file)(error.into()))?;
-    Examples::of(&backbone.run)?.write(out, watch)
+    RunExamples::of(&backbone.run)?.write(out, watch)
 }
 
-/// The preset of the run's noise model for embeddings, with the run's head.
+/// The preset of the run's noise model for embeddings, with the run's head and the user's settings.
 fn head_experiment(
-    experiment: &Experiment,
+    run: &Experiment,
     folder: &Path,
     has_truth: bool,
+    sets: &[String],
 ) -> Result<Experiment, Error> {
-    let head = &experiment.recipe.head;
+    if let Some(set) = sets.iter().find(|set| set.trim_start().starts_with("data.")) {
+        return Err(Error::invalid(format!(
+            "{set}: heads are trained on embeddings of the data that the run has seen; to change \
+             the data, train the whole network for every fold"
+        )));
+    }
+    let head = &run.recipe.head;
     let family = match head.link {
         Link::Softmax => "features",
         Link::Sigmoid => "multilabel",
@@ -98,29 +85,32 @@ fn head_experiment(
         ..DataOverlay::default()
     };
     let overlay = Overlay { origin: "the embeddings".to_string(), data, network: None };
-    let seed = experiment.only_seed("an audit")?;
+    let seed = run.only_seed("an audit")?;
     let mut made = Experiment::over(&format!("{family}-{noise}"), &overlay, &[], Some(seed))?;
     made.recipe.head.noise = head.noise;
     if let HeadTemperature::Fixed(_) = head.temperature {
         made.recipe.head.temperature = head.temperature;
     }
-    made.recipe.check()?;
+    made.recipe = made.recipe.with_sets(sets, None)?;
     Ok(made)
 }
 
 /// The examples that a run was trained on, and its network.
-struct Examples {
+pub struct RunExamples {
+    run: PathBuf,
     network: TrainedNetwork,
     batch: usize,
     all: Split,
     class_names: Vec<String>,
 }
 
-impl Examples {
-    fn of(run: &Path) -> Result<Self, Error> {
+impl RunExamples {
+    /// Opens the data and the network of a run on images.
+    pub fn of(run: &Path) -> Result<Self, Error> {
         let (_, recipe) = load_run(run)?;
         let sources = Sources::open(&recipe.data, recipe.head.link)?;
         Ok(Self {
+            run: absolute(run)?,
             network: TrainedNetwork::open(run)?,
             batch: recipe.evaluation.batch,
             all: sources.training_source(&recipe.data)?,
@@ -128,8 +118,25 @@ impl Examples {
         })
     }
 
+    /// Creates the directory of an audit that trains a head for every fold on the embeddings;
+    /// `experiment` is the run's.
+    pub fn create_audit(
+        &self,
+        experiment: &Experiment,
+        sets: &[String],
+        folds: usize,
+        out: &Path,
+    ) -> Result<Group, Error> {
+        let has_truth = self.all.clean_labels.is_some();
+        let head = head_experiment(experiment, &absolute(out)?.join(FOLDER), has_truth, sets)?;
+        let group = super::group(&head, folds)?;
+        group::create(out, &group)?;
+        write_json(&out.join(BACKBONE), &Backbone { run: self.run.clone() })?;
+        Ok(group)
+    }
+
     /// Embeds the examples, from where an earlier process stopped, and writes their labels.
-    fn write(mut self, out: &Path, watch: &mut Watch<'_>) -> Result<(), Error> {
+    pub fn write(mut self, out: &Path, watch: &mut Watch<'_>) -> Result<(), Error> {
         let folder = out.join(FOLDER);
         fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
         write_file(&folder.join(CLASSES), (self.class_names.join("\n") + "\n").as_bytes())?;
@@ -158,38 +165,44 @@ impl Examples {
         }
         let kept = kept_rows(&features, &self.all)?;
         if let Some(clean) = &self.all.clean_labels {
-            let clean = kept.iter().map(|at| vec![self.class(clean[*at])]).collect();
-            write_table(&folder.join(TRUTH), vec!["label".into()], clean)?;
+            let class = |at: &usize| vec![self.class(clean[*at]).to_string()];
+            write_table(&folder.join(TRUTH), &["label".into()], kept.iter().map(class).collect())?;
         }
         let (header, rows) = self.labels(&kept);
         // Last: where it is, all files are.
-        write_table(&folder.join(LABELS), header, rows)
+        write_table(&folder.join(LABELS), &header, rows)
     }
 
-    fn class(&self, class: u32) -> String {
-        guarded(&self.class_names[class as usize]).into_owned()
+    fn class(&self, class: u32) -> &str {
+        &self.class_names[class as usize]
     }
 
-    /// The labels of some examples, with their ids, as a table with a header.
+    fn guarded_class(&self, class: u32) -> String {
+        guarded(self.class(class)).into_owned()
+    }
+
+    /// The labels of some examples, with their ids, as a table with a header. Readers of tables by
+    /// id take the guards away again; those of annotations find no guards.
     fn labels(&self, rows: &[usize]) -> (Vec<String>, Vec<Vec<String>>) {
         let id = |at: usize| guarded(&self.all.ids.name(at)).into_owned();
         let classes = || 0..self.class_names.len() as u32;
         let each_class = |cells: &dyn Fn(usize) -> Vec<String>| {
-            let header = classes().map(|class| self.class(class));
+            let header = classes().map(|class| self.guarded_class(class));
             let row = |at: &usize| std::iter::once(id(*at)).chain(cells(*at)).collect();
             let header = std::iter::once("id".to_string()).chain(header).collect();
             (header, rows.iter().map(row).collect())
         };
         match &self.all.labels {
             Labels::Single(labels) => {
-                let row = |at: &usize| vec![id(*at), self.class(labels[*at])];
+                let row = |at: &usize| vec![id(*at), self.guarded_class(labels[*at])];
                 (vec!["id".into(), "label".into()], rows.iter().map(row).collect())
             }
             Labels::Annotations(votes) => {
                 let of_example = |at: &usize| {
                     let row = |(annotator, class): (u32, u32)| {
-                        let annotator = guarded(&votes.annotator_names[annotator as usize]);
-                        vec![id(*at), annotator.into_owned(), self.class(class)]
+                        let annotator = votes.annotator_names[annotator as usize].clone();
+                        let example = self.all.ids.name(*at).into_owned();
+                        vec![example, annotator, self.class(class).to_string()]
                     };
                     super::examples::votes(&self.all, *at).into_iter().map(row).collect::<Vec<_>>()
                 };
@@ -218,10 +231,10 @@ fn kept_rows(features: &Path, examples: &Split) -> Result<Vec<usize>, Error> {
     Ok((0..examples.len()).filter(is_kept).collect())
 }
 
-fn write_table(path: &Path, header: Vec<String>, rows: Vec<Vec<String>>) -> Result<(), Error> {
-    let mut writer = csv::Writer::from_writer(vec![]);
-    let written = std::iter::once(header).chain(rows).try_for_each(|row| writer.write_record(row));
-    written.map_err(|error| Error::io(path)(error.into()))?;
-    let bytes = writer.into_inner().map_err(|error| Error::io(path)(error.into_error()))?;
-    Ok(write_file(path, &bytes)?)
+fn write_table(path: &Path, header: &[String], rows: Vec<Vec<String>>) -> Result<(), Error> {
+    CsvFile::write(path, header, |file| Ok(rows.iter().try_for_each(|row| file.row(row))?))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(path).map_err(Error::io(path))
 }

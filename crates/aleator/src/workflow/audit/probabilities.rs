@@ -15,7 +15,7 @@ use crate::workflow::error::Error;
 use crate::workflow::watch::{Event, Watch};
 
 /// Judges labels by out-of-sample probabilities of another model, both in files, and writes the
-/// audit to `out`, which must not exist.
+/// audit to `out`, which must not exist or be empty.
 ///
 /// ```no_run
 /// use aleator::report::audit::ProbabilityFiles;
@@ -79,6 +79,13 @@ fn read(files: &ProbabilityFiles) -> Result<AuditInput, Error> {
     }
     let LabelledExamples { class_names, ids, labels, clean_labels } =
         label_files.read(examples, classes, link)?;
+    if files.multilabel && !matches!(labels, Labels::MultiHot(_)) {
+        let message = format!(
+            "multilabel takes a table of zeros and ones for the {classes} classes; these labels \
+             have one class for each example"
+        );
+        return Err(refused(&files.labels, message));
+    }
     let (labels, output) = (audited(labels, &ids), ModelOutput::LogProbs(log_probs));
     let ids = Some((0..ids.len()).map(|at| ids.name(at).into_owned()).collect());
     Ok(AuditInput { ids, clean_labels, ..AuditInput::new(class_names, labels, output) })
@@ -109,7 +116,7 @@ fn log_probs(files: &ProbabilityFiles) -> Result<(Vec<f32>, usize), Error> {
             _ if value < 0.0 => Err(refuse(format!(
                 "row {row}, class {class}: a probability is at least 0, found {value}; if \
                  these are logits, apply the softmax first; if they are logarithms of \
-                 probabilities, say so with --log-probabilities"
+                 probabilities, say so (--log-probabilities on the command line)"
             ))),
             _ => Ok(value.ln() as f32),
         }
@@ -128,7 +135,7 @@ fn refuse_multi_hot(files: &ProbabilityFiles, classes: usize) -> Result<(), Erro
     if array.shape.len() == 2 && array.shape[1] == classes && binary {
         let message = format!(
             "is a table of zeros and ones for {classes} classes; if each class is on or off, \
-             give --multilabel; if each row has one class, give its number"
+             say so (--multilabel on the command line); if each row has one class, give its number"
         );
         return Err(refused(&files.labels, message));
     }

@@ -103,8 +103,8 @@ impl Gallery {
         if self.missing > 0 {
             let (s, were) = if self.missing == 1 { ("", "was") } else { ("s", "were") };
             warnings.push(format!(
-                "{} image{s} {were} not found; the cards say so. If they were moved, name their \
-                 new place with --images PATH",
+                "{} image{s} {were} not found; the cards say so. If they were moved, say \
+                 where they are now (--images PATH)",
                 self.missing
             ));
         }
