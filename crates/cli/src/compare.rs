@@ -50,7 +50,7 @@ pub struct CompareArgs {
     /// The format of the table [default: by the extension of --out (.md, .tex, .csv), otherwise
     /// terminal]
     #[arg(long, value_parser = choice(&FORMATS))]
-    format: Option<fn(Terminal) -> Format>,
+    format: Option<FormatFor>,
     /// Write the table to a file; an existing file is overwritten
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -74,7 +74,10 @@ const TESTS: [Named<Test>; 2] = [
     ("unpaired", Test::Unpaired, "Unpaired with pooled variance"),
 ];
 
-const FORMATS: [Named<fn(Terminal) -> Format>; 4] = [
+/// A format, given what the terminal can display.
+type FormatFor = fn(Terminal) -> Format;
+
+const FORMATS: [Named<FormatFor>; 4] = [
     ("terminal", Format::Terminal, "Aligned text"),
     ("markdown", |_| Format::Markdown, "Markdown"),
     ("latex", |_| Format::Latex, "LaTeX with booktabs"),
