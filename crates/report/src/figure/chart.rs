@@ -37,7 +37,7 @@ const POINTS: usize = 240;
 impl LineChart<'_> {
     pub fn draw(&self) -> Figure {
         let mut figure = Figure::new(self.name, self.title, &self.description, (WIDTH, HEIGHT));
-        let ends = self.ends();
+        let mut ends = self.ends();
         let label_width =
             ends.iter().map(|(_, label, _)| text_width(label, SMALL)).fold(0.0, f64::max);
         let right = WIDTH - if ends.is_empty() { 12.0 } else { label_width + 12.0 };
@@ -57,13 +57,10 @@ impl LineChart<'_> {
                 _ => figure.line(points, Ink::Series(series.colour), 1.4),
             }
         }
-        let mut wanted: Vec<(f64, &str, usize)> = ends
-            .iter()
-            .map(|(value, label, colour)| (y.place(times * value), label.as_str(), *colour))
-            .collect();
-        apart(&mut wanted, (TOP, HEIGHT - BOTTOM));
-        for (place, label, colour) in wanted {
-            figure.text((right + 6.0, place + 4.0), label, Ink::Series(colour), Anchor::Start);
+        ends.iter_mut().for_each(|(value, ..)| *value = y.place(times * *value));
+        apart(&mut ends, (TOP, HEIGHT - BOTTOM));
+        for (place, label, colour) in ends {
+            figure.text((right + 6.0, place + 4.0), &label, Ink::Series(colour), Anchor::Start);
         }
         figure
     }
@@ -95,9 +92,9 @@ fn axes(figure: &mut Figure, x: &Scale, y: &Scale, right: f64) {
 }
 
 /// Moves labels down, then up, until no two overlap.
-fn apart(labels: &mut [(f64, &str, usize)], within: (f64, f64)) {
+fn apart<T: Ord>(labels: &mut [(f64, T, usize)], within: (f64, f64)) {
     const STEP: f64 = 13.0;
-    labels.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(b.1)));
+    labels.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let mut free = within.0;
     for label in labels.iter_mut() {
         label.0 = label.0.max(free);

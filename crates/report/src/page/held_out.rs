@@ -50,51 +50,49 @@ impl HeldOut {
         }
         let mut reader = SplitReader::open(run, split)?;
         let classes = reader.file.classes();
-        let mut pass = Pass::new(classes, run.info().link);
+        let link = run.info().link;
+        let small = classes <= LARGEST_MATRIX;
+        let confused = if small && link == Link::Softmax { classes * classes } else { 0 };
+        let mut expected = small.then(|| Sums::new(classes));
+        let mut pass = Pass { confusion: vec![0.0; confused], suspects: vec![], ambiguous: vec![] };
         for rows in reader.pieces(classes, usize::MAX) {
             let log_probs = reader.read(Field::LogProbs, rows.clone())?;
             let mean = reader.read(Field::Mean, rows.clone())?;
             let numbers = log_probs.chunks_exact(classes).zip(mean.chunks_exact(classes));
             for (example, (log_probs, mean)) in rows.zip(numbers) {
-                pass.add(example, &reader.examples[example], log_probs, mean);
+                if let Some(sums) = &mut expected {
+                    sums.add_expected(mean, log_probs);
+                }
+                let row = &reader.examples[example];
+                match link {
+                    Link::Softmax => pass.add_single(example, row, log_probs),
+                    Link::Sigmoid => pass.add_entries(example, row, log_probs),
+                }
             }
         }
-        pass.finish(reader, limits).map(Some)
+        let mut judge = |candidates, limit, suspect| -> Result<Vec<JudgedExample>, RunError> {
+            let judge = |Candidate { example, class, .. }: &Candidate| {
+                let log_probs = reader.read(Field::LogProbs, *example..example + 1)?;
+                let row = reader.examples[*example].clone();
+                Ok(judged(row, *class, &log_probs, link, suspect))
+            };
+            strongest(candidates, limit).iter().map(judge).collect()
+        };
+        let suspects = judge(&mut pass.suspects, limits.suspects, true)?;
+        let ambiguous = judge(&mut pass.ambiguous, limits.ambiguous, false)?;
+        let (confusion, expected) = (pass.confusion, expected.map(Sums::finish));
+        Ok(Some(Self { split, confusion, expected, suspects, ambiguous }))
     }
 }
 
-/// Sums and candidates from one pass over the examples.
+/// Counts and candidates from one pass over the examples.
 struct Pass {
-    link: Link,
     confusion: Vec<f64>,
-    expected: Option<Sums>,
     suspects: Vec<Candidate>,
     ambiguous: Vec<Candidate>,
 }
 
 impl Pass {
-    fn new(classes: usize, link: Link) -> Self {
-        let small = classes <= LARGEST_MATRIX;
-        let confused = if small && link == Link::Softmax { classes * classes } else { 0 };
-        Self {
-            link,
-            confusion: vec![0.0; confused],
-            expected: small.then(|| Sums::new(classes)),
-            suspects: vec![],
-            ambiguous: vec![],
-        }
-    }
-
-    fn add(&mut self, example: usize, row: &ExampleRow, log_probs: &[f32], mean: &[f32]) {
-        if let Some(sums) = &mut self.expected {
-            sums.add_expected(mean, log_probs);
-        }
-        match self.link {
-            Link::Softmax => self.add_single(example, row, log_probs),
-            Link::Sigmoid => self.add_entries(example, row, log_probs),
-        }
-    }
-
     fn add_single(&mut self, example: usize, row: &ExampleRow, log_probs: &[f32]) {
         let predicted = argmax(log_probs);
         let entropy = |log_p: &f32| {
@@ -129,26 +127,6 @@ impl Pass {
             }
         }
         self.ambiguous.push(Candidate { score: entropy, example, class: 0 });
-    }
-
-    fn finish(
-        mut self,
-        mut reader: SplitReader,
-        limits: &PageSettings,
-    ) -> Result<HeldOut, RunError> {
-        let mut judge = |candidates, limit, suspect| -> Result<Vec<JudgedExample>, RunError> {
-            let judge = |Candidate { example, class, .. }: &Candidate| {
-                let log_probs = reader.read(Field::LogProbs, *example..example + 1)?;
-                let row = reader.examples[*example].clone();
-                Ok(judged(row, *class, &log_probs, self.link, suspect))
-            };
-            strongest(candidates, limit).iter().map(judge).collect()
-        };
-        let suspects = judge(&mut self.suspects, limits.suspects, true)?;
-        let ambiguous = judge(&mut self.ambiguous, limits.ambiguous, false)?;
-        let expected = self.expected.map(Sums::finish);
-        let (split, confusion) = (reader.split, self.confusion);
-        Ok(HeldOut { split, confusion, expected, suspects, ambiguous })
     }
 }
 

@@ -35,7 +35,6 @@ pub(crate) struct Setting {
 
 pub(crate) struct AuditAt {
     pub dir: PathBuf,
-    pub name: String,
     pub audit: Audit,
 }
 
@@ -56,8 +55,7 @@ impl Material {
                 Some(RunTree::Audit(_)) => {
                     let audit = Audit::load(dir)?;
                     material.check_classes(dir, &audit.summary.class_names)?;
-                    let (dir, name) = (dir.clone(), dir_name(dir));
-                    material.audits.push(AuditAt { dir, name, audit });
+                    material.audits.push(AuditAt { dir: dir.clone(), audit });
                     Some(GroupKind::Audit)
                 }
                 Some(RunTree::Group(group)) => {

@@ -5,7 +5,7 @@ use std::path::Path;
 use aleator_run::{EvaluatedRun, GroupKind, RunError};
 
 use super::Section;
-use super::material::{Material, Origin};
+use super::material::{Material, Origin, Setting, dir_name};
 use crate::error::ReportError;
 use crate::escape;
 
@@ -105,15 +105,15 @@ fn facts(material: &Material) -> String {
 fn recipes(material: &Material) -> Vec<(String, std::path::PathBuf)> {
     let mut all = vec![];
     let detailed = material.detailed().map(|(at, _)| at);
-    let mut settings: Vec<usize> = (0..material.settings.len()).collect();
+    let mut settings: Vec<(usize, &Setting)> = material.settings.iter().enumerate().collect();
     // The run that is shown in detail comes first.
-    settings.sort_by_key(|at| (Some(*at) != detailed, *at));
-    for setting in settings.into_iter().map(|at| &material.settings[at]) {
+    settings.sort_by_key(|(at, _)| Some(*at) != detailed);
+    for (_, setting) in settings {
         let first = setting.runs.first();
         all.extend(first.map(|run| (setting.name.clone(), run.dir.recipe_path())));
     }
     for at in &material.audits {
-        all.push((at.name.clone(), at.dir.join("recipe.toml")));
+        all.push((dir_name(&at.dir), at.dir.join("recipe.toml")));
     }
     all
 }

@@ -2,7 +2,7 @@
 
 use aleator_metrics::{Evaluation, Summary};
 
-use super::material::{Material, Setting};
+use super::material::{Material, Setting, dir_name};
 use super::table::{self, Cell, DASH, Extent};
 use super::{Figures, Section, row};
 use crate::audit::AuditSummary;
@@ -68,7 +68,7 @@ pub(super) fn section(material: &Material, figures: &mut Figures) -> Section {
     }
     for audit in &material.audits {
         if material.audits.len() > 1 {
-            body += &format!("<h3>{}</h3>\n", escape::name(&audit.name));
+            body += &format!("<h3>{}</h3>\n", escape::name(&dir_name(&audit.dir)));
         }
         body += &tiles(audit_tiles(&audit.audit.summary));
     }
