@@ -6,23 +6,25 @@
 
 mod error;
 mod filled;
-mod folders;
 mod layout;
 mod measure;
 mod notes;
 mod published;
+mod rows;
 mod same;
 mod score;
 mod view;
 
 pub use error::CompareError;
 pub use filled::fill;
-pub use folders::{Part, Row, SeedRun, Source};
 pub use layout::{Layout, LayoutColumn, LayoutRow, layouts};
 pub use measure::{Direction, Measure};
 pub use published::{Printed, Published};
+pub use rows::{Part, Row, SeedRun, Source};
 pub use score::{Against, SIGNIFICANT, Score, Test, Values, scores};
 pub use view::{Labels, View, Wanted};
+
+use aleator_run::Split;
 
 use crate::table::{Cell, Column, ColumnSource, Section, Table, TableRow};
 use notes::Notes;
@@ -55,18 +57,15 @@ pub struct Spec {
 /// # Errors
 /// When rows were measured on different classes or examples, or lack the requested numbers.
 pub fn compare(rows: &[Row], settings: &Settings) -> Result<Table, CompareError> {
-    let all: Vec<&Row> = rows.iter().collect();
-    let view = settings.wanted.choose(&all)?;
-    let has = |measure: &Measure| all.iter().any(|row| !view.values(row, *measure).is_empty());
+    let view = settings.wanted.choose(rows)?;
+    let has = |measure: &Measure| rows.iter().any(|row| !view.values(row, *measure).is_empty());
     let measures = match &settings.measures {
         Some(measures) => measures.clone(),
         None => Measure::ALL.into_iter().filter(has).collect(),
     };
     let spec = |measure: Measure| Spec { heading: measure.heading().to_string(), measure, view };
     let specs: Vec<Spec> = measures.into_iter().map(spec).collect();
-    let mut notes = Notes::default();
-    notes.view(&view, &all);
-    table(&all, &specs, settings.test, notes)
+    table(rows, &specs, settings.test, Notes::of_view(&view, rows))
 }
 
 /// A table with the given columns.
@@ -74,20 +73,17 @@ pub fn compare(rows: &[Row], settings: &Settings) -> Result<Table, CompareError>
 /// # Errors
 /// As [`compare`].
 pub fn compare_columns(rows: &[Row], specs: &[Spec], test: Test) -> Result<Table, CompareError> {
-    let rows: Vec<&Row> = rows.iter().collect();
-    let mut notes = Notes::default();
-    notes.spread(&rows);
-    table(&rows, specs, test, notes)
+    table(rows, specs, test, Notes::of_spread(rows))
 }
 
 fn table(
-    rows: &[&Row],
+    rows: &[Row],
     specs: &[Spec],
     test: Test,
     mut notes: Notes,
 ) -> Result<Table, CompareError> {
     let columns = score_columns(rows, specs, test, &mut notes)?;
-    let row = |(at, row): (usize, &&Row)| TableRow {
+    let row = |(at, row): (usize, &Row)| TableRow {
         name: row.name.clone(),
         runs: Some(row.runs.len()),
         cells: columns.iter().map(|scores| Cell::of_score(scores[at])).collect(),
@@ -96,26 +92,25 @@ fn table(
     Ok(Table {
         title: None,
         heading: String::new(),
-        columns: specs.iter().map(Spec::column).collect(),
+        columns: specs.iter().map(|it| column(&it.heading, it.measure, it.view.split)).collect(),
         sections: vec![Section { name: None, rows }],
         notes: notes.finish(),
     })
 }
 
-impl Spec {
-    fn column(&self) -> Column {
-        Column {
-            key: format!("{}_{}", self.view.split.name(), self.measure.key()),
-            heading: self.heading.clone(),
-            share: self.measure.is_share(),
-            source: ColumnSource::Runs,
-        }
+/// A column of scores.
+fn column(heading: &str, measure: Measure, split: Split) -> Column {
+    Column {
+        key: format!("{}_{}", split.name(), measure.key()),
+        heading: heading.to_string(),
+        share: measure.is_share(),
+        source: ColumnSource::Runs,
     }
 }
 
 /// The scores of rows that may be compared, column by column.
 fn score_columns(
-    rows: &[&Row],
+    rows: &[Row],
     specs: &[Spec],
     test: Test,
     notes: &mut Notes,
@@ -131,7 +126,7 @@ fn score_columns(
                 remarks
             }
         };
-        notes.remarks(&remarks);
+        notes.other_files |= remarks.other_files;
         let values: Vec<Values> = rows.iter().map(|row| view.values(row, *measure)).collect();
         if remarks.both_links && measure.depends_on_link() {
             notes.not_compared(*measure);

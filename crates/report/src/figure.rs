@@ -79,27 +79,19 @@ pub(crate) const SMALL: f64 = 11.0;
 pub(crate) const NORMAL: f64 = 12.0;
 
 impl Figure {
-    pub(crate) fn new(name: &str, title: &str, description: String, size: (f64, f64)) -> Self {
+    pub(crate) fn new(name: &str, title: &str, description: &str, size: (f64, f64)) -> Self {
         Self {
             name: name.to_string(),
             title: title.to_string(),
-            description,
+            description: description.to_string(),
             width: size.0,
             height: size.1,
             marks: vec![],
         }
     }
 
-    pub(crate) fn rect(&mut self, at: Place, ink: Ink, opacity: f64) {
-        self.marks.push(Mark::Rect { at, ink, opacity, tooltip: None });
-    }
-
     pub(crate) fn line(&mut self, points: Vec<(f64, f64)>, ink: Ink, width: f64) {
         self.marks.push(Mark::Line { points, ink, width, dashed: false });
-    }
-
-    pub(crate) fn dashed(&mut self, points: Vec<(f64, f64)>, ink: Ink) {
-        self.marks.push(Mark::Line { points, ink, width: 1.0, dashed: true });
     }
 
     pub(crate) fn circle(&mut self, center: (f64, f64), radius: f64, ink: Ink) {
@@ -122,11 +114,30 @@ impl Figure {
         self.marks.push(Mark::Text { at, text, ink, size, anchor, upward: false });
     }
 
-    /// Text that runs upward.
-    pub(crate) fn upward_text(&mut self, at: (f64, f64), text: &str, ink: Ink, size: f64) {
-        let (text, anchor) = (text.to_string(), Anchor::Start);
-        self.marks.push(Mark::Text { at, text, ink, size, anchor, upward: true });
+    /// The title with its unit above the drawing.
+    fn heading(&mut self, unit: &str) {
+        let text = format!("{}{unit}", self.title);
+        self.sized_text((0.0, 13.0), &text, Ink::Text, Anchor::Start, 12.5);
     }
+
+    /// Lines across the drawing at the ticks of `y`, with their numbers on the left.
+    fn grid(&mut self, y: &scale::Scale, left: f64, right: f64) {
+        for (value, label) in y.ticks(5) {
+            let at = y.place(value);
+            self.line(vec![(left, at), (right, at)], Ink::Grid, 1.0);
+            self.text((left - 6.0, at + 4.0), &label, Ink::Muted, Anchor::End);
+        }
+    }
+}
+
+/// The factor by which values are multiplied to be shown, and their unit.
+fn scaled(percent: bool) -> (f64, &'static str) {
+    if percent { (100.0, ", %") } else { (1.0, "") }
+}
+
+/// The approximate width of the widest text.
+fn widest(texts: &[String], size: f64) -> f64 {
+    texts.iter().map(|text| text_width(text, size)).fold(0.0, f64::max)
 }
 
 /// The approximate width of a text; wide scripts have square characters.

@@ -20,7 +20,7 @@ use aleator_run::{EvaluatedRun, RunError, Split, write_file};
 
 use crate::error::ReportError;
 use crate::figure::Figure;
-use held_out::{HeldOut, Limits};
+use held_out::HeldOut;
 use material::Material;
 pub use pictures::{EncodedPicture, Picture, PictureKey, PictureSource};
 
@@ -44,24 +44,31 @@ pub struct Page {
 
 /// A part of the page with a heading.
 struct Section {
-    id: String,
-    title: String,
+    id: &'static str,
+    title: &'static str,
     body: String,
 }
 
 /// The figures of the page so far.
 #[derive(Default)]
-struct Figures {
-    all: Vec<Figure>,
-}
+struct Figures(Vec<Figure>);
 
 impl Figures {
     /// Adds a figure and returns its element.
     fn add(&mut self, figure: Figure) -> String {
-        let element = figure.inline(&format!("fig{}", self.all.len()));
-        self.all.push(figure);
+        let element = figure.inline(&format!("fig{}", self.0.len()));
+        self.0.push(figure);
         element
     }
+}
+
+/// Figures next to each other, four of them in two rows.
+fn row(figures: &[String], caption: &str) -> String {
+    let two = if figures.len() == 4 { " two" } else { "" };
+    let figures = figures.concat();
+    format!(
+        "<figure><div class=\"row{two}\">\n{figures}</div><figcaption>{caption}</figcaption></figure>\n"
+    )
 }
 
 /// Makes the report of runs, groups of runs and audits with the same classes.
@@ -77,11 +84,10 @@ pub fn page(
 ) -> Result<Page, ReportError> {
     let material = Material::load(dirs)?;
     let mut figures = Figures::default();
-    let mut sections = vec![];
-    sections.extend(scores::section(&material, &mut figures));
+    let mut sections = vec![scores::section(&material, &mut figures)];
     sections.extend(curves::section(&material, &mut figures)?);
-    let detailed = material.detailed();
-    if let Some((_, run)) = detailed {
+    let detailed = material.detailed().map(|(_, run)| run);
+    if let Some(run) = detailed {
         let details = Details::load(run, settings)?;
         sections.extend(reliability::section(run, &mut figures));
         sections.extend(confusions::of_run(&details, &mut figures)?);
@@ -92,11 +98,11 @@ pub fn page(
         sections.extend(confusions::of_audit(audit, &mut figures));
         sections.extend(cards::suspects(audit, settings.suspects, pictures));
     }
-    sections.extend(classes::section(&material, detailed.map(|(_, run)| run)));
+    sections.extend(classes::section(&material, detailed));
     sections.extend(people::sections(&material));
     sections.push(repeat::section(&material)?);
-    let html = document::html(&material, detailed.map(|(_, run)| run), &sections);
-    Ok(Page { html, figures: figures.all })
+    let html = document::html(&material, detailed, &sections);
+    Ok(Page { html, figures: figures.0 })
 }
 
 /// The run that is shown in detail.
@@ -110,13 +116,12 @@ struct Details<'a> {
 
 impl<'a> Details<'a> {
     fn load(run: &'a EvaluatedRun, settings: &PageSettings) -> Result<Self, ReportError> {
-        let PageSettings { suspects, ambiguous } = *settings;
         let tested = run.dir.info().examples.test > 0;
-        let own = if tested { 0 } else { ambiguous };
-        let limits = Limits { suspects, ambiguous: own };
-        let validation = HeldOut::load(&run.dir, Split::Validation, &limits)?;
-        let limits = Limits { suspects: 0, ambiguous };
-        let test = HeldOut::load(&run.dir, Split::Test, &limits)?;
+        let ambiguous = if tested { 0 } else { settings.ambiguous };
+        let own = PageSettings { ambiguous, ..*settings };
+        let validation = HeldOut::load(&run.dir, Split::Validation, &own)?;
+        let own = PageSettings { suspects: 0, ..*settings };
+        let test = HeldOut::load(&run.dir, Split::Test, &own)?;
         Ok(Self { run, validation, test })
     }
 
@@ -139,13 +144,9 @@ impl Page {
     /// When `out` exists and is not a report, or the file system refuses.
     pub fn save(&self, out: &Path, figures: &Path) -> Result<(), ReportError> {
         check_replaceable(out)?;
-        let io = |path: &Path| {
-            let path = path.to_path_buf();
-            move |source| RunError::Io { action: "create", path, source }
-        };
-        for folder in [out.parent().unwrap_or(Path::new("")), figures] {
-            if !folder.as_os_str().is_empty() {
-                std::fs::create_dir_all(folder).map_err(io(folder))?;
+        for dir in [out.parent().unwrap_or(Path::new("")), figures] {
+            if !dir.as_os_str().is_empty() {
+                std::fs::create_dir_all(dir).map_err(RunError::io("create", dir))?;
             }
         }
         for figure in &self.figures {
@@ -163,16 +164,16 @@ impl Page {
 pub fn check_replaceable(out: &Path) -> Result<(), ReportError> {
     use std::io::Read;
     let not_ours = || ReportError::NotOurs { path: out.to_path_buf() };
-    let io = |source| RunError::Io { action: "read", path: out.to_path_buf(), source };
     match std::fs::metadata(out) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(io(error).into()),
+        Err(error) => return Err(RunError::io("read", out)(error).into()),
         Ok(found) if !found.is_file() => return Err(not_ours()),
         Ok(_) => {}
     }
     let mut beginning = vec![];
-    let file = std::fs::File::open(out).map_err(io)?;
-    file.take(1024).read_to_end(&mut beginning).map_err(io)?;
+    std::fs::File::open(out)
+        .and_then(|file| file.take(1024).read_to_end(&mut beginning))
+        .map_err(RunError::io("read", out))?;
     let is_ours = String::from_utf8_lossy(&beginning).contains(document::GENERATOR);
     if is_ours { Ok(()) } else { Err(not_ours()) }
 }

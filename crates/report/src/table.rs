@@ -113,15 +113,31 @@ impl Table {
         counts.any(|count| Some(count) != first)
     }
 
-    fn has_best(&self) -> bool {
+    /// All notes; the second explains the mark of the best and begins with `mark`.
+    fn notes_with_best(&self, mark: &str) -> Vec<String> {
+        let mut notes = self.notes.clone();
         let is_best = |cell: &Cell| matches!(cell, Cell::Score(score) if score.best);
-        self.rows().flat_map(|row| &row.cells).any(is_best)
+        if self.rows().flat_map(|row| &row.cells).any(is_best) {
+            let group = if self.sections.len() > 1 { " and group" } else { "" };
+            notes.insert(notes.len().min(1), format!("{mark} best of its column{group}."));
+        }
+        notes
     }
 
-    /// The note that explains the mark of the best; begins with `mark`.
-    fn best_note(&self, mark: &str) -> Option<String> {
-        let group = if self.sections.len() > 1 { " and group" } else { "" };
-        self.has_best().then(|| format!("{mark} best of its column{group}."))
+    /// The cells of a row after its name: the number of runs if rows differ in it, then those of
+    /// the columns, each written by `text`.
+    fn cells(
+        &self,
+        row: &TableRow,
+        escaped: fn(&str) -> String,
+        text: fn(Figures) -> String,
+    ) -> Vec<String> {
+        let runs = row.runs.map_or(escaped(NOTHING), |runs| runs.to_string());
+        let cells = self.columns.iter().enumerate().map(|(at, Column { share, .. })| {
+            let figures = row.cell(at).figures(*share);
+            figures.map_or(escaped(NOTHING), text)
+        });
+        self.runs_differ().then_some(runs).into_iter().chain(cells).collect()
     }
 }
 
@@ -139,17 +155,20 @@ impl Cell {
 
     /// The parts of the cell as text.
     fn figures(&self, share: bool) -> Option<Figures> {
+        let unit = if share { " %" } else { "" };
         match self {
             Self::Missing => None,
             Self::Score(score) => Some(Figures {
                 mean: number(score.mean, share),
                 std: score.std.map(|std| number(std, share)),
+                unit,
                 dagger: score.is_significant(),
                 best: score.best,
             }),
             Self::Published(published) => Some(Figures {
                 mean: published.mean.text.clone(),
                 std: published.std.as_ref().map(|std| std.text.clone()),
+                unit,
                 dagger: published.dagger,
                 best: false,
             }),
@@ -161,6 +180,7 @@ impl Cell {
 struct Figures {
     mean: String,
     std: Option<String>,
+    unit: &'static str,
     dagger: bool,
     best: bool,
 }

@@ -38,19 +38,3 @@ pub enum ReviewError {
     #[error("the operating system returned no random numbers for the address: {0}")]
     NoRandomness(getrandom::Error),
 }
-
-impl ReviewError {
-    /// A damaged file.
-    pub(crate) fn damaged(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
-        Self::File(RunError::Damaged { path: path.into(), message: message.into() })
-    }
-
-    /// For `map_err` on an operation of the file system.
-    pub(crate) fn io(
-        action: &'static str,
-        path: impl Into<PathBuf>,
-    ) -> impl FnOnce(io::Error) -> Self {
-        let path = path.into();
-        move |source| Self::File(RunError::Io { action, path, source })
-    }
-}

@@ -40,88 +40,58 @@ pub(crate) struct Response {
     pub policy: String,
 }
 
-/// The statuses in use.
+/// A status line; the constants are those in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
-    Ok,
-    BadRequest,
-    Forbidden,
-    NotFound,
-    WrongMethod,
-    Timeout,
-    TooLarge,
-    WrongMediaType,
-    Misdirected,
-    HeadTooLarge,
-    Failed,
-    Busy,
-}
+pub(crate) struct Status(&'static str);
 
 impl Status {
-    fn line(self) -> &'static str {
-        match self {
-            Self::Ok => "200 OK",
-            Self::BadRequest => "400 Bad Request",
-            Self::Forbidden => "403 Forbidden",
-            Self::NotFound => "404 Not Found",
-            Self::WrongMethod => "405 Method Not Allowed",
-            Self::Timeout => "408 Request Timeout",
-            Self::TooLarge => "413 Content Too Large",
-            Self::WrongMediaType => "415 Unsupported Media Type",
-            Self::Misdirected => "421 Misdirected Request",
-            Self::HeadTooLarge => "431 Request Header Fields Too Large",
-            Self::Failed => "500 Internal Server Error",
-            Self::Busy => "503 Service Unavailable",
-        }
-    }
+    pub const OK: Self = Self("200 OK");
+    pub const BAD_REQUEST: Self = Self("400 Bad Request");
+    pub const FORBIDDEN: Self = Self("403 Forbidden");
+    pub const NOT_FOUND: Self = Self("404 Not Found");
+    pub const WRONG_METHOD: Self = Self("405 Method Not Allowed");
+    const TIMEOUT: Self = Self("408 Request Timeout");
+    const TOO_LARGE: Self = Self("413 Content Too Large");
+    pub const WRONG_MEDIA_TYPE: Self = Self("415 Unsupported Media Type");
+    pub const MISDIRECTED: Self = Self("421 Misdirected Request");
+    const HEAD_TOO_LARGE: Self = Self("431 Request Header Fields Too Large");
+    pub const FAILED: Self = Self("500 Internal Server Error");
+    pub const BUSY: Self = Self("503 Service Unavailable");
 }
 
 impl Request {
-    /// Reads one request; `None` if nothing came or the client is gone.
-    pub fn read(
-        stream: &mut TcpStream,
-        stop: &AtomicBool,
-    ) -> io::Result<Result<Option<Self>, Status>> {
+    /// Reads one request; `None` if nothing came.
+    pub fn read(stream: &mut TcpStream, stop: &AtomicBool) -> Result<Option<Self>, Status> {
         let mut input = Input { stream, stop, deadline: Instant::now() + PATIENCE, bytes: vec![] };
         let end = loop {
             if let Some(end) = input.bytes.windows(4).position(|window| window == b"\r\n\r\n") {
                 break end;
             }
             if input.bytes.len() > HEAD {
-                return Ok(Err(Status::HeadTooLarge));
+                return Err(Status::HEAD_TOO_LARGE);
             }
-            match input.more()? {
-                More::Bytes => {}
-                More::End if input.bytes.is_empty() => return Ok(Ok(None)),
-                More::End => return Ok(Err(Status::BadRequest)),
-                More::Late => return Ok(Err(Status::Timeout)),
+            if !input.more()? {
+                return if input.bytes.is_empty() { Ok(None) } else { Err(Status::BAD_REQUEST) };
             }
         };
-        let (mut request, length) = match parse(&input.bytes[..end]) {
-            Ok(parsed) => parsed,
-            Err(status) => return Ok(Err(status)),
-        };
+        let (mut request, length) = parse(&input.bytes[..end])?;
         if length > BODY {
-            return Ok(Err(Status::TooLarge));
+            return Err(Status::TOO_LARGE);
         }
-        while input.bytes.len() < end + 4 + length {
-            match input.more()? {
-                More::Bytes => {}
-                More::End => return Ok(Err(Status::BadRequest)),
-                More::Late => return Ok(Err(Status::Timeout)),
+        let body = end + 4..end + 4 + length;
+        while input.bytes.len() < body.end {
+            if !input.more()? {
+                return Err(Status::BAD_REQUEST);
             }
         }
-        request.body = input.bytes[end + 4..end + 4 + length].to_vec();
-        Ok(Ok(Some(request)))
+        request.body = input.bytes[body].to_vec();
+        Ok(Some(request))
     }
 
     /// A header that occurs exactly once.
     pub fn header(&self, name: &str) -> Option<&str> {
-        let mut found = self.headers.iter().filter(|(header, _)| header == name);
-        match (found.next(), found.next()) {
-            (Some((_, value)), None) => Some(value),
-            _ => None,
-        }
+        let (_, value) = self.headers.iter().find(|(header, _)| header == name)?;
+        (self.count(name) == 1).then_some(value)
     }
 
     /// How often a header occurs.
@@ -131,8 +101,8 @@ impl Request {
 
     /// A value of the query; the page sends none that needs decoding.
     pub fn value(&self, key: &str) -> Option<&str> {
-        let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
+        let mut pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 }
 
@@ -143,30 +113,22 @@ struct Input<'a> {
     bytes: Vec<u8>,
 }
 
-enum More {
-    Bytes,
-    End,
-    Late,
-}
-
 impl Input<'_> {
-    fn more(&mut self) -> io::Result<More> {
-        self.stream.set_read_timeout(Some(LOOK))?;
+    /// Waits for more bytes; false at the end of the connection, also of one that fails.
+    fn more(&mut self) -> Result<bool, Status> {
         let mut part = [0; 4 << 10];
-        loop {
-            if Instant::now() >= self.deadline || self.stop.load(Ordering::Relaxed) {
-                return Ok(More::Late);
-            }
-            match self.stream.read(&mut part) {
-                Ok(0) => return Ok(More::End),
+        while Instant::now() < self.deadline && !self.stop.load(Ordering::Relaxed) {
+            let limited = self.stream.set_read_timeout(Some(LOOK));
+            match limited.and_then(|()| self.stream.read(&mut part)) {
                 Ok(read) => {
                     self.bytes.extend(&part[..read]);
-                    return Ok(More::Bytes);
+                    return Ok(read > 0);
                 }
                 Err(error) if is_pause(&error) => {}
-                Err(error) => return Err(error),
+                Err(_) => return Ok(false),
             }
         }
+        Err(Status::TIMEOUT)
     }
 }
 
@@ -177,27 +139,27 @@ fn is_pause(error: &io::Error) -> bool {
 
 /// The request without its body, and the length of the body.
 fn parse(head: &[u8]) -> Result<(Request, usize), Status> {
-    let text = std::str::from_utf8(head).map_err(|_| Status::BadRequest)?;
+    let text = std::str::from_utf8(head).map_err(|_| Status::BAD_REQUEST)?;
     let mut lines = text.split("\r\n");
     let line = lines.next().unwrap_or_default();
     if line.len() > LINE {
-        return Err(Status::HeadTooLarge);
+        return Err(Status::HEAD_TOO_LARGE);
     }
     let mut words = line.split(' ');
     let (Some(method), Some(target), Some("HTTP/1.1" | "HTTP/1.0"), None) =
         (words.next(), words.next(), words.next(), words.next())
     else {
-        return Err(Status::BadRequest);
+        return Err(Status::BAD_REQUEST);
     };
     if !target.starts_with('/') || target.contains(|c: char| c.is_control()) {
-        return Err(Status::BadRequest);
+        return Err(Status::BAD_REQUEST);
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let header = |line: &str| {
-        let (name, value) = line.split_once(':').ok_or(Status::BadRequest)?;
+        let (name, value) = line.split_once(':').ok_or(Status::BAD_REQUEST)?;
         let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         if name.is_empty() || !name.chars().all(is_token) || value.contains(['\n', '\r', '\0']) {
-            return Err(Status::BadRequest);
+            return Err(Status::BAD_REQUEST);
         }
         Ok((name.to_ascii_lowercase(), value.trim().to_string()))
     };
@@ -210,14 +172,14 @@ fn parse(head: &[u8]) -> Result<(Request, usize), Status> {
         body: vec![],
     };
     if request.count("transfer-encoding") > 0 || request.count("content-length") > 1 {
-        return Err(Status::BadRequest);
+        return Err(Status::BAD_REQUEST);
     }
     let length = match request.header("content-length") {
         None => 0,
         Some(digits) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
             digits.parse().unwrap_or(usize::MAX)
         }
-        Some(_) => return Err(Status::BadRequest),
+        Some(_) => return Err(Status::BAD_REQUEST),
     };
     Ok((request, length))
 }
@@ -228,11 +190,9 @@ impl Response {
         Self { status, media_type: "text/plain", body: vec![], policy: NOTHING.to_string() }
     }
 
-    pub fn json(status: Status, value: &impl serde::Serialize) -> Self {
-        match serde_json::to_vec(value) {
-            Ok(body) => Self { media_type: "application/json", body, ..Self::empty(status) },
-            Err(_) => Self::empty(Status::Failed),
-        }
+    pub fn json(status: Status, value: &serde_json::Value) -> Self {
+        let (media_type, body) = ("application/json", value.to_string().into_bytes());
+        Self { media_type, body, ..Self::empty(status) }
     }
 
     pub fn write(&self, stream: &mut TcpStream) -> io::Result<()> {
@@ -243,7 +203,7 @@ impl Response {
              X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n\
              Cross-Origin-Resource-Policy: same-origin\r\n\
              Cross-Origin-Opener-Policy: same-origin\r\nContent-Security-Policy: {}\r\n\r\n",
-            self.status.line(),
+            self.status.0,
             self.media_type,
             self.body.len(),
             self.policy

@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use aleator_run::RunError;
 use serde::{Deserialize, Serialize};
 
 use crate::decision::Line;
-use crate::error::ReviewError;
 
 pub(crate) const NAME: &str = "decisions.jsonl";
 const FORMAT: u32 = 1;
@@ -40,39 +40,35 @@ pub(crate) struct OpenedJournal {
 
 impl Journal {
     /// Opens the file of a directory, or creates it.
-    pub fn open(dir: &Path, fingerprint: &str) -> Result<OpenedJournal, ReviewError> {
+    pub fn open(dir: &Path, fingerprint: &str) -> Result<OpenedJournal, RunError> {
         let path = dir.join(NAME);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => vec![],
-            Err(error) => return Err(ReviewError::io("read", &path)(error)),
+            Err(error) => return Err(RunError::io("read", &path)(error)),
         };
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         let torn = (whole < bytes.len())
             .then(|| String::from_utf8_lossy(&bytes[whole..]).chars().take(80).collect());
         let lines = parse(&path, &bytes[..whole], fingerprint)?;
         let file = File::options().create(true).write(true).truncate(false).open(&path);
-        let file = file.map_err(ReviewError::io("write", &path))?;
+        let file = file.map_err(RunError::io("write", &path))?;
         let mut journal = Self { path, file, length: whole as u64 };
         if torn.is_some() {
             journal.truncate()?;
         }
         if whole == 0 {
             let head = Head { format: FORMAT, fingerprint: fingerprint.to_string() };
-            journal.write(&head)?;
-            sync_folder(dir)?;
+            journal.append(&head)?;
+            sync_dir(dir)?;
         }
         Ok(OpenedJournal { journal, lines, torn })
     }
 
     /// Appends a line and syncs it to disk; on failure the file is unchanged.
-    pub fn append(&mut self, line: &Line) -> Result<(), ReviewError> {
-        self.write(line)
-    }
-
-    fn write(&mut self, value: &impl Serialize) -> Result<(), ReviewError> {
+    pub fn append(&mut self, value: &impl Serialize) -> Result<(), RunError> {
         let mut text = serde_json::to_string(value)
-            .map_err(|error| ReviewError::damaged(&self.path, error.to_string()))?;
+            .map_err(|error| RunError::damaged(&self.path, error.to_string()))?;
         text.push('\n');
         let written = self
             .file
@@ -87,22 +83,19 @@ impl Journal {
             Err(error) => {
                 // If this fails too, the rest of the line is dropped when the file is opened again.
                 let _ = self.truncate();
-                Err(ReviewError::io("write", &self.path)(error))
+                Err(RunError::io("write", &self.path)(error))
             }
         }
     }
 
-    fn truncate(&mut self) -> Result<(), ReviewError> {
+    fn truncate(&mut self) -> Result<(), RunError> {
         let cut = self.file.set_len(self.length).and_then(|()| self.file.sync_data());
-        cut.map_err(ReviewError::io("write", &self.path))
+        cut.map_err(RunError::io("write", &self.path))
     }
 }
 
-fn parse(path: &Path, bytes: &[u8], fingerprint: &str) -> Result<Vec<(usize, Line)>, ReviewError> {
-    let wrong = |number: usize, message: String| {
-        let advice = "correct the line, or move the file away to start again";
-        ReviewError::damaged(path, format!("line {number}: {message}; {advice}"))
-    };
+fn parse(path: &Path, bytes: &[u8], fingerprint: &str) -> Result<Vec<(usize, Line)>, RunError> {
+    let wrong = |number: usize, message: String| wrong_line(path, number, message);
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let before = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
         wrong(before + 1, "is not valid UTF-8".to_string())
@@ -120,18 +113,24 @@ fn parse(path: &Path, bytes: &[u8], fingerprint: &str) -> Result<Vec<(usize, Lin
             return Err(wrong(number, message));
         }
     }
-    let line = |(line, number): (&str, usize)| match serde_json::from_str(line) {
-        Ok(line) => Ok((number, line)),
-        Err(error) => Err(wrong(number, error.to_string())),
+    let line = |(line, number): (&str, usize)| {
+        let line = serde_json::from_str(line).map_err(|error| wrong(number, error.to_string()))?;
+        Ok((number, line))
     };
     lines.map(line).collect()
 }
 
+/// A line of the file that cannot be read or replayed.
+pub(crate) fn wrong_line(path: &Path, number: usize, message: String) -> RunError {
+    let advice = "correct the line, or move the file away to start again";
+    RunError::damaged(path, format!("line {number}: {message}; {advice}"))
+}
+
 /// The name of a new file is on disk only after its directory is synced.
-fn sync_folder(dir: &Path) -> Result<(), ReviewError> {
+fn sync_dir(dir: &Path) -> Result<(), RunError> {
     if cfg!(unix) {
-        let synced = File::open(dir).and_then(|folder| folder.sync_all());
-        return synced.map_err(ReviewError::io("write", dir));
+        let synced = File::open(dir).and_then(|dir| dir.sync_all());
+        return synced.map_err(RunError::io("write", dir));
     }
     Ok(())
 }

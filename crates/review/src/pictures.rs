@@ -33,22 +33,19 @@ impl Pictures {
             let thumbnails = Some(thumbnails.map_err(|error| error.to_string())?);
             return Ok(Self { thumbnails, absence: None });
         }
-        let opened = match data {
-            Ok(Some(data)) => Thumbnails::open(&data).map_err(|error| error.to_string()),
-            Ok(None) => Ok(None),
-            Err(error) => Err(error),
-        };
+        let opened = data.and_then(|data| match data {
+            Some(data) => Thumbnails::open(&data).map_err(|error| error.to_string()),
+            None => Ok(None),
+        });
+        let features = "the audit is of features; --images PATH shows the images behind them";
         let named = audit.issues.iter().any(|issue| issue.path.is_some());
-        Ok(match opened {
-            Ok(Some(thumbnails)) => Self { thumbnails: Some(thumbnails), absence: None },
-            _ if named => Self { thumbnails: None, absence: None },
-            Ok(None) => {
-                let features =
-                    "the audit is of features; --images PATH shows the images behind them";
-                Self { thumbnails: None, absence: Some(features.to_string()) }
-            }
-            Err(error) => Self { thumbnails: None, absence: Some(error) },
-        })
+        let (thumbnails, absence) = match opened {
+            Ok(Some(thumbnails)) => (Some(thumbnails), None),
+            _ if named => (None, None),
+            Ok(None) => (None, Some(features.to_string())),
+            Err(error) => (None, Some(error)),
+        };
+        Ok(Self { thumbnails, absence })
     }
 
     /// Why there are no pictures at all.

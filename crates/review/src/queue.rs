@@ -30,7 +30,7 @@ impl Filter {
 }
 
 /// A given and a suggested label.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair {
     pub given: Answer,
     pub suggested: Answer,
@@ -57,10 +57,8 @@ impl Queue {
         for issue in issues.iter().filter(|issue| issue.wrong) {
             *counts.entry(key(issue)).or_default() += 1;
         }
-        let mut pairs: Vec<Pair> = counts
-            .into_iter()
-            .map(|((given, suggested), count)| Pair { given, suggested, count })
-            .collect();
+        let pair = |((given, suggested), count)| Pair { given, suggested, count };
+        let mut pairs: Vec<Pair> = counts.into_iter().map(pair).collect();
         pairs.sort_by_key(|pair| std::cmp::Reverse(pair.count));
         let positions: BTreeMap<(Answer, Answer), u32> =
             pairs.iter().map(|pair| (pair.given, pair.suggested)).zip(0..).collect();
@@ -74,10 +72,8 @@ impl Queue {
 
     /// Whether a filter includes an issue.
     pub fn holds(&self, filter: Filter, issue: usize) -> bool {
-        let wanted = match filter.pair {
-            None => true,
-            Some(pair) => self.pair_of[issue].is_some_and(|of| of as usize == pair),
-        };
+        let is_of = |pair| self.pair_of[issue].is_some_and(|of| of as usize == pair);
+        let wanted = filter.pair.is_none_or(is_of);
         wanted && (filter.scope == Scope::All || self.is_suspect[issue])
     }
 

@@ -4,7 +4,8 @@ mod routes;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -33,22 +34,10 @@ struct Shared<'a> {
     server: &'a Server,
     session: Mutex<Session>,
     pictures: &'a Pictures,
-    outdated: Outdated,
-}
-
-/// Whether `corrected.csv` must be written again.
-#[derive(Default)]
-struct Outdated {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    outdated: bool,
-    ends: bool,
-    /// Why the last write failed.
-    trouble: Option<String>,
+    /// True after each decision, since `corrected.csv` must be written again; false at the end.
+    decided: Sender<bool>,
+    /// Why the last write of `corrected.csv` failed.
+    trouble: Mutex<Option<String>>,
 }
 
 impl Server {
@@ -80,11 +69,12 @@ impl Server {
         stop: &AtomicBool,
     ) -> Result<Session, ReviewError> {
         session.write_corrected()?;
-        let outdated = Outdated::default();
-        let shared = Shared { server: self, session: Mutex::new(session), pictures, outdated };
+        let (session, trouble) = (Mutex::new(session), Mutex::default());
+        let (decided, decisions) = channel();
+        let shared = Shared { server: self, session, pictures, decided, trouble };
         let connections = AtomicUsize::new(0);
         thread::scope(|scope| {
-            scope.spawn(|| shared.keep_corrected());
+            scope.spawn(|| shared.keep_corrected(decisions));
             scope.spawn(|| self.wake_when(stop));
             for stream in self.listener.incoming() {
                 if stop.load(Ordering::Relaxed) {
@@ -93,7 +83,7 @@ impl Server {
                 // A failed accept is tried again.
                 let Ok(mut stream) = stream else { continue };
                 if connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS {
-                    let _ = Response::empty(Status::Busy).write(&mut stream);
+                    let _ = Response::empty(Status::BUSY).write(&mut stream);
                     connections.fetch_sub(1, Ordering::Relaxed);
                     continue;
                 }
@@ -103,7 +93,7 @@ impl Server {
                     connections.fetch_sub(1, Ordering::Relaxed);
                 });
             }
-            shared.outdated.end();
+            let _ = shared.decided.send(false);
         });
         let session = shared.session.into_inner().unwrap_or_else(PoisonError::into_inner);
         session.write_corrected()?;
@@ -123,7 +113,7 @@ impl Server {
 impl Shared<'_> {
     fn answer(&self, mut stream: TcpStream, stop: &AtomicBool) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
-        let response = match Request::read(&mut stream, stop)? {
+        let response = match Request::read(&mut stream, stop) {
             Ok(Some(request)) => routes::respond(self, &request),
             Ok(None) => return Ok(()),
             Err(status) => Response::empty(status),
@@ -136,44 +126,19 @@ impl Shared<'_> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn trouble(&self) -> MutexGuard<'_, Option<String>> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Writes `corrected.csv` after decisions; several at once if they come faster than a write.
-    fn keep_corrected(&self) {
-        while self.outdated.wait() {
+    fn keep_corrected(&self, decisions: Receiver<bool>) {
+        while decisions.recv() == Ok(true) && decisions.try_iter().all(|decided| decided) {
             let (subject, decisions) = {
                 let session = self.session();
                 (session.subject.clone(), session.decisions.clone())
             };
             let written = subject.write_corrected(&decisions);
-            self.outdated.lock().trouble = written.err().map(|error| error.to_string());
+            *self.trouble() = written.err().map(|error| error.to_string());
         }
-    }
-}
-
-impl Outdated {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set(&self) {
-        self.lock().outdated = true;
-        self.changed.notify_all();
-    }
-
-    fn end(&self) {
-        self.lock().ends = true;
-        self.changed.notify_all();
-    }
-
-    fn trouble(&self) -> Option<String> {
-        self.lock().trouble.clone()
-    }
-
-    /// Waits until there is something to write; false when the server ends.
-    fn wait(&self) -> bool {
-        let waits = |state: &mut State| !state.outdated && !state.ends;
-        let state = self.changed.wait_while(self.lock(), waits);
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
-        state.outdated = false;
-        !state.ends
     }
 }

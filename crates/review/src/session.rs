@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aleator_report::audit::{Answer, Audit, Issue};
-use aleator_run::{Link, RunLock, lock_folder};
+use aleator_run::{Link, RunError, RunLock, lock_folder};
 use serde::Serialize;
 
-use crate::corrected::{Corrected, Decisions};
+use crate::corrected::Decisions;
 use crate::decision::{Decision, Line, Word, in_words};
 use crate::error::ReviewError;
-use crate::journal::{self, Journal, OpenedJournal};
-use crate::queue::{Queue, Scope};
+use crate::journal::{self, Journal, OpenedJournal, wrong_line};
+use crate::queue::Queue;
 
 /// A review that nobody else can change while it is open.
 ///
@@ -42,7 +42,7 @@ pub(crate) struct Subject {
     pub audit: Audit,
     pub queue: Queue,
     /// The example of each issue.
-    example_of: Vec<u32>,
+    pub example_of: Vec<u32>,
 }
 
 /// The progress of a review.
@@ -70,13 +70,12 @@ impl Session {
     /// or another process reviews it.
     pub fn open(dir: &Path) -> Result<Self, ReviewError> {
         let subject = Subject::load(dir)?;
-        let lock = lock_folder(dir).map_err(|error| not_writable(dir, error))?;
+        let not_writable = |error| not_writable(dir, error);
+        let lock = lock_folder(dir).map_err(not_writable)?;
         aleator_run::remove_leftovers(dir)?;
         let fingerprint = &subject.audit.summary.fingerprint;
-        let OpenedJournal { journal, lines, torn } = match Journal::open(dir, fingerprint) {
-            Err(ReviewError::File(error)) => return Err(not_writable(dir, error)),
-            found => found?,
-        };
+        let OpenedJournal { journal, lines, torn } =
+            Journal::open(dir, fingerprint).map_err(not_writable)?;
         let notes = torn.map(|torn| {
             format!(
                 "the last line of {} was cut off ({torn:?}): that decision was not confirmed; \
@@ -119,7 +118,7 @@ impl Session {
     /// # Panics
     /// When there is no such issue, or the decision does not suit it.
     pub fn decide(&mut self, issue: usize, decision: Decision) -> Result<(), ReviewError> {
-        let names = &self.subject.audit.summary.class_names;
+        let names = self.subject.names();
         let found = &self.subject.audit.issues[issue];
         assert!(decision.suits(found, names.len()), "{decision:?} about {found:?}");
         let word = match decision {
@@ -169,19 +168,16 @@ impl Session {
 
     /// Writes `corrected.csv` and `ambiguous.csv` from the decisions.
     pub fn write_corrected(&self) -> Result<(), ReviewError> {
-        self.subject.write_corrected(&self.decisions)
+        Ok(self.subject.write_corrected(&self.decisions)?)
     }
 
     /// Replays the decisions of a file.
-    fn replay(&mut self, lines: &[(usize, Line)]) -> Result<(), ReviewError> {
+    fn replay(&mut self, lines: &[(usize, Line)]) -> Result<(), RunError> {
         let subject = Arc::clone(&self.subject);
         let path = subject.dir.join(journal::NAME);
-        let known = Known::new(&subject.audit);
+        let known = NameIndex::new(&subject.audit);
         for (number, line) in lines {
-            let wrong = |message: String| {
-                let advice = "correct the line, or move the file away to start again";
-                ReviewError::damaged(&path, format!("line {number}: {message}; {advice}"))
-            };
+            let wrong = |message: String| wrong_line(&path, *number, message);
             let issue = known.issue(line).map_err(wrong)?;
             if line.decision == Word::Undo {
                 if self.history.last().map(|(last, _)| *last) != Some(issue) {
@@ -217,68 +213,60 @@ impl Subject {
         let classes = audit.summary.class_names.len();
         let mut examples: BTreeMap<&str, u32> = BTreeMap::new();
         for (row, at) in audit.examples.iter().zip(0..) {
-            let wrong = |message: String| ReviewError::damaged(&path, message);
-            if examples.insert(&row.id, at).is_some() {
-                return Err(wrong(format!("the id {:?} occurs twice", row.id)));
-            }
-            let label = row.label.as_deref().unwrap_or_default();
-            if audit.summary.link == Link::Softmax && label.len() != 1 {
-                let found = label.len();
-                return Err(wrong(format!("{:?} has {found} labels, expected one", row.id)));
-            }
-            if let Some(class) = label.iter().find(|class| **class as usize >= classes) {
-                return Err(wrong(format!("{:?} has class {class} of {classes}", row.id)));
-            }
+            let (id, label) = (&row.id, row.label.as_deref().unwrap_or_default());
+            let message = if examples.insert(id, at).is_some() {
+                format!("the id {id:?} occurs twice")
+            } else if audit.summary.link == Link::Softmax && label.len() != 1 {
+                format!("{id:?} has {} labels, expected one", label.len())
+            } else if let Some(class) = label.iter().find(|class| **class as usize >= classes) {
+                format!("{id:?} has class {class} of {classes}")
+            } else {
+                continue;
+            };
+            return Err(RunError::damaged(&path, message).into());
         }
         let example_of = audit.issues.iter().zip(2..).map(|(issue, line)| {
             examples.get(issue.id.as_str()).copied().ok_or_else(|| {
                 let message = format!("line {line}: {:?} is not in examples.csv", issue.id);
-                ReviewError::damaged(dir.join("issues.csv"), message)
+                RunError::damaged(&dir.join("issues.csv"), message)
             })
         });
-        let example_of = example_of.collect::<Result<Vec<u32>, ReviewError>>()?;
+        let example_of = example_of.collect::<Result<Vec<u32>, RunError>>()?;
         let queue = Queue::new(&audit.issues);
         Ok(Self { dir: dir.to_path_buf(), queue, example_of, audit })
     }
 
-    pub fn write_corrected(&self, decisions: &Decisions) -> Result<(), ReviewError> {
-        let corrected = Corrected {
-            link: self.audit.summary.link,
-            names: &self.audit.summary.class_names,
-            examples: &self.audit.examples,
-            issues: &self.audit.issues,
-            example_of: &self.example_of,
-        };
-        Ok(corrected.write(&self.dir, decisions)?)
-    }
-
-    /// The first scope that an issue is in.
-    pub fn scope_of(&self, issue: usize) -> Scope {
-        if self.audit.issues[issue].wrong { Scope::Suspects } else { Scope::All }
+    /// The names of the classes.
+    pub fn names(&self) -> &[String] {
+        &self.audit.summary.class_names
     }
 
     fn line(&self, issue: usize, decision: Word, label: Option<String>) -> Line {
         let found = &self.audit.issues[issue];
-        let name = || self.audit.summary.class_names[found.given.class() as usize].clone();
-        let class = (!matches!(found.given, Answer::Class(_))).then(name);
+        let class = class_name(found, self.names()).map(String::from);
         Line { id: found.id.clone(), class, decision, label }
     }
 }
 
+/// The class that is on or off; `None` for single labels.
+fn class_name<'a>(issue: &Issue, names: &'a [String]) -> Option<&'a str> {
+    match issue.given {
+        Answer::Class(_) => None,
+        Answer::On(class) | Answer::Off(class) => Some(&names[class as usize]),
+    }
+}
+
 /// Issues and classes by their names.
-struct Known<'a> {
+struct NameIndex<'a> {
     issues: BTreeMap<(&'a str, Option<&'a str>), u32>,
     classes: BTreeMap<&'a str, u32>,
     names: &'a [String],
 }
 
-impl<'a> Known<'a> {
+impl<'a> NameIndex<'a> {
     fn new(audit: &'a Audit) -> Self {
         let names = &audit.summary.class_names[..];
-        let key = |issue: &'a Issue| match issue.given {
-            Answer::Class(_) => (issue.id.as_str(), None),
-            given => (issue.id.as_str(), Some(names[given.class() as usize].as_str())),
-        };
+        let key = |issue: &'a Issue| (issue.id.as_str(), class_name(issue, names));
         Self {
             issues: audit.issues.iter().map(key).zip(0..).collect(),
             classes: names.iter().map(String::as_str).zip(0..).collect(),
@@ -289,9 +277,8 @@ impl<'a> Known<'a> {
     fn issue(&self, line: &Line) -> Result<u32, String> {
         let found = self.issues.get(&(line.id.as_str(), line.class.as_deref())).copied();
         found.ok_or_else(|| {
-            let of =
-                line.class.as_ref().map_or(String::new(), |class| format!(", class {class:?}"));
-            format!("issues.csv has no issue of {:?}{of}", line.id)
+            let class = line.class.as_ref().map(|class| format!(", class {class:?}"));
+            format!("issues.csv has no issue of {:?}{}", line.id, class.unwrap_or_default())
         })
     }
 
@@ -315,9 +302,9 @@ impl<'a> Known<'a> {
     }
 }
 
-fn not_writable(dir: &Path, error: aleator_run::RunError) -> ReviewError {
+fn not_writable(dir: &Path, error: RunError) -> ReviewError {
     match &error {
-        aleator_run::RunError::Io { action: "open" | "write" | "lock", .. } => {
+        RunError::Io { action: "open" | "write" | "lock", .. } => {
             ReviewError::NotWritable { dir: dir.to_path_buf(), source: error }
         }
         _ => ReviewError::File(error),

@@ -23,7 +23,7 @@ pub enum CompareError {
     },
     /// The directory does not exist.
     #[error("{}: there is no such directory", dir.display())]
-    NoFolder {
+    NoDirectory {
         /// The directory.
         dir: PathBuf,
     },

@@ -5,12 +5,12 @@ use std::path::Path;
 use aleator_run::RunError;
 
 use super::error::CompareError;
-use super::folders::{Row, Source};
-use super::layout::{Layout, LayoutRow};
+use super::layout::{Layout, LayoutColumn, LayoutRow};
 use super::notes::Notes;
+use super::rows::{Row, Source};
 use super::score::Score;
 use super::view::{View, Wanted};
-use super::{Spec, score_columns};
+use super::{Spec, column, score_columns};
 use crate::table::{Cell, Column, ColumnSource, Section, Table, TableRow};
 
 /// The table of a layout: the runs in `root` next to the paper's numbers. A row whose runs are
@@ -21,9 +21,8 @@ use crate::table::{Cell, Column, ColumnSource, Section, Table, TableRow};
 pub fn fill(layout: &Layout, root: &Path) -> Result<Table, CompareError> {
     let mut filled =
         Filled { layout, root, notes: Notes::default(), views: vec![], without: vec![] };
-    let groups = layout.groups();
-    let sections: Vec<Section> =
-        groups.iter().map(|group| filled.section(*group)).collect::<Result<_, _>>()?;
+    let groups = layout.groups().into_iter();
+    let sections = groups.map(|group| filled.section(group)).collect::<Result<_, _>>()?;
     let title = match &layout.paper {
         Some(paper) => format!("{} (paper: {paper})", layout.title),
         None => layout.title.clone(),
@@ -40,20 +39,12 @@ pub fn fill(layout: &Layout, root: &Path) -> Result<Table, CompareError> {
 /// The columns of the runs, each followed by that of the paper.
 fn columns(layout: &Layout) -> Vec<Column> {
     let mut columns = vec![];
-    for (at, column) in layout.columns.iter().enumerate() {
-        let ours = Column {
-            key: format!("{}_{}", column.split.name(), column.measure.key()),
-            heading: column.heading().to_string(),
-            share: column.measure.is_share(),
-            source: ColumnSource::Runs,
-        };
-        let paper = layout.is_published(at).then(|| Column {
-            heading: format!("paper: {}", ours.heading),
-            source: ColumnSource::Paper,
-            ..ours.clone()
-        });
+    for (at, planned) in layout.columns.iter().enumerate() {
+        let ours = column(planned.heading(), planned.measure, planned.split);
+        let heading = format!("paper: {}", ours.heading);
+        let paper = Column { heading, source: ColumnSource::Paper, ..ours.clone() };
         columns.push(ours);
-        columns.extend(paper);
+        columns.extend(layout.is_published(at).then_some(paper));
     }
     columns
 }
@@ -70,24 +61,21 @@ struct Filled<'a> {
 
 impl<'a> Filled<'a> {
     fn section(&mut self, group: Option<&str>) -> Result<Section, CompareError> {
-        let of_group = |row: &&'a LayoutRow| row.group.as_deref() == group;
-        let planned: Vec<&'a LayoutRow> = self.layout.rows.iter().filter(of_group).collect();
-        let mut read: Vec<Option<Row>> = vec![];
-        for row in &planned {
-            read.push(self.row(row)?);
+        let mut present: Vec<Row> = vec![];
+        // Each row, and which of those that are present it is.
+        let mut planned = vec![];
+        for row in self.layout.rows.iter().filter(|row| row.group.as_deref() == group) {
+            let read = self.row(row)?;
+            planned.push((row, read.is_some().then_some(present.len())));
+            present.extend(read);
         }
-        let present: Vec<&Row> = read.iter().flatten().collect();
         let scores = self.scores(&present)?;
-        let mut next = 0;
-        let mut rows = vec![];
-        for (planned, row) in planned.iter().zip(&read) {
-            let own: Option<Vec<Option<Score>>> =
-                row.as_ref().map(|_| scores.iter().map(|column| column[next]).collect());
-            next += usize::from(row.is_some());
-            let runs = row.as_ref().map(|row| row.runs.len());
-            let cells = self.cells(planned, own.as_deref());
-            rows.push(TableRow { name: planned.name.clone(), runs, cells });
-        }
+        let row = |(row, at): (&LayoutRow, Option<usize>)| TableRow {
+            name: row.name.clone(),
+            runs: at.map(|at| present[at].runs.len()),
+            cells: self.cells(row, |column| at.and_then(|at| scores[column][at])),
+        };
+        let rows = planned.into_iter().map(row).collect();
         Ok(Section { name: group.map(String::from), rows })
     }
 
@@ -101,7 +89,7 @@ impl<'a> Filled<'a> {
         }
         match Row::read(&[Source { name: Some(row.name.clone()), dir: dir.clone() }]) {
             Err(error @ CompareError::Run(RunError::Unfinished { .. })) => {
-                self.notes.line(format!("{}: {error}", row.name));
+                self.notes.lines.push(format!("{}: {error}", row.name));
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -112,27 +100,26 @@ impl<'a> Filled<'a> {
         }
     }
 
-    fn scores(&mut self, present: &[&Row]) -> Result<Vec<Vec<Option<Score>>>, CompareError> {
+    fn scores(&mut self, present: &[Row]) -> Result<Vec<Vec<Option<Score>>>, CompareError> {
         if present.is_empty() {
-            return Ok(vec![vec![]; self.layout.columns.len()]);
+            return Ok(vec![]);
         }
         let mut specs = vec![];
-        for column in &self.layout.columns {
-            let wanted =
-                Wanted { split: Some(column.split), labels: column.labels, calibrated: false };
+        for LayoutColumn { measure, split, labels, .. } in &self.layout.columns {
+            let wanted = Wanted { split: Some(*split), labels: *labels, calibrated: false };
             let view = wanted.choose(present)?;
             if !self.views.contains(&view) {
                 self.views.push(view);
             }
-            specs.push(Spec { heading: String::new(), measure: column.measure, view });
+            specs.push(Spec { heading: String::new(), measure: *measure, view });
         }
         score_columns(present, &specs, self.layout.test, &mut self.notes)
     }
 
-    fn cells(&self, row: &LayoutRow, own: Option<&[Option<Score>]>) -> Vec<Cell> {
+    fn cells(&self, row: &LayoutRow, score: impl Fn(usize) -> Option<Score>) -> Vec<Cell> {
         let mut cells = vec![];
         for at in 0..self.layout.columns.len() {
-            cells.push(Cell::of_score(own.and_then(|scores| scores[at])));
+            cells.push(Cell::of_score(score(at)));
             if self.layout.is_published(at) {
                 let published = row.published.get(at).cloned().flatten();
                 cells.push(published.map_or(Cell::Missing, Cell::Published));
@@ -143,11 +130,8 @@ impl<'a> Filled<'a> {
 
     fn into_notes(self) -> Vec<String> {
         let root = self.root.display();
-        let views = self.views.iter();
-        let seen: Vec<String> = views
-            .map(|view| format!("{} split, {}", view.split.name(), view.labels.name()))
-            .collect();
-        let seen = seen.join("; ");
+        let shown = |view: &View| format!("{} split, {}", view.split.name(), view.labels.name());
+        let seen = self.views.iter().map(shown).collect::<Vec<_>>().join("; ");
         let mut lines = vec![if seen.is_empty() {
             format!("No runs of this table in {root}.")
         } else {

@@ -78,7 +78,7 @@ pub struct LayoutRow {
     /// The recipe of its runs; `None` if there is no recipe.
     pub recipe: Option<String>,
     /// The directory of its runs, inside that of all runs; `None` for a row without runs.
-    #[serde(default, deserialize_with = "inner_folder")]
+    #[serde(default, deserialize_with = "inner_dir")]
     pub run: Option<String>,
     /// The paper's numbers in each column; empty for our own tables.
     #[serde(default, rename = "paper", deserialize_with = "published")]
@@ -90,8 +90,7 @@ pub struct LayoutRow {
 /// # Errors
 /// When a built-in file is wrong, which a test rules out.
 pub fn layouts() -> Result<Vec<Layout>, CompareError> {
-    let parse = |(name, text): &(&str, &str)| Layout::parse(text, name, &format!("table {name}"));
-    LAYOUTS.iter().map(parse).collect()
+    LAYOUTS.iter().map(Layout::built_in).collect()
 }
 
 impl Layout {
@@ -108,8 +107,8 @@ impl Layout {
     /// # Errors
     /// When there is no such table, or the file has an unknown key or a wrong value.
     pub fn load(name_or_path: &str) -> Result<Self, CompareError> {
-        if let Some((name, text)) = LAYOUTS.iter().find(|(name, _)| *name == name_or_path) {
-            return Self::parse(text, name, &format!("table {name}"));
+        if let Some(built_in) = LAYOUTS.iter().find(|(name, _)| *name == name_or_path) {
+            return Self::built_in(built_in);
         }
         let path = Path::new(name_or_path);
         if !path.exists() {
@@ -121,8 +120,8 @@ impl Layout {
         Self::decode(&Document::load(path)?, &stem)
     }
 
-    fn parse(text: &str, name: &str, shown: &str) -> Result<Self, CompareError> {
-        Self::decode(&Document::parse(text, shown)?, name)
+    fn built_in((name, text): &(&str, &str)) -> Result<Self, CompareError> {
+        Self::decode(&Document::parse(text, &format!("table {name}"))?, name)
     }
 
     fn decode(document: &Document, name: &str) -> Result<Self, CompareError> {
@@ -195,7 +194,7 @@ fn published<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Option<Published>
 }
 
 /// A path relative to the directory of all runs.
-fn inner_folder<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+fn inner_dir<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let path = String::deserialize(from)?;
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_));
     if path.is_empty() {

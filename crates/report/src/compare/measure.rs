@@ -39,15 +39,7 @@ impl Measure {
 
     /// Its name in `evaluation.json`.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Top1 => "top1",
-            Self::Top5 => "top5",
-            Self::Nll => "nll",
-            Self::Brier => "brier",
-            Self::Ece => "ece",
-            Self::Gap => "gap",
-            Self::MeanAp => "mean_ap",
-        }
+        self.names().0
     }
 
     /// The measure of a key.
@@ -64,14 +56,19 @@ impl Measure {
 
     /// The heading of its column, without a unit.
     pub fn heading(self) -> &'static str {
+        self.names().1
+    }
+
+    /// The key and the heading.
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Top1 => "top-1",
-            Self::Top5 => "top-5",
-            Self::Nll => "NLL",
-            Self::Brier => "Brier",
-            Self::Ece => "ECE",
-            Self::Gap => "gAP",
-            Self::MeanAp => "mean AP",
+            Self::Top1 => ("top1", "top-1"),
+            Self::Top5 => ("top5", "top-5"),
+            Self::Nll => ("nll", "NLL"),
+            Self::Brier => ("brier", "Brier"),
+            Self::Ece => ("ece", "ECE"),
+            Self::Gap => ("gap", "gAP"),
+            Self::MeanAp => ("mean_ap", "mean AP"),
         }
     }
 
@@ -82,10 +79,8 @@ impl Measure {
 
     /// Which of two values is the better one.
     pub fn direction(self) -> Direction {
-        match self {
-            Self::Top1 | Self::Top5 | Self::Gap | Self::MeanAp => Direction::Higher,
-            Self::Nll | Self::Brier | Self::Ece => Direction::Lower,
-        }
+        // Shares are of what is right, all others are losses and errors.
+        if self.is_share() { Direction::Higher } else { Direction::Lower }
     }
 
     /// Whether it has another meaning for multilabel runs: a sum over classes, or over pairs of

@@ -1,15 +1,14 @@
 //! The notes below a table.
 
-use super::folders::Row;
 use super::measure::Measure;
-use super::same::Remarks;
+use super::rows::Row;
 use super::score::{SIGNIFICANT, Score};
 use super::view::View;
 
 /// Collects notes while the columns are computed.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
-    lines: Vec<String>,
+    pub lines: Vec<String>,
     paired: bool,
     unpaired: bool,
     /// Whether any row is significantly worse than the best.
@@ -18,36 +17,34 @@ pub(super) struct Notes {
     single: Vec<String>,
     /// Rows with several runs that were not tested.
     constant: Vec<String>,
-    not_compared: Vec<Measure>,
-    other_files: bool,
+    /// Measures whose values have different meanings in one column.
+    not_compared: Vec<String>,
+    /// Whether rows were trained on different files.
+    pub other_files: bool,
 }
 
 impl Notes {
-    /// Notes which numbers are shown.
-    pub fn view(&mut self, view: &View, rows: &[&Row]) {
+    /// Which numbers are shown.
+    pub fn of_view(view: &View, rows: &[Row]) -> Self {
         let examples = rows.first().and_then(|row| row.runs.first());
         let examples = examples.map_or(0, |run| view.examples(run));
         let calibrated = if view.calibrated { ", calibrated" } else { "" };
-        self.lines.push(format!(
+        let line = format!(
             "{} split ({examples} examples), {}{calibrated}; {}.",
             capital(view.split.name()),
             view.labels.name(),
             spread(rows)
-        ));
+        );
+        Self { lines: vec![line], ..Self::default() }
     }
 
-    /// Notes what ± means.
-    pub fn spread(&mut self, rows: &[&Row]) {
-        self.lines.push(format!("{}.", capital(&spread(rows))));
-    }
-
-    /// Any other line.
-    pub fn line(&mut self, line: String) {
-        self.lines.push(line);
+    /// What ± means.
+    pub fn of_spread(rows: &[Row]) -> Self {
+        Self { lines: vec![format!("{}.", capital(&spread(rows)))], ..Self::default() }
     }
 
     /// Notes what was tested in a column and what could not be tested.
-    pub fn scores(&mut self, rows: &[&Row], scores: &[Option<Score>]) {
+    pub fn scores(&mut self, rows: &[Row], scores: &[Option<Score>]) {
         // Nothing is tested against a best row with one run, which has a note of its own.
         let testable = scores.iter().flatten().any(|score| score.best && score.std.is_some());
         for (row, score) in rows.iter().zip(scores) {
@@ -63,16 +60,9 @@ impl Notes {
         }
     }
 
-    /// Notes differences between the rows of a column.
-    pub fn remarks(&mut self, remarks: &Remarks) {
-        self.other_files |= remarks.other_files;
-    }
-
     /// Notes that the values of a column have different meanings.
     pub fn not_compared(&mut self, measure: Measure) {
-        if !self.not_compared.contains(&measure) {
-            self.not_compared.push(measure);
-        }
+        add(&mut self.not_compared, measure.heading());
     }
 
     /// All lines, in reading order.
@@ -81,22 +71,19 @@ impl Notes {
             let who = if self.daggers { "† Worse" } else { "No row is worse" };
             self.lines.push(format!("{who} than the best with p < {SIGNIFICANT}, by {test}."));
         }
-        if !self.single.is_empty() {
-            let names = self.single.join(", ");
+        let listed = |names: &[String]| (!names.is_empty()).then(|| names.join(", "));
+        if let Some(names) = listed(&self.single) {
             self.lines.push(format!("One run, so no standard deviation and no test: {names}."));
         }
-        if !self.constant.is_empty() {
-            let names = self.constant.join(", ");
+        if let Some(names) = listed(&self.constant) {
             self.lines.push(format!(
                 "Not tested in every column, since values are infinite or do not vary: {names}."
             ));
         }
-        if !self.not_compared.is_empty() {
-            let names: Vec<&str> = self.not_compared.iter().map(|it| it.heading()).collect();
+        if let Some(names) = listed(&self.not_compared) {
             self.lines.push(format!(
-                "{} of the softmax and of the sigmoid link are not the same quantity, so none is \
-                 called the best.",
-                names.join(", ")
+                "{names} of the softmax and of the sigmoid link are not the same quantity, so none \
+                 is called the best."
             ));
         }
         if self.other_files {
@@ -122,7 +109,7 @@ impl Notes {
 }
 
 /// "mean ± standard deviation over 3 runs", where all rows have as many.
-fn spread(rows: &[&Row]) -> String {
+fn spread(rows: &[Row]) -> String {
     let counts: Vec<usize> = rows.iter().map(|row| row.runs.len()).collect();
     match counts.first() {
         Some(1) if counts.iter().all(|count| *count == 1) => "one run each".to_string(),

@@ -39,10 +39,7 @@ impl Published {
             return Ok(None);
         }
         let refuse = || format!("expected a text as \"76.5 ± 0.22 †\" or \"–\", found {text:?}");
-        let (numbers, dagger) = match text.strip_suffix(" †") {
-            Some(rest) => (rest, true),
-            None => (text, false),
-        };
+        let (numbers, dagger) = text.strip_suffix(" †").map_or((text, false), |rest| (rest, true));
         let (mean, std) = match numbers.split_once(" ± ") {
             Some((mean, std)) => (mean, Some(std)),
             None => (numbers, None),

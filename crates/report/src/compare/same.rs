@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use aleator_run::{ExampleRow, RunError, Split};
 
 use super::error::CompareError;
-use super::folders::{Part, Row};
+use super::rows::{Part, Row, SeedRun};
 use super::view::{Labels, View};
 use crate::task::class_difference;
 
@@ -24,7 +24,7 @@ pub(super) struct Remarks {
 }
 
 /// Refuses rows with other classes or measured examples than the first.
-pub(super) fn check(rows: &[&Row], view: &View) -> Result<Remarks, CompareError> {
+pub(super) fn check(rows: &[Row], view: &View) -> Result<Remarks, CompareError> {
     let mut remarks = Remarks::default();
     let mut runs = rows.iter().flat_map(|row| &row.runs);
     let Some(first) = runs.next() else { return Ok(remarks) };
@@ -36,16 +36,12 @@ pub(super) fn check(rows: &[&Row], view: &View) -> Result<Remarks, CompareError>
             other: run.dir.clone(),
             reason,
         };
-        let tasks = |parts: &[Part]| parts.iter().map(|part| part.task.clone()).collect::<Vec<_>>();
-        let (ours, theirs) = (tasks(&first.parts), tasks(&run.parts));
+        let tasks = |run: &SeedRun| run.parts.iter().map(|part| part.task.clone()).collect();
+        let [ours, theirs]: [Vec<String>; 2] = [first, run].map(tasks);
         if ours != theirs {
             return Err(differ(tasks_differ(&ours, &theirs)));
         }
         for (reference, part) in references.iter_mut().zip(&run.parts) {
-            let names = |part: &Part| part.run.evaluation.class_names.clone();
-            if let Some(reason) = class_difference(&names(reference.part), &names(part)) {
-                return Err(differ(reason));
-            }
             if let Some(reason) = reference.difference(part, view)? {
                 return Err(differ(reason));
             }
@@ -78,10 +74,14 @@ type Measured = (String, Option<Vec<u32>>);
 
 impl Reference<'_> {
     fn difference(&mut self, other: &Part, view: &View) -> Result<Option<String>, RunError> {
-        let counts = [self.part, other].map(|part| part.run.dir.info().examples.of(view.split));
+        let parts = [self.part, other];
+        let [ours, theirs] = parts.map(|part| &part.run.evaluation.class_names);
+        if let Some(reason) = class_difference(ours, theirs) {
+            return Ok(Some(reason));
+        }
+        let [a, b] = parts.map(|part| part.run.dir.info().examples.of(view.split));
         let split = view.split.name();
-        if counts[0] != counts[1] {
-            let [a, b] = counts;
+        if a != b {
             return Ok(Some(format!("their {split} splits have {a} and {b} examples")));
         }
         if self.same_by_recipe(other) {

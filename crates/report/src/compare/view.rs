@@ -5,8 +5,8 @@ use aleator_run::Split;
 use serde::Deserialize;
 
 use super::error::CompareError;
-use super::folders::{Part, Row, SeedRun};
 use super::measure::Measure;
+use super::rows::{Part, Row, SeedRun};
 use super::score::Values;
 
 /// Which labels predictions are measured against.
@@ -53,7 +53,7 @@ pub struct Wanted {
 
 impl Wanted {
     /// Numbers that all rows have.
-    pub fn choose(&self, rows: &[&Row]) -> Result<View, CompareError> {
+    pub fn choose(&self, rows: &[Row]) -> Result<View, CompareError> {
         let split = self.choose_split(rows)?;
         let lacks = |has: fn(&SplitEvaluation) -> bool| {
             let part = |part: &&Part| of_split(part, split).is_none_or(|it| !has(it));
@@ -80,15 +80,16 @@ impl Wanted {
         Ok(View { split, labels, calibrated: false })
     }
 
-    fn choose_split(&self, rows: &[&Row]) -> Result<Split, CompareError> {
+    fn choose_split(&self, rows: &[Row]) -> Result<Split, CompareError> {
         let without = parts(rows).find(|part| part.run.evaluation.test.is_none());
-        let with = parts(rows).find(|part| part.run.evaluation.test.is_some());
         match (self.split, without) {
             (Some(Split::Train), _) => Err(CompareError::TrainIsNotMeasured),
             (Some(Split::Validation), _) => Ok(Split::Validation),
-            (Some(Split::Test), None) | (None, None) => Ok(Split::Test),
-            (None, Some(_)) if with.is_none() => Ok(Split::Validation),
-            (Some(Split::Test) | None, Some(part)) => {
+            (_, None) => Ok(Split::Test),
+            (None, Some(_)) if parts(rows).all(|part| part.run.evaluation.test.is_none()) => {
+                Ok(Split::Validation)
+            }
+            (_, Some(part)) => {
                 Err(CompareError::NoTestSplit { dir: part.run.dir.path().to_path_buf() })
             }
         }
@@ -131,6 +132,6 @@ fn of_split(part: &Part, split: Split) -> Option<&SplitEvaluation> {
     }
 }
 
-fn parts<'a>(rows: &'a [&Row]) -> impl Iterator<Item = &'a Part> {
+fn parts(rows: &[Row]) -> impl Iterator<Item = &Part> {
     rows.iter().flat_map(|row| &row.runs).flat_map(|run| &run.parts)
 }

@@ -1,7 +1,7 @@
 //! Lines over steps.
 
 use super::scale::Scale;
-use super::{Anchor, Figure, Ink, SMALL, text_width};
+use super::{Anchor, Figure, Ink, SMALL, scaled, text_width};
 use crate::escape::label;
 
 /// What is drawn.
@@ -9,7 +9,6 @@ pub(crate) struct LineChart<'a> {
     pub name: &'a str,
     pub title: &'a str,
     pub description: String,
-    pub x_label: &'a str,
     pub series: Vec<Series>,
     /// Whether values are shares.
     pub percent: bool,
@@ -37,26 +36,18 @@ const POINTS: usize = 240;
 
 impl LineChart<'_> {
     pub fn draw(&self) -> Figure {
-        let mut figure =
-            Figure::new(self.name, self.title, self.description.clone(), (WIDTH, HEIGHT));
-        let ends = self.ends();
+        let mut figure = Figure::new(self.name, self.title, &self.description, (WIDTH, HEIGHT));
+        let mut ends = self.ends();
         let label_width =
             ends.iter().map(|(_, label, _)| text_width(label, SMALL)).fold(0.0, f64::max);
         let right = WIDTH - if ends.is_empty() { 12.0 } else { label_width + 12.0 };
         let all = || self.series.iter().flat_map(|series| &series.points);
-        let times = if self.percent { 100.0 } else { 1.0 };
+        let (times, unit) = scaled(self.percent);
         let last = all().map(|point| point.0).fold(0.0, f64::max);
         let x = Scale::new((0.0, last), (LEFT, right));
         let y = Scale::nice(all().map(|point| times * point.1), (HEIGHT - BOTTOM, TOP));
-        axes(&mut figure, &x, &y, right, self.x_label);
-        let unit = if self.percent { ", %" } else { "" };
-        figure.sized_text(
-            (0.0, 13.0),
-            &format!("{}{unit}", self.title),
-            Ink::Text,
-            Anchor::Start,
-            12.5,
-        );
+        axes(&mut figure, &x, &y, right);
+        figure.heading(unit);
         for series in &self.series {
             let place = |point: &(f64, f64)| (x.place(point.0), y.place(times * point.1));
             let points: Vec<(f64, f64)> = series.points.iter().map(place).collect();
@@ -66,13 +57,10 @@ impl LineChart<'_> {
                 _ => figure.line(points, Ink::Series(series.colour), 1.4),
             }
         }
-        let mut wanted: Vec<(f64, &str, usize)> = ends
-            .iter()
-            .map(|(value, label, colour)| (y.place(times * value), label.as_str(), *colour))
-            .collect();
-        apart(&mut wanted, (TOP, HEIGHT - BOTTOM));
-        for (place, label, colour) in wanted {
-            figure.text((right + 6.0, place + 4.0), label, Ink::Series(colour), Anchor::Start);
+        ends.iter_mut().for_each(|(value, ..)| *value = y.place(times * *value));
+        apart(&mut ends, (TOP, HEIGHT - BOTTOM));
+        for (place, label, colour) in ends {
+            figure.text((right + 6.0, place + 4.0), &label, Ink::Series(colour), Anchor::Start);
         }
         figure
     }
@@ -91,26 +79,22 @@ impl LineChart<'_> {
     }
 }
 
-fn axes(figure: &mut Figure, x: &Scale, y: &Scale, right: f64, x_label: &str) {
+fn axes(figure: &mut Figure, x: &Scale, y: &Scale, right: f64) {
     let bottom = HEIGHT - BOTTOM;
-    for (value, label) in y.ticks(5) {
-        let at = y.place(value);
-        figure.line(vec![(LEFT, at), (right, at)], Ink::Grid, 1.0);
-        figure.text((LEFT - 6.0, at + 4.0), &label, Ink::Muted, Anchor::End);
-    }
+    figure.grid(y, LEFT, right);
     figure.line(vec![(LEFT, bottom), (right, bottom)], Ink::Axis, 1.0);
     for (value, label) in x.ticks(4) {
         let at = x.place(value);
         figure.line(vec![(at, bottom), (at, bottom + 4.0)], Ink::Axis, 1.0);
         figure.text((at, bottom + 17.0), &label, Ink::Muted, Anchor::Middle);
     }
-    figure.text(((LEFT + right) / 2.0, HEIGHT - 6.0), x_label, Ink::Muted, Anchor::Middle);
+    figure.text(((LEFT + right) / 2.0, HEIGHT - 6.0), "step", Ink::Muted, Anchor::Middle);
 }
 
 /// Moves labels down, then up, until no two overlap.
-fn apart(labels: &mut [(f64, &str, usize)], within: (f64, f64)) {
+fn apart<T: Ord>(labels: &mut [(f64, T, usize)], within: (f64, f64)) {
     const STEP: f64 = 13.0;
-    labels.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(b.1)));
+    labels.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let mut free = within.0;
     for label in labels.iter_mut() {
         label.0 = label.0.max(free);

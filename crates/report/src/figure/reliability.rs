@@ -3,7 +3,7 @@
 use aleator_metrics::calibration::ReliabilityBin;
 
 use super::scale::Scale;
-use super::{Anchor, Figure, Ink, Place};
+use super::{Anchor, Figure, Ink, Mark, Place};
 use crate::number;
 
 const WIDTH: f64 = 360.0;
@@ -19,18 +19,14 @@ const HISTOGRAM: (f64, f64) = (280.0, 332.0);
 pub(crate) fn draw(name: &str, title: &str, bins: &[ReliabilityBin], ece: f64) -> Figure {
     let error = number::fixed(ece, 3);
     let description = format!("Share of predictions that came true, by confidence. ECE {error}.");
-    let mut figure = Figure::new(name, title, description, (WIDTH, HEIGHT));
+    let mut figure = Figure::new(name, title, &description, (WIDTH, HEIGHT));
     let x = Scale::new((0.0, 1.0), (LEFT, RIGHT));
     let y = Scale::new((0.0, 1.0), (BOTTOM, TOP));
-    figure.sized_text((0.0, 13.0), title, Ink::Text, Anchor::Start, 12.5);
+    figure.heading("");
     figure.sized_text((RIGHT, 13.0), &format!("ECE {error}"), Ink::Text, Anchor::End, 12.5);
-    for (value, label) in y.ticks(5) {
-        let at = y.place(value);
-        figure.line(vec![(LEFT, at), (RIGHT, at)], Ink::Grid, 1.0);
-        figure.text((LEFT - 6.0, at + 4.0), &label, Ink::Muted, Anchor::End);
-    }
-    let corner = |value: f64| (x.place(value), y.place(value));
-    figure.dashed(vec![corner(0.0), corner(1.0)], Ink::Axis);
+    figure.grid(&y, LEFT, RIGHT);
+    let points = [0.0, 1.0].map(|value| (x.place(value), y.place(value))).to_vec();
+    figure.marks.push(Mark::Line { points, ink: Ink::Axis, width: 1.0, dashed: true });
     figure.text((LEFT + 6.0, TOP + 14.0), "too careful", Ink::Muted, Anchor::Start);
     figure.text((RIGHT - 6.0, BOTTOM - 8.0), "too confident", Ink::Muted, Anchor::End);
     let most = bins.iter().map(|bin| bin.count).max().unwrap_or(0).max(1);
@@ -55,8 +51,9 @@ fn histogram(figure: &mut Figure, bins: &[ReliabilityBin], x: &Scale, most: usiz
     for bin in bins.iter().filter(|bin| bin.count > 0) {
         let height = (bottom - top) * bin.count as f64 / most as f64;
         let (left, right) = (x.place(bin.low), x.place(bin.high));
-        let place = Place { x: left + 0.5, y: bottom - height, width: right - left - 1.0, height };
-        figure.rect(place, Ink::Series(0), 0.55);
+        let at = Place { x: left + 0.5, y: bottom - height, width: right - left - 1.0, height };
+        let (ink, opacity) = (Ink::Series(0), 0.55);
+        figure.marks.push(Mark::Rect { at, ink, opacity, tooltip: None });
     }
     figure.line(vec![(LEFT, bottom), (RIGHT, bottom)], Ink::Axis, 1.0);
     figure.text((LEFT - 6.0, top + 8.0), &number::count(most), Ink::Muted, Anchor::End);

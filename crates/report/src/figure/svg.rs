@@ -21,9 +21,10 @@ impl Figure {
     /// An element of a page; `id` must be unique there.
     pub(crate) fn inline(&self, id: &str) -> String {
         let (title, description) = (text(&self.title), text(&self.description));
-        let size = self.size();
+        let [width, height] = [self.width, self.height].map(short);
         let mut out = format!(
-            "<svg {size} role=\"img\" aria-labelledby=\"{id}-t {id}-d\"><title id=\"{id}-t\">{title}\
+            "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+             role=\"img\" aria-labelledby=\"{id}-t {id}-d\"><title id=\"{id}-t\">{title}\
              </title><desc id=\"{id}-d\">{description}</desc>\n"
         );
         self.marks.iter().for_each(|mark| write_mark(&mut out, mark, Paint::Page));
@@ -34,21 +35,15 @@ impl Figure {
     pub fn standalone(&self) -> String {
         let (title, description) = (text(&self.title), text(&self.description));
         let [width, height] = [self.width, self.height].map(|side| short(side + 2.0 * MARGIN));
-        let size = format!(
-            "width=\"{width}\" height=\"{height}\" viewBox=\"-{MARGIN} -{MARGIN} {width} {height}\""
-        );
         let mut out = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" \
-             {size} role=\"img\" font-family=\"{FONTS}\"><title>{title}</title>\
-             <desc>{description}</desc>\n<rect x=\"-{MARGIN}\" y=\"-{MARGIN}\" width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
+             width=\"{width}\" height=\"{height}\" viewBox=\"-{MARGIN} -{MARGIN} {width} {height}\" \
+             role=\"img\" font-family=\"{FONTS}\"><title>{title}</title>\
+             <desc>{description}</desc>\n<rect x=\"-{MARGIN}\" y=\"-{MARGIN}\" \
+             width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
         );
         self.marks.iter().for_each(|mark| write_mark(&mut out, mark, Paint::Own));
         out + "</svg>\n"
-    }
-
-    fn size(&self) -> String {
-        let (width, height) = (short(self.width), short(self.height));
-        format!("width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\"")
     }
 }
 
@@ -60,7 +55,7 @@ fn write_mark(out: &mut String, mark: &Mark, paint: Paint) {
                 1.0 => String::new(),
                 share => format!(" fill-opacity=\"{}\"", short(share)),
             };
-            let (place, fill) = (place(at), fill(*ink, paint));
+            let (place, fill) = (place(at), colour("fill", *ink, paint));
             match tooltip {
                 None => writeln!(out, "<rect {place} {fill}{opacity}/>"),
                 Some(words) => {
@@ -71,7 +66,7 @@ fn write_mark(out: &mut String, mark: &Mark, paint: Paint) {
         }
         Mark::Line { points, ink, width, dashed } => {
             let dashes = if *dashed { " stroke-dasharray=\"4 3\"" } else { "" };
-            let (path, stroke) = (path(points), stroke(*ink, paint));
+            let (path, stroke) = (path(points), colour("stroke", *ink, paint));
             let width = short(*width);
             writeln!(
                 out,
@@ -81,7 +76,8 @@ fn write_mark(out: &mut String, mark: &Mark, paint: Paint) {
         }
         Mark::Circle { center, radius, ink } => {
             let (x, y, radius) = (short(center.0), short(center.1), short(*radius));
-            writeln!(out, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" {}/>", fill(*ink, paint))
+            let fill = colour("fill", *ink, paint);
+            writeln!(out, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" {fill}/>")
         }
         Mark::Text { at, text: words, ink, size, anchor, upward } => {
             let (x, y, size) = (short(at.0), short(at.1), short(*size));
@@ -92,7 +88,7 @@ fn write_mark(out: &mut String, mark: &Mark, paint: Paint) {
                 Anchor::Middle => " text-anchor=\"middle\"",
                 Anchor::End => " text-anchor=\"end\"",
             };
-            let (fill, words) = (fill(*ink, paint), text(words));
+            let (fill, words) = (colour("fill", *ink, paint), text(words));
             writeln!(
                 out,
                 "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\"{anchor}{turn} {fill}>{words}</text>"
@@ -122,49 +118,39 @@ fn path(points: &[(f64, f64)]) -> String {
     points.iter().enumerate().map(step).collect()
 }
 
-fn fill(ink: Ink, paint: Paint) -> String {
-    match paint {
-        Paint::Page => format!("class=\"f{}\"", ink.class()),
-        Paint::Own => format!("fill=\"{}\"", ink.colour()),
-    }
-}
-
-fn stroke(ink: Ink, paint: Paint) -> String {
-    match paint {
-        Paint::Page => format!("class=\"k{}\"", ink.class()),
-        Paint::Own => format!("stroke=\"{}\"", ink.colour()),
+/// The attribute that colours a mark: `fill` or `stroke`.
+fn colour(attribute: &str, ink: Ink, paint: Paint) -> String {
+    let (class, colour) = ink.class_and_colour();
+    match (paint, attribute) {
+        (Paint::Own, _) => format!("{attribute}=\"{colour}\""),
+        (Paint::Page, "fill") => format!("class=\"f-{class}\""),
+        (Paint::Page, _) => format!("class=\"k-{class}\""),
     }
 }
 
 impl Ink {
-    /// The class in `style.css`, after `f` for fills and `k` for strokes.
-    fn class(self) -> String {
+    /// The class in `style.css`, after `f-` for fills and `k-` for strokes; the colour on white, as
+    /// in the light mode of `style.css`.
+    fn class_and_colour(self) -> (&'static str, &'static str) {
+        const SERIES: [(&str, &str); super::SERIES] = [
+            ("s0", "#1f6fb2"),
+            ("s1", "#c2570c"),
+            ("s2", "#0f7f69"),
+            ("s3", "#8348b8"),
+            ("s4", "#b8326f"),
+            ("s5", "#7d6c0a"),
+            ("s6", "#5f6670"),
+        ];
         match self {
-            Self::Text => "-text".to_string(),
-            Self::Muted => "-muted".to_string(),
-            Self::Axis => "-axis".to_string(),
-            Self::Grid => "-grid".to_string(),
-            Self::Series(at) => format!("-s{at}"),
-            Self::Heat => "-heat".to_string(),
-            Self::HeatNegative => "-cold".to_string(),
-            Self::OnHeat => "-on".to_string(),
-            Self::OnMiddle => "-mid".to_string(),
-        }
-    }
-
-    /// The colour on white, as in the light mode of `style.css`.
-    fn colour(self) -> &'static str {
-        const SERIES: [&str; super::SERIES] =
-            ["#1f6fb2", "#c2570c", "#0f7f69", "#8348b8", "#b8326f", "#7d6c0a", "#5f6670"];
-        match self {
-            Self::Text | Self::OnMiddle => "#1d2024",
-            Self::Muted => "#5a6068",
-            Self::Axis => "#8d9299",
-            Self::Grid => "#e4e4df",
+            Self::Text => ("text", "#1d2024"),
+            Self::Muted => ("muted", "#5a6068"),
+            Self::Axis => ("axis", "#8d9299"),
+            Self::Grid => ("grid", "#e4e4df"),
             Self::Series(at) => SERIES[at % SERIES.len()],
-            Self::Heat => "#1c5fa6",
-            Self::HeatNegative => "#b4491f",
-            Self::OnHeat => "#ffffff",
+            Self::Heat => ("heat", "#1c5fa6"),
+            Self::HeatNegative => ("cold", "#b4491f"),
+            Self::OnHeat => ("on", "#ffffff"),
+            Self::OnMiddle => ("mid", "#1d2024"),
         }
     }
 }

@@ -1,11 +1,8 @@
 //! Cards of examples: suspect labels and ambiguous examples.
 
-use std::fmt::Write;
-use std::path::Path;
+use aleator_run::{ExampleRow, Split};
 
-use aleator_run::Split;
-
-use super::held_out::Judged;
+use super::held_out::JudgedExample;
 use super::material::AuditAt;
 use super::pictures::{EncodedPicture, Picture, PictureKey, PictureSource};
 use super::{Details, Section};
@@ -36,21 +33,12 @@ pub(super) fn suspects(
     let names = &at.audit.summary.class_names;
     let issues: Vec<&Issue> = at.audit.issues.iter().filter(|issue| issue.wrong).collect();
     let shown = &issues[..limit.min(issues.len())];
-    if shown.is_empty() {
-        return None;
-    }
     let cards = shown.iter().map(|issue| {
+        let path = issue.path.as_deref();
         let mut notes = vec![format!("score {}", number::fixed(issue.score, 3))];
-        if let Some(truth) = issue.truth {
-            notes.push(format!("true label {}", answer(truth, names)));
-        }
+        notes.extend(issue.truth.map(|truth| format!("true label {}", answer(truth, names))));
         Card {
-            key: PictureKey {
-                dir: &at.dir,
-                split: None,
-                id: &issue.id,
-                path: issue.path.as_deref(),
-            },
+            key: PictureKey { dir: &at.dir, split: None, id: &issue.id, path },
             heading: change(issue.given, issue.suggested, names),
             bars: vec![
                 (answer(issue.suggested, names), issue.suggested_probability),
@@ -65,32 +53,26 @@ pub(super) fn suspects(
         number::count(shown.len()),
         number::count(issues.len())
     );
-    let body = gallery(&words, cards, pictures);
-    Some(Section { id: "suspects".to_string(), title: "Suspect labels".to_string(), body })
+    let body = gallery(&words, cards, pictures)?;
+    Some(Section { id: "suspects", title: "Suspect labels", body })
 }
 
 /// The held-out labels that a run contradicts.
 pub(super) fn doubted(details: &Details<'_>, pictures: &mut PictureSource<'_>) -> Option<Section> {
-    let validation = details.validation.as_ref()?;
-    if validation.suspects.is_empty() {
-        return None;
-    }
     let names = details.names();
-    let dir = details.run.dir.path();
-    let cards = validation.suspects.iter().map(|judged| {
-        let suggested = judged.answers.first().map(|(answer, _)| *answer);
-        let heading = match (judged.given, suggested) {
-            (Some(given), Some(suggested)) => change(given, suggested, names),
+    let cards = details.validation.as_ref()?.suspects.iter().map(|judged| {
+        let heading = match (judged.given, judged.answers.first()) {
+            (Some(given), Some((suggested, _))) => change(given, *suggested, names),
             _ => String::new(),
         };
-        card(dir, Split::Validation, judged, heading, names, truth_notes(judged, names))
+        card(details, Split::Validation, judged, heading)
     });
     let words = "The labels of the validation split that the model contradicts most surely: \
                  given → suggested, with the probability of each. The model learned from labels \
                  like these; <code>aleator audit</code> judges all labels, those of training \
                  included.";
-    let body = gallery(words, cards, pictures);
-    Some(Section { id: "suspects".to_string(), title: "Suspect labels".to_string(), body })
+    let body = gallery(words, cards, pictures)?;
+    Some(Section { id: "suspects", title: "Suspect labels", body })
 }
 
 /// The examples about which a run is least certain.
@@ -99,54 +81,44 @@ pub(super) fn ambiguous(
     pictures: &mut PictureSource<'_>,
 ) -> Option<Section> {
     let unseen = details.unseen()?;
-    if unseen.ambiguous.is_empty() {
-        return None;
-    }
     let names = details.names();
-    let dir = details.run.dir.path();
     let cards = unseen.ambiguous.iter().map(|judged| {
         let tops = judged.answers.iter().take(2).map(|(answer, _)| class_name(*answer, names));
         let heading = tops.collect::<Vec<_>>().join(" or ");
-        let mut notes = vec![];
+        let mut card = card(details, unseen.split, judged, heading);
         if let Some(given) = judged.given {
-            notes.push(format!("given {}", answer(given, names)));
+            card.notes.insert(0, format!("given {}", answer(given, names)));
         }
-        notes.extend(truth_notes(judged, names));
-        card(dir, unseen.split, judged, heading, names, notes)
+        card
     });
     let words = format!(
         "The examples of the {} split whose probabilities are spread most widely (highest \
          entropy): people may disagree on them too.",
         unseen.split.name()
     );
-    let body = gallery(&words, cards, pictures);
-    Some(Section { id: "ambiguous".to_string(), title: "Ambiguous examples".to_string(), body })
+    let body = gallery(&words, cards, pictures)?;
+    Some(Section { id: "ambiguous", title: "Ambiguous examples", body })
 }
 
+/// The card of a held-out example; notes its true label, if that is known and names one class.
 fn card<'a>(
-    dir: &'a Path,
+    details: &Details<'a>,
     split: Split,
-    judged: &'a Judged,
+    judged: &'a JudgedExample,
     heading: String,
-    names: &[String],
-    notes: Vec<String>,
 ) -> Card<'a> {
+    let (dir, names) = (details.run.dir.path(), details.names());
+    let ExampleRow { id, label, clean_label, .. } = &judged.row;
+    let truth = match clean_label.as_deref() {
+        Some([class]) if clean_label != label => Some(Answer::Class(*class)),
+        _ => None,
+    };
     let bar = |(what, probability): &(Answer, f64)| (answer(*what, names), *probability);
     Card {
-        key: PictureKey { dir, split: Some(split), id: &judged.row.id, path: None },
+        key: PictureKey { dir, split: Some(split), id, path: None },
         heading,
         bars: judged.answers.iter().map(bar).collect(),
-        notes,
-    }
-}
-
-/// The true label, if it is known and names one class.
-fn truth_notes(judged: &Judged, names: &[String]) -> Vec<String> {
-    match judged.row.clean_label.as_deref() {
-        Some([class]) if judged.row.clean_label != judged.row.label => {
-            vec![format!("true label {}", answer(Answer::Class(*class), names))]
-        }
-        _ => vec![],
+        notes: truth.iter().map(|it| format!("true label {}", answer(*it, names))).collect(),
     }
 }
 
@@ -164,48 +136,39 @@ fn answer(answer: Answer, names: &[String]) -> String {
 }
 
 fn change(given: Answer, suggested: Answer, names: &[String]) -> String {
-    let state = |answer: Answer| if matches!(answer, Answer::On(_)) { "on" } else { "off" };
-    match given {
-        Answer::Class(_) => {
-            let (given, suggested) = (class_name(given, names), class_name(suggested, names));
-            format!("<s>{given}</s> → {suggested}")
-        }
-        _ => {
-            let name = class_name(given, names);
-            format!("{name}: <s>{}</s> → {}", state(given), state(suggested))
-        }
+    let name = class_name(given, names);
+    if let Answer::Class(_) = given {
+        return format!("<s>{name}</s> → {}", class_name(suggested, names));
     }
+    let state = |answer| if matches!(answer, Answer::On(_)) { "on" } else { "off" };
+    format!("{name}: <s>{}</s> → {}", state(given), state(suggested))
 }
 
-// Writing to a string does not fail.
+/// `None` without cards.
 fn gallery<'a>(
     words: &str,
     cards: impl Iterator<Item = Card<'a>>,
     pictures: &mut PictureSource<'_>,
-) -> String {
+) -> Option<String> {
+    let mut cards = cards.peekable();
+    cards.peek()?;
     let mut out = format!("<p>{words}</p>\n<ul class=\"gallery\">\n");
     for card in cards {
-        let picture = pictures(&card.key);
-        let _ = writeln!(
-            out,
-            "<li>{}<p class=\"change\">{}</p>",
-            image(&picture, card.key.id),
-            card.heading
-        );
+        let picture = image(&pictures(&card.key), card.key.id);
+        out += &format!("<li>{picture}<p class=\"change\">{}</p>\n", card.heading);
         for (name, probability) in &card.bars {
             let share = (100.0 * probability).clamp(0.0, 100.0);
-            let _ = writeln!(
-                out,
-                "<p class=\"bar\"><span>{name}</span> <span>{}</span><svg viewBox=\"0 0 100 3\" \
+            let shown = number::percent(*probability, 1);
+            out += &format!(
+                "<p class=\"bar\"><span>{name}</span> <span>{shown}</span><svg viewBox=\"0 0 100 3\" \
                  preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect width=\"100\" height=\"3\" \
-                 class=\"f-grid\"/><rect width=\"{share:.1}\" height=\"3\" class=\"f-s0\"/></svg></p>",
-                number::percent(*probability, 1)
+                 class=\"f-grid\"/><rect width=\"{share:.1}\" height=\"3\" class=\"f-s0\"/></svg></p>\n"
             );
         }
         let notes: String = card.notes.iter().map(|note| format!("{note}<br>")).collect();
-        let _ = writeln!(out, "<p class=\"id\">{notes}id {}</p></li>", escape::name(card.key.id));
+        out += &format!("<p class=\"id\">{notes}id {}</p></li>\n", escape::name(card.key.id));
     }
-    out + "</ul>\n"
+    Some(out + "</ul>\n")
 }
 
 fn image(picture: &Picture, id: &str) -> String {

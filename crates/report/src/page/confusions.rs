@@ -6,7 +6,7 @@ use aleator_run::{Link, RunDir, Split, SplitReader};
 
 use super::held_out::HeldOut;
 use super::material::AuditAt;
-use super::table::{Cell, Extent, Table};
+use super::table::{self, Cell, Extent};
 use super::{Details, Figures, Section};
 use crate::audit::PairFinding;
 use crate::cluster::{Order, order};
@@ -14,6 +14,7 @@ use crate::confusion::{Confusions, Pair, flip_rates};
 use crate::covariance::{ClassPair, Covariances, LARGEST_MATRIX};
 use crate::error::ReportError;
 use crate::escape;
+use crate::figure::Figure;
 use crate::figure::heat::{HeatMap, NAMED};
 use crate::number;
 
@@ -35,7 +36,7 @@ pub(super) fn of_run(
         2..=LARGEST_MATRIX => maps_and_tables(details, unseen, figures)?,
         _ => most_tied(run, unseen.split)?,
     };
-    Ok(Some(Section { id: "confusions".to_string(), title: "Confusions".to_string(), body }))
+    Ok(Some(Section { id: "confusions", title: "Confusions", body }))
 }
 
 fn maps_and_tables(
@@ -48,22 +49,42 @@ fn maps_and_tables(
     let correlation = noise_correlation(run, unseen.split)?;
     let Some(expected) = &unseen.expected else { return Ok(String::new()) };
     let order = order(&distances(names.len(), |i, j| expected.rate(i, j)), names.len());
-    let mut maps = String::new();
+    let (mut maps, mut words) = (String::new(), String::new());
     let labelled = details.validation.as_ref().filter(|_| link == Link::Softmax);
-    if let Some(labelled) = labelled {
-        maps += &figures.add(confusion_map(labelled, names, &order));
+    if let Some(HeldOut { confusion, split, .. }) = labelled {
+        let map = HeatMap {
+            name: "confusion",
+            title: "Given and predicted labels, %",
+            description: format!(
+                "Share of the {} examples of each given label that are predicted to be of each \
+                 class; the largest share beside the diagonal is",
+                split.name()
+            ),
+            rows: "given",
+            columns: "predicted",
+            class_names: names,
+            order: &order,
+            value: &shares(confusion, names.len()),
+            percent: true,
+        };
+        maps += &figures.add(map.draw());
+        words += "Left: of the validation examples with a given label (row), the share that the \
+                  model predicts to be of each class (column); agreement, on the diagonal, is left \
+                  grey. ";
     }
+    let mut tables = vec![expected_table(run, unseen.split, expected, correlation.as_deref())?];
     if let Some(correlation) = &correlation {
         maps += &figures.add(correlation_map("noise-correlation", correlation, names, &order));
+        words += &format!(
+            "{}: how the noise that the model has learned goes together, as the mean over the {} \
+             examples. Blue classes rise together; orange ones are named in place of each other. ",
+            if labelled.is_some() { "Right" } else { "The map" },
+            unseen.split.name(),
+        );
+        tables.push(correlated_table(correlation, names, link));
     }
-    let mut tables = format!(
-        "<div>{}</div>\n",
-        expected_table(run, unseen.split, expected, correlation.as_deref())?
-    );
-    if let Some(correlation) = &correlation {
-        tables += &format!("<div>{}</div>\n", correlated_table(correlation, names, link));
-    }
-    let words = run_words(labelled, correlation.is_some(), unseen);
+    words += "Classes that the model confuses stand beside each other.";
+    let tables: String = tables.iter().map(|table| format!("<div>{table}</div>\n")).collect();
     Ok(format!("{}<div class=\"tables\">\n{tables}</div>\n", heat_figure(&maps, &words)))
 }
 
@@ -90,12 +111,8 @@ fn most_tied(run: &RunDir, split: Split) -> Result<String, ReportError> {
     let mut rows = vec![];
     if let Some(mut covariances) = shared_noise(run, split)? {
         let row = |pair: &ClassPair| {
-            let (first, second) = (&names[pair.first], &names[pair.second]);
-            vec![
-                Cell::Html(format!("{} · {}", escape::name(first), escape::name(second))),
-                Cell::Html(pair.relation.name().to_string()),
-                Cell::number(pair.correlation, |value| number::fixed(value, 2)),
-            ]
+            let names = [pair.first, pair.second].map(|class| names[class].as_str());
+            pair_row(names, pair.relation.name(), pair.correlation)
         };
         let pairs = covariances.top_pairs(2 * CORRELATED, &mut |_| {})?;
         rows.extend(pairs.by_correlation.iter().map(row));
@@ -104,29 +121,14 @@ fn most_tied(run: &RunDir, split: Split) -> Result<String, ReportError> {
         "With more than {} classes no maps are drawn: these are the pairs whose noise is tied most.",
         number::count(LARGEST_MATRIX)
     );
-    let columns = vec!["Pair", "Kind", "Correlation"];
-    Ok(Table { caption, columns, rows, extent: Extent::Short }.html())
+    Ok(table::html(Extent::Short, &PAIR_COLUMNS, &rows, &caption))
 }
 
-fn run_words(labelled: Option<&HeldOut>, correlated: bool, unseen: &HeldOut) -> String {
-    let mut words = vec![];
-    if labelled.is_some() {
-        words.push(
-            "Left: of the validation examples with a given label (row), the share that the model \
-             predicts to be of each class (column); agreement, on the diagonal, is left grey."
-                .to_string(),
-        );
-    }
-    if correlated {
-        words.push(format!(
-            "{}: how the noise that the model has learned goes together, as the mean over the {} \
-             examples. Blue classes rise together; orange ones are named in place of each other.",
-            if labelled.is_some() { "Right" } else { "The map" },
-            unseen.split.name(),
-        ));
-    }
-    words.push("Classes that the model confuses stand beside each other.".to_string());
-    words.join(" ")
+const PAIR_COLUMNS: [&str; 3] = ["Pair", "Kind", "Correlation"];
+
+fn pair_row(names: [&str; 2], relation: &str, correlation: Option<f64>) -> Vec<Cell> {
+    let pair = names.map(escape::name).join(" · ");
+    vec![Cell::Html(pair), Cell::Html(relation.to_string()), Cell::fixed(correlation, 2)]
 }
 
 fn heat_figure(maps: &str, words: &str) -> String {
@@ -147,68 +149,26 @@ fn distances(classes: usize, rate: impl Fn(usize, usize) -> f64) -> Vec<f64> {
     (0..classes * classes).map(|index| distance(index / classes, index % classes)).collect()
 }
 
-/// The largest value off the diagonal, which gets the full colour.
-fn largest(classes: usize, value: &dyn Fn(usize, usize) -> f64) -> f64 {
-    let all = (0..classes).flat_map(|i| (0..classes).map(move |j| (i, j)));
-    let largest = all.filter(|(i, j)| i != j).map(|(i, j)| value(i, j).abs()).fold(0.0, f64::max);
-    if largest > 0.0 { largest } else { 1.0 }
-}
-
 fn shares(counts: &[f64], classes: usize) -> impl Fn(usize, usize) -> f64 {
     let totals: Vec<f64> = counts.chunks_exact(classes).map(|row| row.iter().sum()).collect();
     move |i, j| if totals[i] > 0.0 { counts[i * classes + j] / totals[i] } else { 0.0 }
 }
 
-fn confusion_map(held_out: &HeldOut, names: &[String], order: &Order) -> crate::figure::Figure {
-    let value = shares(&held_out.confusion, held_out.classes);
-    let full = largest(names.len(), &value);
-    let most = number::percent(full, 1);
-    HeatMap {
-        name: "confusion",
-        title: "Given and predicted labels, %",
-        description: format!(
-            "Share of the {} examples of each given label that are predicted to be of each class; \
-             the largest share beside the diagonal is {most}.",
-            held_out.split.name()
-        ),
-        rows: "given",
-        columns: "predicted",
-        class_names: names,
-        order: &order.classes,
-        bands: &order.bands,
-        value: &value,
-        percent: true,
-        full,
-    }
-    .draw()
-}
-
-fn correlation_map(
-    name: &str,
-    correlation: &[f64],
-    names: &[String],
-    order: &Order,
-) -> crate::figure::Figure {
+fn correlation_map(name: &str, correlation: &[f64], names: &[String], order: &Order) -> Figure {
     let classes = names.len();
-    let value = |i: usize, j: usize| correlation[i * classes + j];
-    let full = largest(classes, &value);
-    HeatMap {
+    let map = HeatMap {
         name,
         title: "Correlation of the learned noise",
-        description: format!(
-            "Correlation of the noise on the utilities of two classes; the strongest is {}.",
-            number::fixed(full, 2)
-        ),
+        description: "Correlation of the noise on the utilities of two classes; the strongest is"
+            .to_string(),
         rows: "class",
         columns: "class",
         class_names: names,
-        order: &order.classes,
-        bands: &order.bands,
-        value: &value,
+        order,
+        value: &|i, j| correlation[i * classes + j],
         percent: false,
-        full,
-    }
-    .draw()
+    };
+    map.draw()
 }
 
 /// The pairs that the model expects to be confused most often.
@@ -229,14 +189,11 @@ fn expected_table(
         None => BTreeMap::new(),
     };
     let row = |Pair { from, to, rate }: &Pair| {
-        let mut row = vec![
-            Cell::Html(arrow(&names[*from], &names[*to])),
-            Cell::number(Some(*rate), |rate| number::percent(rate, 1)),
-        ];
+        let mut row =
+            vec![Cell::Html(arrow(&names[*from], &names[*to])), Cell::percent(Some(*rate))];
         if let Some(correlation) = correlation {
-            row.push(Cell::number(flips[&(*from, *to)], |flip| number::percent(flip, 1)));
-            let correlation = Some(correlation[from * classes + to]);
-            row.push(Cell::number(correlation, |value| number::fixed(value, 2)));
+            row.push(Cell::percent(flips[&(*from, *to)]));
+            row.push(Cell::fixed(Some(correlation[from * classes + to]), 2));
         }
         row
     };
@@ -251,7 +208,7 @@ fn expected_table(
         columns.extend(["Flip", "Correlation"]);
         caption += " Flip: how likely noise alone lifts the second above the first.";
     }
-    Ok(Table { caption, columns, rows, extent: Extent::Short }.html())
+    Ok(table::html(Extent::Short, &columns, &rows, &caption))
 }
 
 /// The pairs of strongest positive and negative correlation.
@@ -259,18 +216,13 @@ fn correlated_table(correlation: &[f64], names: &[String], link: Link) -> String
     let classes = names.len();
     let value = |i: usize, j: usize| correlation[i * classes + j];
     let count = CORRELATED.min(classes * (classes - 1) / 4).max(1);
-    let apart = strongest(classes, count, |i, j| -value(i, j));
-    let together = strongest(classes, count, value);
-    let row = |kind: &str, (i, j): (usize, usize)| {
-        vec![
-            Cell::Html(format!("{} · {}", escape::name(&names[i]), escape::name(&names[j]))),
-            Cell::Html(kind.to_string()),
-            Cell::number(Some(value(i, j)), |value| number::fixed(value, 2)),
-        ]
-    };
-    let mut rows: Vec<Vec<Cell>> = vec![];
-    rows.extend(apart.iter().filter(|it| it.2 > 0.0).map(|it| row("substitutes", (it.0, it.1))));
-    rows.extend(together.iter().filter(|it| it.2 > 0.0).map(|it| row("together", (it.0, it.1))));
+    let mut rows = vec![];
+    for (kind, sign) in [("substitutes", -1.0), ("together", 1.0)] {
+        let strongest = strongest(classes, count, |i, j| sign * value(i, j));
+        rows.extend(strongest.iter().filter(|it| it.2 > 0.0).map(|(i, j, _)| {
+            pair_row([*i, *j].map(|class| names[class].as_str()), kind, Some(value(*i, *j)))
+        }));
+    }
     if rows.is_empty() {
         return String::new();
     }
@@ -285,8 +237,7 @@ fn correlated_table(correlation: &[f64], names: &[String], link: Link) -> String
         "Substitutes: when one class gains, the other loses, as where annotators choose between \
          them. Together: both gain and lose at once.{centred}"
     );
-    let columns = vec!["Pair", "Kind", "Correlation"];
-    Table { caption, columns, rows, extent: Extent::Short }.html()
+    table::html(Extent::Short, &PAIR_COLUMNS, &rows, &caption)
 }
 
 /// The pairs with the largest of symmetric values, ties by class.
@@ -327,23 +278,18 @@ pub(super) fn of_audit(at: &AuditAt, figures: &mut Figures) -> Option<Section> {
     }
     let value = shares(&counts, classes);
     let order = order(&distances(classes, &value), classes);
-    let full = largest(classes, &value);
     let map = HeatMap {
         name: "given-and-true",
         title: "Given labels and what is expected to be true, %",
-        description: format!(
-            "Share of each given label that is expected to be of each class; the largest share \
-             beside the diagonal is {}.",
-            number::percent(full, 1)
-        ),
+        description: "Share of each given label that is expected to be of each class; the largest \
+                      share beside the diagonal is"
+            .to_string(),
         rows: "given",
         columns: "expected to be true",
         class_names: names,
-        order: &order.classes,
-        bands: &order.bands,
+        order: &order,
         value: &value,
         percent: true,
-        full,
     };
     let mut maps = figures.add(map.draw());
     let mut words = "Left: of each given label (row), the share that is expected to be of each \
@@ -358,8 +304,7 @@ pub(super) fn of_audit(at: &AuditAt, figures: &mut Figures) -> Option<Section> {
         words += " Groups are named by the class in their middle.";
     }
     let body = heat_figure(&maps, &words) + &audit_table(&audit.pairs, names);
-    let title = "Confusions in the labels".to_string();
-    Some(Section { id: "label-confusions".to_string(), title, body })
+    Some(Section { id: "label-confusions", title: "Confusions in the labels", body })
 }
 
 fn audit_table(pairs: &[PairFinding], names: &[String]) -> String {
@@ -367,9 +312,9 @@ fn audit_table(pairs: &[PairFinding], names: &[String]) -> String {
     let row = |pair: &PairFinding| {
         vec![
             Cell::Html(arrow(&names[pair.truth as usize], &names[pair.given as usize])),
-            Cell::number(Some(pair.count), |count| number::fixed(count, 1)),
-            Cell::number(pair.flip_probability, |flip| number::percent(flip, 1)),
-            Cell::number(pair.correlation, |value| number::fixed(value, 2)),
+            Cell::fixed(Some(pair.count), 1),
+            Cell::percent(pair.flip_probability),
+            Cell::fixed(pair.correlation, 2),
         ]
     };
     let rows: Vec<Vec<Cell>> = apart.map(row).collect();
@@ -377,8 +322,7 @@ fn audit_table(pairs: &[PairFinding], names: &[String]) -> String {
         return String::new();
     }
     let caption = "The confusions that are expected most often in the labels. Flip: how likely \
-                   noise alone lifts the given class above the true one."
-        .to_string();
-    let columns = vec!["True → given", "Expected labels", "Flip", "Correlation"];
-    Table { caption, columns, rows, extent: Extent::Short }.html()
+                   noise alone lifts the given class above the true one.";
+    let columns = ["True → given", "Expected labels", "Flip", "Correlation"];
+    table::html(Extent::Short, &columns, &rows, caption)
 }

@@ -1,13 +1,11 @@
 //! The document around the sections.
 
-use std::fmt::Write;
-
 use aleator_run::{EvaluatedRun, Link, Noise};
 use base64::Engine;
 use sha2::{Digest, Sha256};
 
 use super::Section;
-use super::material::{Material, dir_name};
+use super::material::{AuditAt, Material, dir_name};
 use crate::escape;
 use crate::number;
 
@@ -43,39 +41,34 @@ pub(super) fn html(
     out += &lead(material, detailed);
     out += "</header>\n<nav aria-label=\"Sections\"><ul>\n";
     let ids = unique_ids(sections);
-    for (section, id) in sections.iter().zip(&ids) {
-        let _ = writeln!(out, "<li><a href=\"#{id}\">{}</a></li>", section.title);
+    for (Section { title, .. }, id) in sections.iter().zip(&ids) {
+        out += &format!("<li><a href=\"#{id}\">{title}</a></li>\n");
     }
     out += "</ul></nav>\n<main id=\"main\">\n";
-    for (section, id) in sections.iter().zip(&ids) {
-        let _ = writeln!(
-            out,
-            "<section id=\"{id}\" aria-labelledby=\"{id}-h\">\n<h2 id=\"{id}-h\">{}</h2>\n{}</section>",
-            section.title, section.body
+    for (Section { title, body, .. }, id) in sections.iter().zip(&ids) {
+        out += &format!(
+            "<section id=\"{id}\" aria-labelledby=\"{id}-h\">\n<h2 id=\"{id}-h\">{title}</h2>\n\
+             {body}</section>\n"
         );
     }
-    let _ = write!(
-        out,
+    out + &format!(
         "</main>\n<footer><p>Made by aleator {} from the files of the runs; it needs no network.\
          </p></footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
         env!("CARGO_PKG_VERSION")
-    );
-    out
+    )
 }
 
 /// Several audits have sections of the same name, which get a number.
 fn unique_ids(sections: &[Section]) -> Vec<String> {
-    let mut ids: Vec<String> = vec![];
-    for section in sections {
-        let used = |id: &String| *id == section.id || id.starts_with(&format!("{}-", section.id));
-        let count = ids.iter().filter(|id| used(id)).count();
-        ids.push(if count == 0 {
-            section.id.clone()
-        } else {
-            format!("{}-{}", section.id, count + 1)
-        });
-    }
-    ids
+    let id = |(at, Section { id, .. }): (usize, &Section)| match sections[..at]
+        .iter()
+        .filter(|earlier| earlier.id == *id)
+        .count()
+    {
+        0 => id.to_string(),
+        earlier => format!("{id}-{}", earlier + 1),
+    };
+    sections.iter().enumerate().map(id).collect()
 }
 
 /// The hash by which the content security policy allows a script or style.
@@ -86,7 +79,6 @@ fn hash(content: &str) -> String {
 
 /// A summary in one or two sentences.
 fn lead(material: &Material, detailed: Option<&EvaluatedRun>) -> String {
-    let mut out = String::new();
     let classes = number::count(material.class_names.len());
     if let Some(run) = detailed {
         let info = run.dir.info();
@@ -100,10 +92,9 @@ fn lead(material: &Material, detailed: Option<&EvaluatedRun>) -> String {
             Link::Softmax => "classes",
             Link::Sigmoid => "classes, each on or off",
         };
-        let runs: usize = material.settings.iter().map(|setting| setting.runs.len()).sum();
+        let runs = material.runs().count();
         let counts = &info.examples;
-        let _ = write!(
-            out,
+        let mut out = format!(
             "<p class=\"lead\">{} examples to learn from, {} for validation, {} for the test; \
              {classes} {kind}; {noise}.",
             number::count(counts.train),
@@ -111,29 +102,28 @@ fn lead(material: &Material, detailed: Option<&EvaluatedRun>) -> String {
             number::count(counts.test),
         );
         if runs > 1 {
-            let _ = write!(
-                out,
+            out += &format!(
                 " {runs} runs; what is shown of a single one is of <code>{}</code>.",
                 escape::text(&run.dir.path().display().to_string())
             );
         }
         out += "</p>\n";
         if !info.set_aside.is_empty() {
-            let _ = writeln!(
-                out,
+            out += &format!(
                 "<p class=\"note\">{} images that cannot be decoded were set aside; \
-                 <code>run.json</code> names them.</p>",
+                 <code>run.json</code> names them.</p>\n",
                 number::count(info.set_aside.len())
             );
         }
-    } else if let Some(at) = material.audits.first() {
-        let _ = writeln!(
-            out,
+        return out;
+    }
+    let lead = |at: &AuditAt| {
+        format!(
             "<p class=\"lead\">{} labels of {} examples in {classes} classes, each judged by a model \
-             that did not learn from it.</p>",
+             that did not learn from it.</p>\n",
             number::count(at.audit.summary.labels),
             number::count(at.audit.summary.examples),
-        );
-    }
-    out
+        )
+    };
+    material.audits.first().map(lead).unwrap_or_default()
 }

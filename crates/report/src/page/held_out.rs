@@ -3,6 +3,7 @@
 use aleator_metrics::classification::argmax;
 use aleator_run::{ExampleRow, Field, Link, RunDir, RunError, Split, SplitReader};
 
+use super::PageSettings;
 use crate::audit::Answer;
 use crate::confusion::{Confusions, Sums};
 use crate::covariance::LARGEST_MATRIX;
@@ -10,20 +11,19 @@ use crate::covariance::LARGEST_MATRIX;
 /// One split of a run, read once.
 pub(crate) struct HeldOut {
     pub split: Split,
-    pub classes: usize,
     /// How often each class is predicted (second) where another is given (first), `[K, K]`;
     /// empty for multilabel runs, and for too many classes.
     pub confusion: Vec<f64>,
     /// The confusions that the model expects; `None` for too many classes.
     pub expected: Option<Confusions>,
     /// Labels that the model contradicts, the most certain first.
-    pub suspects: Vec<Judged>,
+    pub suspects: Vec<JudgedExample>,
     /// Examples about which the model is uncertain, the least certain first.
-    pub ambiguous: Vec<Judged>,
+    pub ambiguous: Vec<JudgedExample>,
 }
 
 /// One example, or one class of it, and its predictions.
-pub(crate) struct Judged {
+pub(crate) struct JudgedExample {
     pub row: ExampleRow,
     /// The given label.
     pub given: Option<Answer>,
@@ -31,73 +31,68 @@ pub(crate) struct Judged {
     pub answers: Vec<(Answer, f64)>,
 }
 
-struct Found {
+/// An example, or one class of it, that may be shown.
+struct Candidate {
     score: f64,
     example: usize,
     class: usize,
 }
 
-/// How many of each to keep.
-pub(crate) struct Limits {
-    pub suspects: usize,
-    pub ambiguous: usize,
-}
-
 impl HeldOut {
     /// `None` if the run has no examples in the split.
-    pub fn load(run: &RunDir, split: Split, limits: &Limits) -> Result<Option<Self>, RunError> {
+    pub fn load(
+        run: &RunDir,
+        split: Split,
+        limits: &PageSettings,
+    ) -> Result<Option<Self>, RunError> {
         if run.info().examples.of(split) == 0 {
             return Ok(None);
         }
         let mut reader = SplitReader::open(run, split)?;
         let classes = reader.file.classes();
-        let mut pass = Pass::new(classes, run.info().link);
+        let link = run.info().link;
+        let small = classes <= LARGEST_MATRIX;
+        let confused = if small && link == Link::Softmax { classes * classes } else { 0 };
+        let mut expected = small.then(|| Sums::new(classes));
+        let mut pass = Pass { confusion: vec![0.0; confused], suspects: vec![], ambiguous: vec![] };
         for rows in reader.pieces(classes, usize::MAX) {
             let log_probs = reader.read(Field::LogProbs, rows.clone())?;
             let mean = reader.read(Field::Mean, rows.clone())?;
             let numbers = log_probs.chunks_exact(classes).zip(mean.chunks_exact(classes));
             for (example, (log_probs, mean)) in rows.zip(numbers) {
-                pass.add(example, &reader.examples[example], log_probs, mean);
+                if let Some(sums) = &mut expected {
+                    sums.add_expected(mean, log_probs);
+                }
+                let row = &reader.examples[example];
+                match link {
+                    Link::Softmax => pass.add_single(example, row, log_probs),
+                    Link::Sigmoid => pass.add_entries(example, row, log_probs),
+                }
             }
         }
-        pass.finish(reader, limits).map(Some)
+        let mut judge = |candidates, limit, suspect| -> Result<Vec<JudgedExample>, RunError> {
+            let judge = |Candidate { example, class, .. }: &Candidate| {
+                let log_probs = reader.read(Field::LogProbs, *example..example + 1)?;
+                let row = reader.examples[*example].clone();
+                Ok(judged(row, *class, &log_probs, link, suspect))
+            };
+            strongest(candidates, limit).iter().map(judge).collect()
+        };
+        let suspects = judge(&mut pass.suspects, limits.suspects, true)?;
+        let ambiguous = judge(&mut pass.ambiguous, limits.ambiguous, false)?;
+        let (confusion, expected) = (pass.confusion, expected.map(Sums::finish));
+        Ok(Some(Self { split, confusion, expected, suspects, ambiguous }))
     }
 }
 
-/// Sums and candidates from one pass over the examples.
+/// Counts and candidates from one pass over the examples.
 struct Pass {
-    classes: usize,
-    link: Link,
     confusion: Vec<f64>,
-    expected: Option<Sums>,
-    suspects: Vec<Found>,
-    ambiguous: Vec<Found>,
+    suspects: Vec<Candidate>,
+    ambiguous: Vec<Candidate>,
 }
 
 impl Pass {
-    fn new(classes: usize, link: Link) -> Self {
-        let small = classes <= LARGEST_MATRIX;
-        let confused = if small && link == Link::Softmax { classes * classes } else { 0 };
-        Self {
-            classes,
-            link,
-            confusion: vec![0.0; confused],
-            expected: small.then(|| Sums::new(classes)),
-            suspects: vec![],
-            ambiguous: vec![],
-        }
-    }
-
-    fn add(&mut self, example: usize, row: &ExampleRow, log_probs: &[f32], mean: &[f32]) {
-        if let Some(sums) = &mut self.expected {
-            sums.add_expected(mean, log_probs);
-        }
-        match self.link {
-            Link::Softmax => self.add_single(example, row, log_probs),
-            Link::Sigmoid => self.add_entries(example, row, log_probs),
-        }
-    }
-
     fn add_single(&mut self, example: usize, row: &ExampleRow, log_probs: &[f32]) {
         let predicted = argmax(log_probs);
         let entropy = |log_p: &f32| {
@@ -105,16 +100,16 @@ impl Pass {
             if log_p == f64::NEG_INFINITY { 0.0 } else { -log_p * log_p.exp() }
         };
         let score = log_probs.iter().map(entropy).sum();
-        self.ambiguous.push(Found { score, example, class: predicted });
+        self.ambiguous.push(Candidate { score, example, class: predicted });
         let Some([given]) = row.label.as_deref() else { return };
         let given = *given as usize;
-        if let Some(count) = self.confusion.get_mut(given * self.classes + predicted) {
+        if let Some(count) = self.confusion.get_mut(given * log_probs.len() + predicted) {
             *count += 1.0;
         }
         if given != predicted {
             let probability = |class: usize| (log_probs[class] as f64).exp();
             let score = probability(predicted) - probability(given);
-            self.suspects.push(Found { score, example, class: given });
+            self.suspects.push(Candidate { score, example, class: given });
         }
     }
 
@@ -128,38 +123,29 @@ impl Pass {
             let is_on = given.contains(&(class as u32));
             let against = if is_on { 1.0 - on } else { on };
             if against > 0.5 {
-                self.suspects.push(Found { score: against, example, class });
+                self.suspects.push(Candidate { score: against, example, class });
             }
         }
-        self.ambiguous.push(Found { score: entropy, example, class: 0 });
-    }
-
-    fn finish(mut self, mut reader: SplitReader, limits: &Limits) -> Result<HeldOut, RunError> {
-        let suspects = strongest(&mut self.suspects, limits.suspects);
-        let ambiguous = strongest(&mut self.ambiguous, limits.ambiguous);
-        let mut judge = |found: &Found, suspect: bool| -> Result<Judged, RunError> {
-            let log_probs = reader.read(Field::LogProbs, found.example..found.example + 1)?;
-            let row = reader.examples[found.example].clone();
-            Ok(judged(row, found.class, &log_probs, self.link, suspect))
-        };
-        let suspects = suspects.iter().map(|it| judge(it, true)).collect::<Result<_, _>>()?;
-        let ambiguous = ambiguous.iter().map(|it| judge(it, false)).collect::<Result<_, _>>()?;
-        let expected = self.expected.map(Sums::finish);
-        let (split, classes, confusion) = (reader.split, self.classes, self.confusion);
-        Ok(HeldOut { split, classes, confusion, expected, suspects, ambiguous })
+        self.ambiguous.push(Candidate { score: entropy, example, class: 0 });
     }
 }
 
 /// Those with the largest scores; ties by the order of the data.
-fn strongest(found: &mut [Found], limit: usize) -> &[Found] {
-    found.sort_by(|a, b| {
+fn strongest(candidates: &mut [Candidate], limit: usize) -> &[Candidate] {
+    candidates.sort_by(|a, b| {
         let order = b.score.total_cmp(&a.score);
-        order.then(a.example.cmp(&b.example)).then(a.class.cmp(&b.class))
+        order.then((a.example, a.class).cmp(&(b.example, b.class)))
     });
-    &found[..limit.min(found.len())]
+    &candidates[..limit.min(candidates.len())]
 }
 
-fn judged(row: ExampleRow, class: usize, log_probs: &[f32], link: Link, suspect: bool) -> Judged {
+fn judged(
+    row: ExampleRow,
+    class: usize,
+    log_probs: &[f32],
+    link: Link,
+    suspect: bool,
+) -> JudgedExample {
     let probability = |class: usize| (log_probs[class] as f64).exp().min(1.0);
     if link == Link::Sigmoid && suspect {
         let on = probability(class);
@@ -167,7 +153,7 @@ fn judged(row: ExampleRow, class: usize, log_probs: &[f32], link: Link, suspect:
         let is_on = row.label.as_deref().is_some_and(|given| given.contains(&class));
         let both = [(Answer::On(class), on), (Answer::Off(class), 1.0 - on)];
         let (given, other) = if is_on { (both[0], both[1]) } else { (both[1], both[0]) };
-        return Judged { row, given: Some(given.0), answers: vec![other, given] };
+        return JudgedExample { row, given: Some(given.0), answers: vec![other, given] };
     }
     let given = match row.label.as_deref() {
         Some([given]) if link == Link::Softmax => Some(Answer::Class(*given)),
@@ -189,5 +175,5 @@ fn judged(row: ExampleRow, class: usize, log_probs: &[f32], link: Link, suspect:
         answers.truncate(if suspect { 1 } else { 2 });
         answers.push((given, probability(given.class() as usize)));
     }
-    Judged { row, given, answers }
+    JudgedExample { row, given, answers }
 }

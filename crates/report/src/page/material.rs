@@ -10,8 +10,12 @@ use crate::error::ReportError;
 use crate::task::class_difference;
 
 /// Everything that was read.
+#[derive(Default)]
 pub(crate) struct Material {
+    /// Of the first run or audit; all others have the same.
     pub class_names: Vec<String>,
+    /// The first run or audit.
+    first: Option<PathBuf>,
     /// Runs, grouped by what they have in common apart from their seeds.
     pub settings: Vec<Setting>,
     pub audits: Vec<AuditAt>,
@@ -31,103 +35,84 @@ pub(crate) struct Setting {
 
 pub(crate) struct AuditAt {
     pub dir: PathBuf,
-    pub name: String,
     pub audit: Audit,
 }
 
 /// One of the directories that were given.
 pub(crate) struct Origin {
     pub dir: PathBuf,
-    pub kind: Kind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Run,
-    Group(GroupKind),
-    Audit,
+    /// `None` for a single run.
+    pub group: Option<GroupKind>,
 }
 
 impl Material {
     pub fn load(dirs: &[PathBuf]) -> Result<Self, ReportError> {
-        let mut material = Self {
-            class_names: vec![],
-            settings: vec![],
-            audits: vec![],
-            unfinished: vec![],
-            origins: vec![],
-        };
-        let mut first: Option<(PathBuf, Vec<String>)> = None;
+        let mut material = Self::default();
         for dir in dirs {
             let prefix = if dirs.len() > 1 { dir_name(dir) } else { String::new() };
-            for (path, names) in material.add(dir, &prefix)? {
-                match &first {
-                    None => first = Some((path, names)),
-                    Some(first) => same_classes(first, &(path, names))?,
+            let group = match RunTree::open(dir)? {
+                None => return Err(ReportError::NothingToReport { dir: dir.clone() }),
+                Some(RunTree::Audit(_)) => {
+                    let audit = Audit::load(dir)?;
+                    material.check_classes(dir, &audit.summary.class_names)?;
+                    material.audits.push(AuditAt { dir: dir.clone(), audit });
+                    Some(GroupKind::Audit)
                 }
-            }
+                Some(RunTree::Group(group)) => {
+                    material.add_group(&group, &prefix)?;
+                    Some(group.kind)
+                }
+                Some(RunTree::Run(run)) => {
+                    material.add_run(&prefix, EvaluatedRun::of(run, dir)?, false)?;
+                    None
+                }
+            };
+            material.origins.push(Origin { dir: dir.clone(), group });
         }
-        material.class_names = first.map(|(_, names)| names).unwrap_or_default();
         Ok(material)
     }
 
-    /// Adds what a directory holds; returns the classes of each run or audit in it.
-    fn add(
-        &mut self,
-        dir: &Path,
-        prefix: &str,
-    ) -> Result<Vec<(PathBuf, Vec<String>)>, ReportError> {
-        let kind = match RunTree::open(dir)? {
-            None => return Err(ReportError::NothingToReport { dir: dir.to_path_buf() }),
-            Some(RunTree::Audit(_)) => {
-                let audit = Audit::load(dir)?;
-                let names = audit.summary.class_names.clone();
-                self.audits.push(AuditAt { dir: dir.to_path_buf(), name: dir_name(dir), audit });
-                self.origins.push(Origin { dir: dir.to_path_buf(), kind: Kind::Audit });
-                return Ok(vec![(dir.to_path_buf(), names)]);
-            }
-            Some(RunTree::Group(group)) => {
-                self.add_group(&group, prefix)?;
-                Kind::Group(group.kind)
-            }
-            Some(RunTree::Run(run)) => {
-                self.add_run(prefix, EvaluatedRun::of(run, dir)?, false);
-                Kind::Run
-            }
+    fn check_classes(&mut self, dir: &Path, names: &[String]) -> Result<(), ReportError> {
+        let Some(first) = &self.first else {
+            (self.first, self.class_names) = (Some(dir.to_path_buf()), names.to_vec());
+            return Ok(());
         };
-        self.origins.push(Origin { dir: dir.to_path_buf(), kind });
-        let all = self.settings.iter().flat_map(|setting| &setting.runs);
-        let below = all.filter(|run| run.dir.path().starts_with(dir));
-        Ok(below
-            .map(|run| (run.dir.path().to_path_buf(), run.dir.info().class_names.clone()))
-            .collect())
+        let Some(reason) = class_difference(&self.class_names, names) else { return Ok(()) };
+        let (first, other) = (first.clone(), dir.to_path_buf());
+        Err(ReportError::OtherClasses { first, other, reason })
     }
 
-    fn add_group(&mut self, group: &RunGroup, prefix: &str) -> Result<(), RunError> {
+    fn add_group(&mut self, group: &RunGroup, prefix: &str) -> Result<(), ReportError> {
         if group.kind == GroupKind::Audit {
-            return Err(group.unfinished());
+            return Err(group.unfinished().into());
         }
         let mut unfinished = 0;
         for member in &group.members {
             match group.open(member) {
-                Ok(run) => self.add_run(&joined(prefix, member.setting()), run, false),
+                Ok(run) => self.add_run(&joined(prefix, member.setting()), run, false)?,
                 Err(RunError::Unfinished { .. }) => unfinished += 1,
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         if unfinished == group.members.len() {
-            return Err(group.unfinished());
+            return Err(group.unfinished().into());
         }
         if unfinished > 0 {
             self.unfinished.push((group.dir.clone(), unfinished));
         }
         if let Some(run) = group.ensemble()? {
-            self.add_run(&joined(prefix, "ensemble"), run, true);
+            self.add_run(&joined(prefix, "ensemble"), run, true)?;
         }
         Ok(())
     }
 
-    fn add_run(&mut self, name: &str, run: EvaluatedRun, is_ensemble: bool) {
+    fn add_run(
+        &mut self,
+        name: &str,
+        run: EvaluatedRun,
+        is_ensemble: bool,
+    ) -> Result<(), ReportError> {
+        self.check_classes(run.dir.path(), &run.dir.info().class_names)?;
         match self.settings.iter_mut().find(|setting| setting.name == name) {
             Some(setting) => setting.runs.push(run),
             None => {
@@ -135,12 +120,17 @@ impl Material {
                 self.settings.push(Setting { name, runs: vec![run], is_ensemble });
             }
         }
+        Ok(())
+    }
+
+    pub fn runs(&self) -> impl Iterator<Item = &EvaluatedRun> {
+        self.settings.iter().flat_map(|setting| &setting.runs)
     }
 
     /// The run that is shown in detail: of the setting with the lowest validation NLL, or in the
     /// demo, of the full noise model.
     pub fn detailed(&self) -> Option<(usize, &EvaluatedRun)> {
-        let demo = self.origins.iter().any(|origin| origin.kind == Kind::Group(GroupKind::Demo));
+        let demo = self.origins.iter().any(|origin| origin.group == Some(GroupKind::Demo));
         let trained = || self.settings.iter().enumerate().filter(|(_, it)| !it.is_ensemble);
         let shown = trained().find(|(_, setting)| demo && setting.name.ends_with("full"));
         let nll = |setting: &Setting| {
@@ -154,15 +144,6 @@ impl Material {
         let (at, setting) = shown.or_else(best).or_else(any)?;
         setting.runs.first().map(|run| (at, run))
     }
-}
-
-fn same_classes(
-    first: &(PathBuf, Vec<String>),
-    other: &(PathBuf, Vec<String>),
-) -> Result<(), ReportError> {
-    let Some(reason) = class_difference(&first.1, &other.1) else { return Ok(()) };
-    let (first, other) = (first.0.clone(), other.0.clone());
-    Err(ReportError::OtherClasses { first, other, reason })
 }
 
 fn joined(prefix: &str, name: &str) -> String {

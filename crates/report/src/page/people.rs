@@ -2,7 +2,7 @@
 
 use super::Section;
 use super::material::{AuditAt, Material};
-use super::table::{Cell, Extent, Table};
+use super::table::{self, Cell, Extent};
 use crate::audit::AnnotatorFinding;
 use crate::escape;
 use crate::number;
@@ -17,16 +17,13 @@ fn section(at: &AuditAt) -> Option<Section> {
         return None;
     }
     let known = annotators.iter().any(|it| it.known_error_rate.is_some());
-    let percent = |share: f64| number::percent(share, 1);
     let row = |it: &AnnotatorFinding| {
         let mut row = vec![
             Cell::name(&it.name),
-            Cell::Number(Some(it.annotations as f64), number::count(it.annotations)),
-            Cell::number(Some(it.error_rate), percent),
+            Cell::count(it.annotations),
+            Cell::percent(Some(it.error_rate)),
         ];
-        if known {
-            row.push(Cell::number(it.known_error_rate, percent));
-        }
+        row.extend(known.then(|| Cell::percent(it.known_error_rate)));
         let name = |class: u32| escape::name(&names[class as usize]);
         let confusion = |(truth, given, count): &(u32, u32, f64)| {
             format!("{} → {}\u{a0}({})", name(*truth), name(*given), number::fixed(*count, 0))
@@ -38,15 +35,9 @@ fn section(at: &AuditAt) -> Option<Section> {
     let mut columns = vec!["Annotator", "Labels", "Expected wrong"];
     columns.extend(known.then_some("Truly wrong"));
     columns.push("Confuses (true → given)");
-    let table = Table {
-        caption:
-            "The share of each annotator's labels that is expected to be wrong, and what they \
-                  take for what most often (how many labels)."
-                .to_string(),
-        columns,
-        rows: annotators.iter().map(row).collect(),
-        extent: Extent::Long("annotators"),
-    };
-    let title = "Annotators".to_string();
-    Some(Section { id: "annotators".to_string(), title, body: table.html() })
+    let rows: Vec<Vec<Cell>> = annotators.iter().map(row).collect();
+    let caption = "The share of each annotator's labels that is expected to be wrong, and what \
+                   they take for what most often (how many labels).";
+    let body = table::html(Extent::Long("annotators"), &columns, &rows, caption);
+    Some(Section { id: "annotators", title: "Annotators", body })
 }

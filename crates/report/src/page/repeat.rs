@@ -1,12 +1,11 @@
 //! How to repeat the runs: commands, versions and recipes.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use aleator_run::{EvaluatedRun, GroupKind, RunError};
 
 use super::Section;
-use super::material::{Kind, Material, Origin};
+use super::material::{Material, Origin, Setting, dir_name};
 use crate::error::ReportError;
 use crate::escape;
 
@@ -24,66 +23,50 @@ pub(super) fn section(material: &Material) -> Result<Section, ReportError> {
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(source) => return Err(RunError::Io { action: "read", path, source }.into()),
+            Err(error) => return Err(RunError::io("read", &path)(error).into()),
         };
         if seen.contains(&text) {
             continue;
         }
         let open = if seen.is_empty() { " open" } else { "" };
-        let _ = writeln!(
-            body,
-            "<details{open}><summary>Recipe{}</summary><pre>{}</pre></details>",
-            if name.is_empty() { String::new() } else { format!(" of {}", escape::name(&name)) },
-            escape::text(&text)
-        );
+        let of = if name.is_empty() { "" } else { &format!(" of {}", escape::name(&name)) };
+        let recipe = escape::text(&text);
+        body +=
+            &format!("<details{open}><summary>Recipe{of}</summary><pre>{recipe}</pre></details>\n");
         seen.push(text);
     }
-    Ok(Section { id: "repeat".to_string(), title: "Recipe".to_string(), body })
+    Ok(Section { id: "repeat", title: "Recipe", body })
 }
 
 /// The command that repeats a directory.
 fn command(material: &Material, origin: &Origin) -> String {
-    let runs: Vec<&EvaluatedRun> = material
-        .settings
-        .iter()
-        .flat_map(|setting| &setting.runs)
-        .filter(|run| run.dir.path().starts_with(&origin.dir))
-        .collect();
-    let first = runs.first().map(|run| shell(&run.dir.recipe_path()));
-    let seed = runs.first().map_or(0, |run| run.dir.info().seed);
-    match (origin.kind, first) {
-        (Kind::Run, Some(recipe)) => {
-            format!("aleator train {recipe} --seed {seed} --out again")
+    let mut runs = material.runs().filter(|run| run.dir.path().starts_with(&origin.dir));
+    let train = |run: &EvaluatedRun| format!("aleator train {}", shell(&run.dir.recipe_path()));
+    let with_seed = |run: &EvaluatedRun, out: &Path| {
+        format!("{} --seed {} --out {}", train(run), run.dir.info().seed, shell(out))
+    };
+    match origin.group {
+        None => runs.next().map_or(String::new(), |run| with_seed(run, Path::new("again"))),
+        Some(GroupKind::Seeds) => {
+            runs.next().map_or(String::new(), |run| format!("{} --out again", train(run)))
         }
-        (Kind::Group(GroupKind::Demo), _) => "aleator demo --out again".to_string(),
-        (Kind::Group(GroupKind::Seeds), Some(recipe)) => {
-            format!("aleator train {recipe} --out again")
+        Some(GroupKind::Demo) => "aleator demo --out again".to_string(),
+        Some(GroupKind::Audit) => {
+            let recipe = origin.dir.join("recipe.toml");
+            let at = material.audits.iter().find(|at| at.dir == origin.dir);
+            match at.and_then(|at| at.audit.summary.files.as_ref()) {
+                _ if recipe.is_file() => format!("aleator audit {} --out again", shell(&recipe)),
+                Some(files) => files.command("again", &shell),
+                None => format!("aleator report {}", shell(&origin.dir)),
+            }
         }
-        (Kind::Group(_), _) => {
-            let each = |run: &&EvaluatedRun| {
+        Some(GroupKind::Sweep | GroupKind::Tune | GroupKind::Transfer) => {
+            let each = |run: &EvaluatedRun| {
                 let name = run.dir.path().strip_prefix(&origin.dir).unwrap_or(run.dir.path());
-                format!(
-                    "aleator train {} --seed {} --out {}",
-                    shell(&run.dir.recipe_path()),
-                    run.dir.info().seed,
-                    shell(&Path::new("again").join(name))
-                )
+                with_seed(run, &Path::new("again").join(name))
             };
-            runs.iter().map(each).collect::<Vec<_>>().join("\n")
+            runs.map(each).collect::<Vec<_>>().join("\n")
         }
-        (Kind::Audit, _) => match origin.dir.join("recipe.toml") {
-            recipe if recipe.is_file() => {
-                format!("aleator audit {} --out again", shell(&recipe))
-            }
-            _ => {
-                let at = material.audits.iter().find(|at| at.dir == origin.dir);
-                match at.and_then(|at| at.audit.summary.files.as_ref()) {
-                    Some(files) => files.command("again", &shell),
-                    None => format!("aleator report {}", shell(&origin.dir)),
-                }
-            }
-        },
-        (Kind::Run, None) => String::new(),
     }
 }
 
@@ -99,27 +82,19 @@ fn shell(path: &Path) -> String {
 
 /// What identifies the data and the program.
 fn facts(material: &Material) -> String {
-    let mut rows: Vec<(String, String, String)> = vec![];
-    for run in material.settings.iter().flat_map(|setting| &setting.runs) {
-        let info = run.dir.info();
-        let place = run.dir.path().display().to_string();
-        rows.push((place, info.version.clone(), info.fingerprint.clone()));
-    }
-    for at in &material.audits {
-        let summary = &at.audit.summary;
-        let place = at.dir.display().to_string();
-        rows.push((place, summary.version.clone(), summary.fingerprint.clone()));
-    }
+    let runs = material.runs().map(|run| run.dir.info());
+    let runs = runs.map(|info| (&info.version, &info.fingerprint));
+    let audits = material.audits.iter().map(|at| &at.audit.summary);
+    let audits = audits.map(|summary| (&summary.version, &summary.fingerprint));
     let mut out = String::from("<dl class=\"facts\">\n");
-    let mut listed: Vec<(String, String)> = vec![];
-    for (_, version, fingerprint) in rows {
-        if !listed.contains(&(version.clone(), fingerprint.clone())) {
-            let _ = writeln!(
-                out,
+    let mut listed = vec![];
+    for (version, fingerprint) in runs.chain(audits) {
+        if !listed.contains(&(version, fingerprint)) {
+            out += &format!(
                 "<div><dt>Program</dt><dd>aleator {}</dd></div><div><dt>Data</dt><dd><code>{}</code>\
-                 </dd></div>",
-                escape::text(&version),
-                escape::text(&fingerprint)
+                 </dd></div>\n",
+                escape::text(version),
+                escape::text(fingerprint)
             );
             listed.push((version, fingerprint));
         }
@@ -130,15 +105,15 @@ fn facts(material: &Material) -> String {
 fn recipes(material: &Material) -> Vec<(String, std::path::PathBuf)> {
     let mut all = vec![];
     let detailed = material.detailed().map(|(at, _)| at);
-    let mut settings: Vec<usize> = (0..material.settings.len()).collect();
+    let mut settings: Vec<(usize, &Setting)> = material.settings.iter().enumerate().collect();
     // The run that is shown in detail comes first.
-    settings.sort_by_key(|at| (Some(*at) != detailed, *at));
-    for setting in settings.into_iter().map(|at| &material.settings[at]) {
+    settings.sort_by_key(|(at, _)| Some(*at) != detailed);
+    for (_, setting) in settings {
         let first = setting.runs.first();
         all.extend(first.map(|run| (setting.name.clone(), run.dir.recipe_path())));
     }
     for at in &material.audits {
-        all.push((at.name.clone(), at.dir.join("recipe.toml")));
+        all.push((dir_name(&at.dir), at.dir.join("recipe.toml")));
     }
     all
 }

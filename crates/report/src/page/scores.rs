@@ -1,205 +1,172 @@
 //! The scores of all runs.
 
-use std::fmt::Write;
+use aleator_metrics::{Evaluation, Summary};
 
-use aleator_metrics::{Evaluation, SplitEvaluation, Summary};
-
-use super::material::{AuditAt, Material, Setting};
-use super::table::{Cell, Extent, Table};
-use super::{Figures, Section};
+use super::material::{Material, Setting, dir_name};
+use super::table::{self, Cell, DASH, Extent};
+use super::{Figures, Section, row};
+use crate::audit::AuditSummary;
+use crate::compare::Measure;
 use crate::escape;
-use crate::figure::SERIES;
 use crate::figure::dots::DotChart;
 use crate::number;
 
-/// A measure: its name, what it is in words, and how it is read and shown.
-struct Measure {
-    name: &'static str,
-    file: &'static str,
-    words: &'static str,
-    read: fn(&Summary) -> Option<f64>,
-    percent: bool,
-}
+/// A measure with its name and what it is in words.
+type Named = (Measure, &'static str, &'static str);
 
-const MEASURES: [Measure; 6] = [
-    Measure {
-        name: "Accuracy",
-        file: "accuracy",
-        words: "share of examples whose most probable class is the label",
-        read: |summary| Some(summary.top1),
-        percent: true,
-    },
-    Measure {
-        name: "Top 5",
-        file: "top5",
-        words: "share of examples whose label is among the five most probable",
-        read: |summary| summary.top5,
-        percent: true,
-    },
-    Measure {
-        name: "NLL",
-        file: "nll",
-        words: "negative log-likelihood of the labels; lower is better",
-        read: |summary| Some(summary.nll),
-        percent: false,
-    },
-    Measure {
-        name: "ECE",
-        file: "ece",
-        words: "expected calibration error: how far confidence is from the share that comes true",
-        read: |summary| Some(summary.ece),
-        percent: false,
-    },
-    Measure {
-        name: "Brier",
-        file: "brier",
-        words: "squared error of the probabilities; lower is better",
-        read: |summary| Some(summary.brier),
-        percent: false,
-    },
-    Measure {
-        name: "gAP",
-        file: "gap",
-        words: "average precision over all examples and classes; higher is better",
-        read: |summary| summary.gap,
-        percent: true,
-    },
+const MEASURES: [Named; 6] = [
+    (Measure::Top1, "Accuracy", "share of examples whose most probable class is the label"),
+    (Measure::Top5, "Top 5", "share of examples whose label is among the five most probable"),
+    (Measure::Nll, "NLL", "negative log-likelihood of the labels; lower is better"),
+    (
+        Measure::Ece,
+        "ECE",
+        "expected calibration error: how far confidence is from the share that comes true",
+    ),
+    (Measure::Brier, "Brier", "squared error of the probabilities; lower is better"),
+    (Measure::Gap, "gAP", "average precision over all examples and classes; higher is better"),
 ];
 
-/// Which labels of which split.
-struct Against {
-    words: &'static str,
-    read: fn(&Evaluation) -> Option<&Summary>,
+/// The measures of tiles and figures.
+fn in_short() -> impl Iterator<Item = &'static Named> {
+    MEASURES.iter().filter(|(measure, ..)| *measure != Measure::Top5)
 }
 
-const AGAINST: [Against; 6] = [
-    Against { words: "Test, given labels", read: |it| it.test.as_ref().map(|split| &split.given) },
-    Against { words: "Test, true labels", read: |it| it.test.as_ref().and_then(clean) },
-    Against { words: "Test, calibrated", read: |it| it.test.as_ref().and_then(calibrated) },
-    Against { words: "Validation, given labels", read: |it| Some(&it.validation.given) },
-    Against { words: "Validation, true labels", read: |it| clean(&it.validation) },
-    Against { words: "Validation, calibrated", read: |it| calibrated(&it.validation) },
+/// Which labels of which split: in words, and in the names of files.
+pub(super) struct Against {
+    pub words: &'static str,
+    pub file: &'static str,
+    pub read: Read,
+}
+
+type Read = fn(&Evaluation) -> Option<&Summary>;
+
+const fn against(words: &'static str, file: &'static str, read: Read) -> Against {
+    Against { words, file, read }
+}
+
+pub(super) const AGAINST: [Against; 6] = [
+    against("Test, given labels", "test-given", |it| Some(&it.test.as_ref()?.given)),
+    against("Test, true labels", "test-true", |it| it.test.as_ref()?.clean.as_ref()),
+    against("Test, calibrated", "test-calibrated", |it| it.test.as_ref()?.calibrated.as_ref()),
+    against("Validation, given labels", "validation-given", |it| Some(&it.validation.given)),
+    against("Validation, true labels", "validation-true", |it| it.validation.clean.as_ref()),
+    against("Validation, calibrated", "validation-calibrated", |it| {
+        it.validation.calibrated.as_ref()
+    }),
 ];
-
-fn clean(split: &SplitEvaluation) -> Option<&Summary> {
-    split.clean.as_ref()
-}
-
-fn calibrated(split: &SplitEvaluation) -> Option<&Summary> {
-    split.calibrated.as_ref()
-}
 
 /// "In short".
-pub(super) fn section(material: &Material, figures: &mut Figures) -> Option<Section> {
+pub(super) fn section(material: &Material, figures: &mut Figures) -> Section {
     let mut body = String::new();
-    for (folder, count) in &material.unfinished {
-        let folder = escape::text(&folder.display().to_string());
-        let _ = writeln!(
-            body,
-            "<p class=\"note\">{count} of the runs in <code>{folder}</code> are not finished and \
-             not shown; <code>aleator resume {folder}</code> resumes them.</p>"
+    for (dir, count) in &material.unfinished {
+        let dir = escape::text(&dir.display().to_string());
+        body += &format!(
+            "<p class=\"note\">{count} of the runs in <code>{dir}</code> are not finished and not \
+             shown; <code>aleator resume {dir}</code> resumes them.</p>\n"
         );
     }
     for audit in &material.audits {
-        body += &audit_tiles(audit, material.audits.len() > 1);
+        if material.audits.len() > 1 {
+            body += &format!("<h3>{}</h3>\n", escape::name(&dir_name(&audit.dir)));
+        }
+        body += &tiles(audit_tiles(&audit.audit.summary));
     }
     match material.settings.as_slice() {
         [] => {}
-        [setting] => body += &setting_tiles(setting),
+        [setting] => body += &tiles(setting_tiles(setting)),
         settings => body += &beside(settings, figures),
     }
     if !material.settings.is_empty() {
         body += &scores_table(&material.settings);
     }
-    Some(Section { id: "scores".to_string(), title: "In short".to_string(), body })
+    Section { id: "scores", title: "In short", body }
 }
 
 /// The split that is shown first.
 fn first_against(settings: &[Setting]) -> &'static Against {
     let runs = || settings.iter().flat_map(|setting| &setting.runs);
-    let told = |against: &&Against| runs().all(|run| (against.read)(&run.evaluation).is_some());
-    AGAINST.iter().find(told).unwrap_or(&AGAINST[3])
+    let known = |against: &&Against| runs().all(|run| (against.read)(&run.evaluation).is_some());
+    AGAINST.iter().find(known).unwrap_or(&AGAINST[3])
 }
 
-fn values(setting: &Setting, against: &Against, measure: &Measure) -> Vec<f64> {
+fn values(setting: &Setting, against: &Against, measure: Measure) -> Vec<f64> {
     let summaries = setting.runs.iter().filter_map(|run| (against.read)(&run.evaluation));
-    summaries.filter_map(measure.read).collect()
+    summaries.filter_map(|summary| measure.read(summary)).collect()
 }
 
-fn shown(values: &[f64], measure: &Measure) -> String {
-    if measure.percent { number::percent_spread(values, 2) } else { number::spread(values, 4) }
+fn shown(values: &[f64], measure: Measure) -> String {
+    if measure.is_share() { number::percent_spread(values, 2) } else { number::spread(values, 4) }
 }
 
-fn tile(label: &str, value: &str, words: &str) -> String {
-    format!(
-        "<div class=\"tile\"><dt>{label}</dt><dd><b>{value}</b><span>{words}</span></dd></div>\n"
-    )
+/// A label, its value and what it is in words.
+type Tile = (&'static str, String, String);
+
+fn tiles(tiles: Vec<Tile>) -> String {
+    let tile = |(label, value, words): &Tile| {
+        format!(
+            "<div class=\"tile\"><dt>{label}</dt><dd><b>{value}</b><span>{words}</span></dd></div>\n"
+        )
+    };
+    format!("<dl class=\"tiles\">\n{}</dl>\n", tiles.iter().map(tile).collect::<String>())
 }
 
-fn setting_tiles(setting: &Setting) -> String {
+fn setting_tiles(setting: &Setting) -> Vec<Tile> {
     let against = first_against(std::slice::from_ref(setting));
-    let mut out = String::from("<dl class=\"tiles\">\n");
-    for measure in MEASURES.iter().filter(|measure| measure.name != "Top 5") {
-        let values = values(setting, against, measure);
-        if !values.is_empty() {
-            out += &tile(measure.name, &shown(&values, measure), measure.words);
-        }
-    }
-    out + "</dl>\n"
+    let tile = |(measure, name, words): &Named| {
+        let values = values(setting, against, *measure);
+        (!values.is_empty()).then(|| (*name, shown(&values, *measure), words.to_string()))
+    };
+    in_short().filter_map(tile).collect()
 }
 
-fn audit_tiles(at: &AuditAt, named: bool) -> String {
-    let summary = &at.audit.summary;
-    let mut out = String::new();
-    if named {
-        let _ = writeln!(out, "<h3>{}</h3>", escape::name(&at.name));
-    }
-    out += "<dl class=\"tiles\">\n";
+fn audit_tiles(summary: &AuditSummary) -> Vec<Tile> {
     let by = match summary.folds {
         0 => "given probabilities".to_string(),
         folds => format!("{folds} folds"),
     };
     let judged = format!("of {} examples, by {by}", number::count(summary.examples));
-    out += &tile("Labels judged", &number::count(summary.labels), &judged);
     let wrong = summary.wrong;
     let count = |value: f64| number::fixed(value.max(0.0), 0);
     let interval = format!("95\u{202f}% interval {} to {}", count(wrong.low), count(wrong.high));
-    out += &tile("Estimated wrong", &count(wrong.count), &interval);
+    let mut tiles = vec![
+        ("Labels judged", number::count(summary.labels), judged),
+        ("Estimated wrong", count(wrong.count), interval),
+    ];
     if summary.labels > 0 {
         let share = number::percent(wrong.count / summary.labels as f64, 1);
-        out += &tile("Estimated noise", &share, "of all labels");
+        tiles.push(("Estimated noise", share, "of all labels".to_string()));
     }
     if let Some(known) = &summary.known {
-        let wrong = format!("{} labels are known to be wrong", number::count(known.wrong));
-        out += &tile("AUROC", &number::fixed(known.auroc, 3), &format!("of the ranking; {wrong}"));
-        let precision = number::fixed(known.average_precision, 3);
-        out += &tile("Average precision", &precision, "of the ranking beside the truth");
+        let wrong = number::count(known.wrong);
+        let words = format!("of the ranking; {wrong} labels are known to be wrong");
+        tiles.push(("AUROC", number::fixed(known.auroc, 3), words));
+        let words = "of the ranking beside the truth".to_string();
+        tiles.push(("Average precision", number::fixed(known.average_precision, 3), words));
     }
-    out + "</dl>\n"
+    tiles
 }
 
 /// One small figure for each measure, with all settings.
 fn beside(settings: &[Setting], figures: &mut Figures) -> String {
     let against = first_against(settings);
     let mut charts = vec![];
-    for measure in MEASURES.iter().filter(|measure| measure.name != "Top 5") {
-        let row = |(at, setting): (usize, &Setting)| {
-            (setting.name.clone(), at % SERIES, values(setting, against, measure))
-        };
-        let rows: Vec<(String, usize, Vec<f64>)> = settings.iter().enumerate().map(row).collect();
-        if rows.iter().all(|(_, _, values)| values.is_empty()) {
+    for (measure, title, _) in in_short() {
+        let row = |setting: &Setting| (setting.name.clone(), values(setting, against, *measure));
+        let rows: Vec<(String, Vec<f64>)> = settings.iter().map(row).collect();
+        if rows.iter().all(|(_, values)| values.is_empty()) {
             continue;
         }
-        let told = |(name, _, values): &(String, usize, Vec<f64>)| {
-            format!("{}: {}", escape::label(name, 40), shown(values, measure))
+        let in_words = |(name, values): &(String, Vec<f64>)| {
+            format!("{}: {}", escape::label(name, 40), shown(values, *measure))
         };
-        let described: Vec<String> = rows.iter().take(20).map(told).collect();
+        let described: Vec<String> = rows.iter().take(20).map(in_words).collect();
         let chart = DotChart {
-            name: &format!("compared-{}", measure.file),
-            title: measure.name,
+            name: &format!("compared-{}", title.to_lowercase()),
+            title,
             description: format!("{}. {}.", against.words, described.join("; ")),
             rows,
-            percent: measure.percent,
+            percent: measure.is_share(),
         };
         charts.push(figures.add(chart.draw()));
     }
@@ -208,55 +175,44 @@ fn beside(settings: &[Setting], figures: &mut Figures) -> String {
     } else {
         "each dot is one run"
     };
-    let two = if charts.len() == 4 { " two" } else { "" };
-    format!(
-        "<figure><div class=\"row{two}\">\n{}</div><figcaption>{}: {spread}.</figcaption></figure>\n",
-        charts.concat(),
-        against.words
-    )
+    row(&charts, &format!("{}: {spread}.", against.words))
 }
 
 fn scores_table(settings: &[Setting]) -> String {
-    let told = |measure: &&Measure| {
+    let known = |(measure, ..): &&Named| {
         let each = |against: &Against| {
-            settings.iter().any(|setting| !values(setting, against, measure).is_empty())
+            settings.iter().any(|setting| !values(setting, against, *measure).is_empty())
         };
         AGAINST.iter().any(each)
     };
-    let measures: Vec<&Measure> = MEASURES.iter().filter(told).collect();
+    let measures: Vec<&Named> = MEASURES.iter().filter(known).collect();
+    let named = settings.len() > 1;
     let mut rows = vec![];
     for against in &AGAINST {
         for setting in settings {
-            let cells = measures.iter().map(|measure| {
-                let values = values(setting, against, measure);
-                let shown =
-                    if values.is_empty() { "–".to_string() } else { shown(&values, measure) };
-                (values.is_empty(), shown)
-            });
-            let cells: Vec<(bool, String)> = cells.collect();
-            if cells.iter().all(|(empty, _)| *empty) {
+            let values = measures.iter().map(|(measure, ..)| values(setting, against, *measure));
+            let values: Vec<Vec<f64>> = values.collect();
+            if values.iter().all(Vec::is_empty) {
                 continue;
             }
             let mut row = vec![Cell::Html(against.words.to_string())];
-            if settings.len() > 1 {
-                row.push(Cell::name(&setting.name));
-            }
-            row.extend(cells.into_iter().map(|(_, shown)| Cell::Number(None, shown)));
+            row.extend(named.then(|| Cell::name(&setting.name)));
+            row.extend(values.iter().zip(&measures).map(|(values, (measure, ..))| {
+                let shown = (!values.is_empty()).then(|| shown(values, *measure));
+                Cell::Number(None, shown.unwrap_or(DASH.to_string()))
+            }));
             rows.push(row);
         }
     }
     let mut columns = vec!["Measured on"];
-    if settings.len() > 1 {
-        columns.push("Setting");
-    }
-    columns.extend(measures.iter().map(|measure| measure.name));
+    columns.extend(named.then_some("Setting"));
+    columns.extend(measures.iter().map(|(_, name, _)| *name));
     let words: Vec<String> =
-        measures.iter().map(|measure| format!("{}: {}", measure.name, measure.words)).collect();
+        measures.iter().map(|(_, name, words)| format!("{name}: {words}")).collect();
     let seeds = if settings.iter().any(|setting| setting.runs.len() > 1) {
         "Mean ± standard deviation over seeds. "
     } else {
         ""
     };
-    let caption = format!("{seeds}{}.", words.join("; "));
-    Table { caption, columns, rows, extent: Extent::Short }.html()
+    table::html(Extent::Short, &columns, &rows, &format!("{seeds}{}.", words.join("; ")))
 }

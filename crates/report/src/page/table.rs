@@ -3,14 +3,7 @@
 use std::fmt::Write;
 
 use crate::escape;
-
-/// A table; the first cell of a row is its heading.
-pub(super) struct Table {
-    pub caption: String,
-    pub columns: Vec<&'static str>,
-    pub rows: Vec<Vec<Cell>>,
-    pub extent: Extent,
-}
+use crate::number;
 
 /// How a table is laid out.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,76 +17,80 @@ pub(super) enum Extent {
 pub(super) enum Cell {
     /// Markup.
     Html(String),
-    /// A number as it sorts and as it is shown; `None` is shown as a dash.
+    /// A number as it sorts and as it is shown.
     Number(Option<f64>, String),
 }
+
+/// The cell of a number that is not known.
+pub(super) const DASH: &str = "–";
 
 impl Cell {
     pub fn name(raw: &str) -> Self {
         Self::Html(escape::name(raw))
     }
 
-    pub fn number(value: Option<f64>, show: impl Fn(f64) -> String) -> Self {
-        Self::Number(value, value.map_or("–".to_string(), show))
+    pub fn count(count: usize) -> Self {
+        Self::Number(Some(count as f64), number::count(count))
+    }
+
+    /// With `digits` digits after the point; a dash for `None`.
+    pub fn fixed(value: Option<f64>, digits: usize) -> Self {
+        let shown = value.map(|value| number::fixed(value, digits));
+        Self::Number(value, shown.unwrap_or(DASH.to_string()))
+    }
+
+    /// A share in percent; a dash for `None`.
+    pub fn percent(share: Option<f64>) -> Self {
+        let shown = share.map(|share| number::percent(share, 1));
+        Self::Number(share, shown.unwrap_or(DASH.to_string()))
     }
 }
 
+/// A table; the first cell of a row is its heading.
 // Writing to a string does not fail.
-impl Table {
-    pub fn html(&self) -> String {
-        let mut out = String::new();
-        let class = match self.extent {
-            Extent::Short => "scroll",
-            Extent::Long(rows) => {
-                let _ = writeln!(
-                    out,
-                    "<p class=\"filter\" hidden><label>Filter {rows} <input type=\"search\" \
-                     autocomplete=\"off\"></label> <output aria-live=\"polite\"></output></p>"
-                );
-                "scroll tall"
-            }
-        };
-        let sortable = if self.extent == Extent::Short { "" } else { " class=\"sortable\"" };
-        let _ = write!(
-            out,
-            "<div class=\"{class}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n\
-             <table{sortable}>\n<thead><tr>",
-            self.columns.first().copied().unwrap_or("table")
-        );
-        for (at, column) in self.columns.iter().enumerate() {
-            let number = if self.is_number(at) { " class=\"n\"" } else { "" };
-            let _ = write!(out, "<th scope=\"col\"{number}>{column}</th>");
+pub(super) fn html(extent: Extent, columns: &[&str], rows: &[Vec<Cell>], caption: &str) -> String {
+    let mut out = String::new();
+    let (class, sortable) = match extent {
+        Extent::Short => ("scroll", ""),
+        Extent::Long(rows) => {
+            let _ = writeln!(
+                out,
+                "<p class=\"filter\" hidden><label>Filter {rows} <input type=\"search\" \
+                 autocomplete=\"off\"></label> <output aria-live=\"polite\"></output></p>"
+            );
+            ("scroll tall", " class=\"sortable\"")
         }
-        out.push_str("</tr></thead>\n<tbody>\n");
-        for row in &self.rows {
-            out.push_str("<tr>");
-            for (at, cell) in row.iter().enumerate() {
-                let _ = match (cell, at) {
-                    (Cell::Html(html), 0) => write!(out, "<th scope=\"row\">{html}</th>"),
-                    (Cell::Html(html), _) => write!(out, "<td>{html}</td>"),
-                    (Cell::Number(Some(value), shown), _) => {
-                        write!(
-                            out,
-                            "<td class=\"n\" data-v=\"{}\">{shown}</td>",
-                            sortable_number(*value)
-                        )
-                    }
-                    (Cell::Number(None, shown), _) => write!(out, "<td class=\"n\">{shown}</td>"),
-                };
-            }
-            out.push_str("</tr>\n");
+    };
+    let _ = write!(
+        out,
+        "<div class=\"{class}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n\
+         <table{sortable}>\n<thead><tr>",
+        columns.first().copied().unwrap_or("table")
+    );
+    for (at, column) in columns.iter().enumerate() {
+        let mut cells = rows.iter().filter_map(|row| row.get(at));
+        let is_number = cells.any(|cell| matches!(cell, Cell::Number(..)));
+        let number = if is_number { " class=\"n\"" } else { "" };
+        let _ = write!(out, "<th scope=\"col\"{number}>{column}</th>");
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for row in rows {
+        out.push_str("<tr>");
+        for (at, cell) in row.iter().enumerate() {
+            let _ = match (cell, at) {
+                (Cell::Html(html), 0) => write!(out, "<th scope=\"row\">{html}</th>"),
+                (Cell::Html(html), _) => write!(out, "<td>{html}</td>"),
+                (Cell::Number(None, shown), _) => write!(out, "<td class=\"n\">{shown}</td>"),
+                (Cell::Number(Some(value), shown), _) => {
+                    let value = sortable_number(*value);
+                    write!(out, "<td class=\"n\" data-v=\"{value}\">{shown}</td>")
+                }
+            };
         }
-        let _ =
-            write!(out, "</tbody>\n</table></div>\n<p class=\"caption\">{}</p>\n", self.caption);
-        out
+        out.push_str("</tr>\n");
     }
-
-    fn is_number(&self, column: usize) -> bool {
-        self.rows
-            .iter()
-            .filter_map(|row| row.get(column))
-            .any(|cell| matches!(cell, Cell::Number(..)))
-    }
+    let _ = write!(out, "</tbody>\n</table></div>\n<p class=\"caption\">{caption}</p>\n");
+    out
 }
 
 /// As JavaScript's `Number` reads it.

@@ -1,17 +1,16 @@
 //! A LaTeX `table` with the rules of `booktabs`.
 
 use super::columns::on_one_line;
-use super::{Cell, NOTHING, RUNS, Table};
+use super::{Figures, RUNS, Table};
 
 pub(super) fn text(table: &Table) -> String {
-    let with_runs = table.runs_differ();
-    let columns = 1 + usize::from(with_runs) + table.columns.len();
     let mut headings = vec![escaped(&table.heading)];
-    headings.extend(with_runs.then(|| RUNS.to_string()));
+    headings.extend(table.runs_differ().then(|| RUNS.to_string()));
     headings.extend(table.columns.iter().map(|column| {
         let unit = if column.share { " (\\%)" } else { "" };
         format!("{}{unit}", escaped(&column.heading))
     }));
+    let columns = headings.len();
     let mut out = String::from("% \\usepackage{booktabs}\n\\begin{table}\n\\centering\n");
     out.push_str(&format!("\\begin{{tabular}}{{l{}}}\n\\toprule\n", "r".repeat(columns - 1)));
     out.push_str(&line(headings));
@@ -22,18 +21,13 @@ pub(super) fn text(table: &Table) -> String {
         }
         for row in &section.rows {
             let mut cells = vec![name_cell(&row.name)];
-            let runs = row.runs.map_or(escaped(NOTHING), |runs| runs.to_string());
-            cells.extend(with_runs.then_some(runs));
-            let columns = table.columns.iter().enumerate();
-            cells.extend(columns.map(|(at, column)| cell(row.cell(at), column.share)));
+            cells.extend(table.cells(row, escaped, cell));
             out.push_str(&line(cells));
         }
     }
     out.push_str("\\bottomrule\n\\end{tabular}\n");
     let title = table.title.iter().map(|title| format!("{title}."));
-    let (first, others) = table.notes.split_at(table.notes.len().min(1));
-    let notes = first.iter().cloned().chain(table.best_note("Bold: the"));
-    let caption: Vec<String> = title.chain(notes).chain(others.iter().cloned()).collect();
+    let caption: Vec<String> = title.chain(table.notes_with_best("Bold: the")).collect();
     if !caption.is_empty() {
         out.push_str(&format!("\\caption{{{}}}\n", escaped(&caption.join(" "))));
     }
@@ -45,8 +39,7 @@ fn line(cells: Vec<String>) -> String {
     format!("{} \\\\\n", cells.join(" & "))
 }
 
-fn cell(cell: &Cell, share: bool) -> String {
-    let Some(figures) = cell.figures(share) else { return escaped(NOTHING) };
+fn cell(figures: Figures) -> String {
     let mean = escaped(&figures.mean);
     let mean = if figures.best { format!("\\textbf{{{mean}}}") } else { mean };
     let dagger = if figures.dagger { "$^\\dagger$" } else { "" };

@@ -36,9 +36,8 @@ impl Terminal {
             }
         }
         let mark = if self.bold { "Bold: the" } else { "* The" };
-        let (first, others) = table.notes.split_at(table.notes.len().min(1));
-        for note in first.iter().chain(&table.best_note(mark)).chain(others) {
-            out.push_str(&format!("{}\n", on_one_line(note, None)));
+        for note in table.notes_with_best(mark) {
+            out.push_str(&format!("{}\n", on_one_line(&note, None)));
         }
         out
     }
@@ -81,8 +80,7 @@ impl Terminal {
     fn cell(&self, cell: &Cell, share: bool) -> (String, &'static str) {
         let Some(figures) = cell.figures(share) else { return (NOTHING.to_string(), "") };
         let spread = figures.std.map_or(String::new(), |std| format!(" ± {std}"));
-        let unit = if share { " %" } else { "" };
-        let text = format!("{}{spread}{unit}", figures.mean);
+        let text = format!("{}{spread}{}", figures.mean, figures.unit);
         let mark = match (figures.dagger, figures.best && !self.bold) {
             (true, _) => "†",
             (false, true) => "*",

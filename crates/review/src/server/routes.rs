@@ -1,13 +1,15 @@
 //! The requests of the page: permissions and answers.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::Shared;
 use crate::decision::Decision;
+use crate::error::ReviewError;
 use crate::http::{Request, Response, Status};
 use crate::queue::{Filter, Scope};
 use crate::token::Token;
-use crate::views::{At, Overview, Window};
+use crate::views::{self, At};
 
 const PAGE: &str = include_str!("../page/review.html");
 const STYLE: &str = include_str!("../page/review.css");
@@ -26,23 +28,11 @@ struct Decide {
     filter: Filter,
 }
 
+/// The body of an undo.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Undo {
     filter: Filter,
-}
-
-/// A window, and the error of the last write if there was one.
-#[derive(Serialize)]
-struct WindowReply {
-    #[serde(flatten)]
-    window: Window,
-    trouble: Option<String>,
-}
-
-#[derive(Serialize)]
-struct ErrorReply {
-    error: String,
 }
 
 /// Answers a request; one without permission gets an empty answer.
@@ -57,25 +47,25 @@ fn check_permission(shared: &Shared, request: &Request) -> Result<(), Status> {
     let names = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", shared.server.port));
     // A page of another name that leads here (DNS rebinding) has that name in its requests.
     if !request.header("host").is_some_and(|host| names.iter().any(|name| name == host)) {
-        return Err(Status::Misdirected);
+        return Err(Status::MISDIRECTED);
     }
     let ours = |origin: &str| names.iter().any(|name| origin == format!("http://{name}"));
     if request.count("origin") > 0 && !request.header("origin").is_some_and(ours) {
-        return Err(Status::Forbidden);
+        return Err(Status::FORBIDDEN);
     }
     let site = request.header("sec-fetch-site");
     if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
-        return Err(Status::Forbidden);
+        return Err(Status::FORBIDDEN);
     }
     if !matches!(request.method.as_str(), "GET" | "POST") {
-        return Err(Status::WrongMethod);
+        return Err(Status::WRONG_METHOD);
     }
     let token = match request.path.as_str() {
         "/" => request.value("token"),
         _ => request.header("x-aleator-token"),
     };
     if !token.is_some_and(|token| shared.server.token.is(token)) {
-        return Err(Status::Forbidden);
+        return Err(Status::FORBIDDEN);
     }
     Ok(())
 }
@@ -85,21 +75,21 @@ fn answer(shared: &Shared, request: &Request) -> Result<Response, Status> {
     match route {
         ("GET", "/") => page(),
         ("GET", "/api/overview") => {
-            Ok(Response::json(Status::Ok, &Overview::new(&shared.session(), shared.pictures)))
+            Ok(Response::json(Status::OK, &views::overview(&shared.session(), shared.pictures)))
         }
         ("GET", "/api/window") => window(shared, request),
         ("POST", "/api/decide") => decide(shared, &body(request)?),
-        ("POST", "/api/undo") => undo(shared, &body(request)?),
+        ("POST", "/api/undo") => Ok(undo(shared, &body(request)?)),
         ("GET", path) if path.starts_with("/picture/") => picture(shared, request),
         (_, "/" | "/api/overview" | "/api/window" | "/api/decide" | "/api/undo") => {
-            Err(Status::WrongMethod)
+            Err(Status::WRONG_METHOD)
         }
-        _ => Err(Status::NotFound),
+        _ => Err(Status::NOT_FOUND),
     }
 }
 
 fn page() -> Result<Response, Status> {
-    let nonce = Token::new().map_err(|_| Status::Failed)?;
+    let nonce = Token::new().map_err(|_| Status::FAILED)?;
     let nonce = nonce.as_str();
     let text = PAGE.replace("NONCE", nonce).replace("STYLE", STYLE).replace("SCRIPT", SCRIPT);
     let policy = format!(
@@ -108,29 +98,29 @@ fn page() -> Result<Response, Status> {
          frame-ancestors 'none'"
     );
     let media_type = "text/html; charset=utf-8";
-    Ok(Response { status: Status::Ok, media_type, body: text.into_bytes(), policy })
+    Ok(Response { status: Status::OK, media_type, body: text.into_bytes(), policy })
 }
 
 fn body<'a, T: Deserialize<'a>>(request: &'a Request) -> Result<T, Status> {
     let media_type = request.header("content-type").unwrap_or_default();
     if media_type.split(';').next().map(str::trim) != Some("application/json") {
-        return Err(Status::WrongMediaType);
+        return Err(Status::WRONG_MEDIA_TYPE);
     }
-    serde_json::from_slice(&request.body).map_err(|_| Status::BadRequest)
+    serde_json::from_slice(&request.body).map_err(|_| Status::BAD_REQUEST)
 }
 
 fn window(shared: &Shared, request: &Request) -> Result<Response, Status> {
     let scope = match request.value("scope") {
         Some("suspects") => Scope::Suspects,
         Some("all") => Scope::All,
-        _ => return Err(Status::BadRequest),
+        _ => return Err(Status::BAD_REQUEST),
     };
-    let number = |text: &str| text.parse::<usize>().map_err(|_| Status::BadRequest);
+    let number = |text: &str| text.parse::<usize>().map_err(|_| Status::BAD_REQUEST);
     let filter = Filter { scope, pair: request.value("pair").map(number).transpose()? };
     let issue = request.value("at").map(number).transpose()?;
     let issues = shared.session().audit().issues.len();
     match issue {
-        Some(issue) if issue >= issues => Err(Status::NotFound),
+        Some(issue) if issue >= issues => Err(Status::NOT_FOUND),
         Some(issue) => Ok(window_reply(shared, filter, At::Issue(issue))),
         None => Ok(window_reply(shared, filter, At::Undecided)),
     }
@@ -139,52 +129,54 @@ fn window(shared: &Shared, request: &Request) -> Result<Response, Status> {
 fn decide(shared: &Shared, body: &Decide) -> Result<Response, Status> {
     let mut session = shared.session();
     let classes = session.audit().summary.class_names.len();
-    let issue = session.audit().issues.get(body.issue).ok_or(Status::NotFound)?;
+    let issue = session.audit().issues.get(body.issue).ok_or(Status::NOT_FOUND)?;
     if !body.decision.suits(issue, classes) {
-        return Err(Status::BadRequest);
+        return Err(Status::BAD_REQUEST);
     }
     let written = session.decide(body.issue, body.decision);
     drop(session);
-    if let Err(error) = written {
-        return Ok(Response::json(Status::Failed, &ErrorReply { error: error.to_string() }));
-    }
-    shared.outdated.set();
-    Ok(window_reply(shared, body.filter, At::After(body.issue)))
+    Ok(reply(shared, body.filter, written.map(|()| At::After(body.issue))))
 }
 
-fn undo(shared: &Shared, body: &Undo) -> Result<Response, Status> {
+fn undo(shared: &Shared, body: &Undo) -> Response {
     let undone = shared.session().undo();
-    match undone {
-        Err(error) => Ok(Response::json(Status::Failed, &ErrorReply { error: error.to_string() })),
-        Ok(None) => Ok(window_reply(shared, body.filter, At::Undecided)),
-        Ok(Some(issue)) => {
-            shared.outdated.set();
-            Ok(window_reply(shared, body.filter, At::Issue(issue)))
+    reply(shared, body.filter, undone.map(|issue| issue.map_or(At::Undecided, At::Issue)))
+}
+
+/// Where to go on after a decision or its undoing, or why it could not be written.
+fn reply(shared: &Shared, filter: Filter, at: Result<At, ReviewError>) -> Response {
+    match at {
+        Ok(at) => {
+            // The receiver lives as long as the server.
+            let _ = shared.decided.send(true);
+            window_reply(shared, filter, at)
         }
+        Err(error) => Response::json(Status::FAILED, &json!({ "error": error.to_string() })),
     }
 }
 
 fn window_reply(shared: &Shared, filter: Filter, at: At) -> Response {
-    let window = Window::new(&shared.session(), filter, at);
-    Response::json(Status::Ok, &WindowReply { window, trouble: shared.outdated.trouble() })
+    let trouble = shared.trouble().clone();
+    let window = views::window(&shared.session(), filter, at, trouble.as_deref());
+    Response::json(Status::OK, &window)
 }
 
 /// Pictures are requested by the number of an issue, so nothing outside the audit can be read.
 fn picture(shared: &Shared, request: &Request) -> Result<Response, Status> {
     let number = request.path.strip_prefix("/picture/").unwrap_or_default();
-    let number: usize = number.parse().map_err(|_| Status::NotFound)?;
+    let number: usize = number.parse().map_err(|_| Status::NOT_FOUND)?;
     let side = match request.value("size") {
         Some("large") => LARGE,
         Some("small") => SMALL,
-        _ => return Err(Status::BadRequest),
+        _ => return Err(Status::BAD_REQUEST),
     };
-    let issue = shared.session().audit().issues.get(number).cloned().ok_or(Status::NotFound)?;
+    let issue = shared.session().audit().issues.get(number).cloned().ok_or(Status::NOT_FOUND)?;
     Ok(match shared.pictures.picture(&issue, side) {
         Ok(picture) => Response {
             media_type: picture.media_type,
             body: picture.bytes,
-            ..Response::empty(Status::Ok)
+            ..Response::empty(Status::OK)
         },
-        Err(error) => Response::json(Status::Ok, &ErrorReply { error }),
+        Err(error) => Response::json(Status::OK, &json!({ "error": error })),
     })
 }

@@ -59,11 +59,8 @@ impl Row {
         for source in sources {
             let own_name = own_name(source, sources);
             let found = rows_of(&source.dir)?;
-            let prefix = match &source.name {
-                Some(name) => Some(name.clone()),
-                None if sources.len() > 1 && found.len() > 1 => Some(own_name.clone()),
-                None => None,
-            };
+            let several = sources.len() > 1 && found.len() > 1;
+            let prefix = source.name.as_ref().or(several.then_some(&own_name));
             for (name, runs) in found {
                 let name = match &prefix {
                     Some(prefix) => join(prefix, &name),
@@ -106,12 +103,18 @@ impl Row {
     }
 }
 
+impl SeedRun {
+    fn of_run(run: EvaluatedRun, dir: PathBuf, seed: Option<u64>) -> Self {
+        Self { dir, seed, parts: vec![Part { task: String::new(), run }] }
+    }
+}
+
 type Named = (String, Vec<SeedRun>);
 
 /// The rows in a directory; a single row has an empty name.
 fn rows_of(dir: &Path) -> Result<Vec<Named>, CompareError> {
     if !dir.is_dir() {
-        return Err(CompareError::NoFolder { dir: dir.to_path_buf() });
+        return Err(CompareError::NoDirectory { dir: dir.to_path_buf() });
     }
     let rows = inside(dir, DEPTH)?;
     if rows.is_empty() { Err(CompareError::NoRuns { dir: dir.to_path_buf() }) } else { Ok(rows) }
@@ -123,11 +126,7 @@ fn inside(dir: &Path, depth: usize) -> Result<Vec<Named>, CompareError> {
             let run = EvaluatedRun::of(run, dir)?;
             let is_ensemble = run.evaluation.weights == "ensemble";
             let seed = (!is_ensemble).then_some(run.dir.info().seed);
-            let parts = vec![Part { task: String::new(), run }];
-            return Ok(vec![(
-                String::new(),
-                vec![SeedRun { dir: dir.to_path_buf(), seed, parts }],
-            )]);
+            return Ok(vec![(String::new(), vec![SeedRun::of_run(run, dir.to_path_buf(), seed)])]);
         }
         Some(RunTree::Group(group)) => return rows_of_group(&group),
         // The folds of an audit are measured on different examples.
@@ -136,10 +135,10 @@ fn inside(dir: &Path, depth: usize) -> Result<Vec<Named>, CompareError> {
     }
     let mut children = vec![];
     if depth > 0 {
-        for child in subfolders(dir)? {
+        for child in subdirectories(dir)? {
             let rows = inside(&child, depth - 1)?;
             if !rows.is_empty() {
-                children.push((folder_name(&child), rows));
+                children.push((dir_name(&child), rows));
             }
         }
     }
@@ -166,16 +165,13 @@ fn rows_of_group(group: &RunGroup) -> Result<Vec<Named>, CompareError> {
         if parts.is_empty() {
             return Ok(vec![]);
         }
-        let seed = seed_of_name(&folder_name(dir));
+        let seed = seed_of_name(&dir_name(dir));
         return Ok(vec![(String::new(), vec![SeedRun { dir: dir.clone(), seed, parts }])]);
     }
     let mut rows: Vec<Named> = vec![];
     for member in &group.members {
-        let run = SeedRun {
-            dir: dir.join(&member.name),
-            seed: Some(member.seed),
-            parts: vec![Part { task: String::new(), run: group.open(member)? }],
-        };
+        let run = group.open(member)?;
+        let run = SeedRun::of_run(run, dir.join(&member.name), Some(member.seed));
         match rows.iter_mut().find(|(known, _)| known == member.setting()) {
             Some((_, runs)) => runs.push(run),
             None => rows.push((member.setting().to_string(), vec![run])),
@@ -185,31 +181,29 @@ fn rows_of_group(group: &RunGroup) -> Result<Vec<Named>, CompareError> {
 }
 
 /// Sorted by name, without hidden directories.
-fn subfolders(dir: &Path) -> Result<Vec<PathBuf>, RunError> {
-    let io = |source| RunError::Io { action: "read", path: dir.to_path_buf(), source };
-    let mut folders = BTreeMap::new();
-    for entry in fs::read_dir(dir).map_err(io)? {
-        let path = entry.map_err(io)?.path();
-        let name = folder_name(&path);
+fn subdirectories(dir: &Path) -> Result<Vec<PathBuf>, RunError> {
+    let mut dirs = BTreeMap::new();
+    for entry in fs::read_dir(dir).map_err(RunError::io("read", dir))? {
+        let path = entry.map_err(RunError::io("read", dir))?.path();
+        let name = dir_name(&path);
         if path.is_dir() && !name.starts_with('.') {
-            folders.insert(name, path);
+            dirs.insert(name, path);
         }
     }
-    Ok(folders.into_values().collect())
+    Ok(dirs.into_values().collect())
 }
 
 /// The name of a directory; its whole path if another has the same name.
 fn own_name(source: &Source, sources: &[Source]) -> String {
-    let name = folder_name(&source.dir);
-    let same = |other: &&Source| other.name.is_none() && folder_name(&other.dir) == name;
+    let name = dir_name(&source.dir);
+    let same = |other: &&Source| other.name.is_none() && dir_name(&other.dir) == name;
     if sources.iter().filter(same).count() > 1 { source.dir.display().to_string() } else { name }
 }
 
-fn folder_name(dir: &Path) -> String {
-    let name = dir.file_name().map(|name| name.to_os_string());
+fn dir_name(dir: &Path) -> String {
     // `.` and `..` have no name of their own.
-    let name = name.or_else(|| real(dir).file_name().map(|name| name.to_os_string()));
-    name.map_or(dir.display().to_string(), |name| name.to_string_lossy().into_owned())
+    let dir = if dir.file_name().is_some() { dir } else { &real(dir) };
+    dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned()
 }
 
 fn real(dir: &Path) -> PathBuf {
