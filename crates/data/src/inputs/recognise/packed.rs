@@ -21,9 +21,10 @@ pub(super) fn in_folder(path: &Path) -> Result<Option<Splits>, DataError> {
         if !folder.is_dir() {
             continue;
         }
+        let all = folder::files_in(&folder)?;
         for format in [PackedFormat::Tar, PackedFormat::Parquet] {
-            let mut files = folder::files_in(&folder)?;
-            files.retain(|file| PackedFormat::of(file) == Some(format));
+            let is_of_format = |file: &&PathBuf| PackedFormat::of(file) == Some(format);
+            let files: Vec<PathBuf> = all.iter().filter(is_of_format).cloned().collect();
             if files.first().is_some_and(|first| format.holds_images(first))
                 && features::matrix_in(&folder)?.is_none()
             {
