@@ -27,10 +27,11 @@ use crate::augment::Augmenter;
 use crate::error::DataError;
 use crate::labels::{WrittenAnnotations, WrittenLabels};
 use crate::picture::{Frame, Limits, Picture};
+pub use embedded::FORMAT as EMBEDDINGS_FORMAT;
 use encoded::Encoded;
 pub(crate) use encoded::decode_file;
 use matrix::Matrix;
-use pixels::{Bytes, Pixels, Stored};
+use pixels::{Bytes, Pixels};
 
 /// Floats that are checked and hashed at once.
 const BLOCK_FLOATS: usize = 1 << 16;
@@ -100,10 +101,7 @@ pub enum CarriedLabels {
 impl CarriedLabels {
     /// One class per example, if that is what the files hold.
     pub fn classes(&self) -> Option<&[u32]> {
-        match self {
-            Self::Classes(classes) => Some(classes),
-            Self::Written(_) | Self::Annotated(_) => None,
-        }
+        if let Self::Classes(classes) = self { Some(classes) } else { None }
     }
 }
 
@@ -132,10 +130,6 @@ impl Opened {
             Some(CarriedLabels::Annotated(_)) => Self { labels: None, ..self },
             Some(CarriedLabels::Classes(_)) | None => self,
         }
-    }
-
-    pub(crate) fn with_ids(self, ids: Vec<String>) -> Self {
-        Self { ids: Some(ids), ..self }
     }
 }
 
@@ -198,10 +192,8 @@ impl Inputs {
     pub fn open(source: &InputSource, framing: &Framing) -> Result<Opened, DataError> {
         match source {
             InputSource::Features(spec) => {
-                let matrix = Matrix::open(spec)?;
-                let embedded::Embedded { ids, class_names } = embedded::read(spec, matrix.rows)?;
-                let inputs = Self { name: spec.clone(), storage: Storage::Matrix(matrix) };
-                Ok(Opened { ids, class_names, ..Opened::new(inputs) })
+                let storage = Storage::Matrix(Matrix::open(spec)?);
+                embedded::complete(Opened::new(Self { name: spec.clone(), storage }), spec)
             }
             InputSource::Images(paths) => images::open(paths, framing),
             InputSource::Digits => crate::digits::framed(framing),
@@ -247,23 +239,14 @@ impl Inputs {
     }
 
     /// Images of `[channels, height, width]`, one byte a pixel and channel.
-    pub(crate) fn of_bytes(
-        bytes: Vec<u8>,
-        [channels, height, width]: [usize; 3],
-        framing: &Framing,
-    ) -> Self {
-        let stored = Stored { channels, height, width };
-        let mut pixels = Pixels::new(0, stored, framing);
+    pub(crate) fn of_bytes(bytes: Vec<u8>, shape: [usize; 3], framing: &Framing) -> Self {
+        let mut pixels = Pixels::new(0, shape, framing);
         pixels.push(Bytes::Memory(bytes), 0);
-        Self::of_pixels(Path::new("memory"), pixels)
+        Self::new(Path::new("memory"), Storage::Pixels(pixels))
     }
 
-    fn of_pixels(name: &Path, pixels: Pixels) -> Self {
-        Self { name: name.display().to_string(), storage: Storage::Pixels(pixels) }
-    }
-
-    fn of_encoded(name: &Path, encoded: Encoded) -> Self {
-        Self { name: name.display().to_string(), storage: Storage::Encoded(encoded) }
+    fn new(name: &Path, storage: Storage) -> Self {
+        Self { name: name.display().to_string(), storage }
     }
 
     /// The number of examples; never 0.
@@ -271,7 +254,7 @@ impl Inputs {
     pub fn len(&self) -> usize {
         match &self.storage {
             Storage::Matrix(matrix) => matrix.rows,
-            Storage::Pixels(pixels) => pixels.rows(),
+            Storage::Pixels(pixels) => pixels.rows,
             Storage::Encoded(encoded) => encoded.rows(),
             Storage::Memory { values, shape } => values.len() / shape.len(),
         }
@@ -297,10 +280,16 @@ impl Inputs {
         match &self.storage {
             Storage::Pixels(pixels) => Ok(pixels.picture(row)),
             Storage::Encoded(encoded) => encoded.picture(row),
-            Storage::Matrix(_) | Storage::Memory { .. } => {
-                Err(DataError::invalid(&self.name, "holds no images; name a folder of images"))
-            }
+            Storage::Matrix(_) | Storage::Memory { .. } => Err(self.no_images()),
         }
+    }
+
+    fn no_images(&self) -> DataError {
+        DataError::invalid(&self.name, "holds no images; name a folder of images")
+    }
+
+    fn encoded(&self) -> Option<&Encoded> {
+        if let Storage::Encoded(encoded) = &self.storage { Some(encoded) } else { None }
     }
 
     /// The file of example `row`, where its image has one of its own.
@@ -309,31 +298,22 @@ impl Inputs {
     /// If there is no such row.
     pub fn file(&self, row: usize) -> Option<PathBuf> {
         assert!(row < self.len(), "row {row} of {}", self.len());
-        match &self.storage {
-            Storage::Encoded(encoded) => encoded.file(row),
-            Storage::Pixels(_) | Storage::Matrix(_) | Storage::Memory { .. } => None,
-        }
+        self.encoded()?.file(row)
     }
 
     /// Whether the images are encoded, so that one may turn out to be damaged when it is read.
     pub fn is_encoded(&self) -> bool {
-        matches!(self.storage, Storage::Encoded(_))
+        self.encoded().is_some()
     }
 
     /// Why the image of example `row` cannot be decoded, if it cannot. Each is decoded once.
     pub(crate) fn check(&self, row: usize) -> Option<String> {
-        match &self.storage {
-            Storage::Encoded(encoded) => encoded.check(row),
-            Storage::Pixels(_) | Storage::Matrix(_) | Storage::Memory { .. } => None,
-        }
+        self.encoded()?.check(row)
     }
 
     /// Whether [`Inputs::check`] has nothing left to decode for example `row`.
     pub(crate) fn is_checked(&self, row: usize) -> bool {
-        match &self.storage {
-            Storage::Encoded(encoded) => encoded.is_checked(row),
-            Storage::Pixels(_) | Storage::Matrix(_) | Storage::Memory { .. } => true,
-        }
+        self.encoded().is_none_or(|encoded| encoded.is_checked(row))
     }
 
     /// The hash of what is stored of an image, and the image.
@@ -341,18 +321,13 @@ impl Inputs {
         match &self.storage {
             Storage::Encoded(encoded) => encoded.examined(row),
             Storage::Pixels(pixels) => Ok((blake3::hash(pixels.bytes(row)), pixels.picture(row))),
-            Storage::Matrix(_) | Storage::Memory { .. } => {
-                Err(DataError::invalid(&self.name, "holds no images"))
-            }
+            Storage::Matrix(_) | Storage::Memory { .. } => Err(self.no_images()),
         }
     }
 
     /// The type of the numbers in the file, of embeddings only.
     pub(crate) fn stored_type(&self) -> Option<&'static str> {
-        match &self.storage {
-            Storage::Matrix(matrix) => Some(matrix.stored),
-            _ => None,
-        }
+        if let Storage::Matrix(matrix) = &self.storage { Some(matrix.stored) } else { None }
     }
 
     /// Writes example `row` to `out`, pixels as the framing says. The only error is an
@@ -364,14 +339,22 @@ impl Inputs {
         assert!(row < self.len(), "row {row} of {}", self.len());
         assert_eq!(out.len(), self.shape().len(), "out must have the shape of one example");
         match &self.storage {
-            Storage::Matrix(matrix) => matrix.read(row, out),
             Storage::Pixels(pixels) => pixels.read(row, out),
             Storage::Encoded(encoded) => encoded.read(row, out)?,
-            Storage::Memory { values, shape } => {
-                out.copy_from_slice(&values[row * shape.len()..][..shape.len()]);
-            }
+            Storage::Matrix(_) | Storage::Memory { .. } => self.read_numbers(row, out),
         }
         Ok(())
+    }
+
+    /// Writes as many rows as fill `out`.
+    fn read_numbers(&self, first: usize, out: &mut [f32]) {
+        match &self.storage {
+            Storage::Matrix(matrix) => matrix.read(first, out),
+            Storage::Memory { values, shape } => {
+                out.copy_from_slice(&values[first * shape.len()..][..out.len()]);
+            }
+            Storage::Pixels(_) | Storage::Encoded(_) => unreachable!("images are read one by one"),
+        }
     }
 
     /// Writes example `row` to `out` as training sees it in this epoch; `key` names the example.
@@ -391,11 +374,11 @@ impl Inputs {
         out: &mut [f32],
     ) -> Result<(), DataError> {
         assert!(row < self.len(), "row {row} of {}", self.len());
-        let picture = match &self.storage {
-            Storage::Encoded(encoded) => encoded.decoded_as(row, |bytes| {
+        let picture = match self.encoded() {
+            Some(encoded) => encoded.decoded_as(row, |bytes| {
                 augmenter.apply_encoded(bytes, Limits::DEFAULT, seed, epoch, key)
             })?,
-            _ => augmenter.apply(&self.picture(row)?, seed, epoch, key),
+            None => augmenter.apply(&self.picture(row)?, seed, epoch, key),
         };
         augmenter.frame().numbers(&picture, out);
         Ok(())
@@ -404,10 +387,8 @@ impl Inputs {
     /// How these inputs are framed in evaluation; `None` where they are not images.
     pub fn frame(&self, framing: &Framing) -> Option<Frame> {
         let InputShape::Image { height, width, .. } = self.shape() else { return None };
-        match self.storage {
-            Storage::Encoded(_) | Storage::Pixels(_) => Some(Frame::new(framing, width, height)),
-            Storage::Matrix(_) | Storage::Memory { .. } => None,
-        }
+        let has_pixels = matches!(self.storage, Storage::Encoded(_) | Storage::Pixels(_));
+        has_pixels.then(|| Frame::new(framing, width, height))
     }
 
     /// Feeds shape and content to `hasher`, and checks in the same pass that all numbers are
@@ -434,9 +415,14 @@ impl Inputs {
         let mut bytes = vec![0; 4 * values.len()];
         for first in (0..rows).step_by(block) {
             let values = &mut values[..block.min(rows - first) * width];
-            self.read_block(first, values);
+            self.read_numbers(first, values);
             if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-                return Err(self.not_finite(first + at / width, at % width, values[at]));
+                let (row, column, value) = (first + at / width, at % width, values[at]);
+                let message = format!(
+                    "row {row}, column {column} is {value} as float32; every number must be \
+                     finite: remove the row or replace the number"
+                );
+                return Err(DataError::invalid(&self.name, message));
             }
             let bytes = &mut bytes[..4 * values.len()];
             for (bytes, value) in bytes.as_chunks_mut().0.iter_mut().zip(values) {
@@ -445,24 +431,6 @@ impl Inputs {
             hasher.update(bytes);
         }
         Ok(())
-    }
-
-    fn read_block(&self, first: usize, out: &mut [f32]) {
-        match &self.storage {
-            Storage::Matrix(matrix) => matrix.read(first, out),
-            Storage::Memory { values, shape } => {
-                out.copy_from_slice(&values[first * shape.len()..][..out.len()]);
-            }
-            Storage::Pixels(_) | Storage::Encoded(_) => unreachable!("pixels are hashed as bytes"),
-        }
-    }
-
-    fn not_finite(&self, row: usize, column: usize, value: f32) -> DataError {
-        let message = format!(
-            "row {row}, column {column} is {value} as float32; every number must be finite: \
-             remove the row or replace the number"
-        );
-        DataError::invalid(&self.name, message)
     }
 
     /// A phrase for messages: how many examples of what shape, from where.
@@ -474,10 +442,7 @@ impl Inputs {
     /// assert_eq!(inputs.describe(), "2 vectors of 3 numbers from memory");
     /// ```
     pub fn describe(&self) -> String {
-        let stored = match &self.storage {
-            Storage::Matrix(matrix) => format!(" ({})", matrix.stored),
-            _ => String::new(),
-        };
+        let stored = self.stored_type().map_or(String::new(), |stored| format!(" ({stored})"));
         format!("{} {}{stored} from {}", self.len(), self.shape(), self.name)
     }
 }

@@ -31,7 +31,7 @@ pub(crate) use classes::Classes;
 pub use files::{LabelFiles, LabelledExamples};
 pub(crate) use read::{CleanLabels, RawLabels, Role};
 pub(crate) use table::Table;
-pub(crate) use written::Vocabulary;
+pub(crate) use written::Words;
 pub use written::{WrittenAnnotations, WrittenLabels};
 
 /// The labels of a split.

@@ -8,7 +8,7 @@ mod resize;
 pub(crate) use decode::decode_region;
 pub use decode::{Limits, decode, size_of};
 pub use frame::Frame;
-pub(crate) use frame::affine;
+pub(crate) use frame::{affine, grey};
 pub use resize::Region;
 
 /// An image as it is seen, one byte a pixel and channel.

@@ -175,7 +175,7 @@ fn a_folder_where_a_file_should_be_is_refused() {
     let folder = Folder::new();
     let path = folder.path().join("x.npy");
     std::fs::create_dir(&path).unwrap();
-    assert_refused(features(&path), &path, &["is a folder", "file was expected"]);
+    assert_refused(features(&path), &path, &["is a directory", "file was expected"]);
 }
 
 #[test]

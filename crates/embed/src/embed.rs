@@ -1,17 +1,18 @@
 //! From images to a file of embeddings, as fast as the network, with resuming.
 
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use aleator_data::inputs::{CarriedLabels, Opened};
 
-use crate::batches::{self, Batches, Prepared};
+use crate::batches::{self, ImageBatch};
 use crate::error::EmbedError;
-use crate::extractor::{Extractor, Identity, Images};
-use crate::file::{self, Companions, PartialFile, Plan, Precision};
+use crate::extractor::{Extractor, Images};
+use crate::file::{self, Companions, Metadata, PartialFile, Plan, Precision};
 use crate::prepare::Preprocessing;
-use crate::record::{PreviousRun, Record};
+use crate::record::Record;
 
 /// Default batch size. Larger batches do not fit in the caches: on two cores EfficientNet-Lite0
 /// takes 4.8 ms of processor time per image with 16, and 6.0 ms with 64.
@@ -143,23 +144,16 @@ pub fn embed(
         return Ok(Outcome::AlreadyThere);
     }
     let mut work = Work::start(job, identity, watch)?;
-    let first = work.record.done;
-    let (inputs, preprocessing, batch) =
-        (&job.source.inputs, job.preprocessing, job.batch(extractor));
-    let total = inputs.len();
+    let (first, total) = (work.record.done, job.source.inputs.len());
     watch(Event::Progress { done: first, total });
-    let plan = batches::Plan { inputs, preprocessing, first, batch };
-    let stopped = Batches::with(plan, |batches| -> Result<bool, EmbedError> {
-        while let Some(prepared) = batches.next() {
-            work.add(prepared?, extractor, |memory| batches.give_back(memory))?;
-            watch(Event::Progress { done: work.record.done, total });
-            if stop.load(Ordering::Relaxed) && work.record.done < total {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    let ended = batches::each(job, first, job.batch(extractor), |prepared| {
+        work.add(prepared, extractor)?;
+        let done = work.record.done;
+        watch(Event::Progress { done, total });
+        let stop = stop.load(Ordering::Relaxed) && done < total;
+        Ok(if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
-    if stopped {
+    if ended.is_break() {
         work.save()?;
         return Ok(Outcome::Stopped { done: work.record.done, total });
     }
@@ -167,23 +161,23 @@ pub fn embed(
 }
 
 /// Whether the file exists with the same settings; any other file is not overwritten.
-fn is_there(out: &Path, identity: &Identity) -> Result<bool, EmbedError> {
+fn is_there(out: &Path, identity: &Metadata) -> Result<bool, EmbedError> {
     if !out.exists() {
         return Ok(false);
     }
     let holds = match file::metadata(out) {
-        Some(found) => {
-            let same = |(name, value): (&&str, &String)| {
-                found.get(*name).and_then(|found| found.as_str()) == Some(value)
-            };
-            if identity.iter().all(same) {
-                return Ok(true);
-            }
-            "embeddings of other images or with other settings"
+        Some(found) if identity.iter().all(|(name, value)| found.get(name) == Some(value)) => {
+            return Ok(true);
         }
+        Some(_) => "embeddings of other images or with other settings",
         None => "something else",
     };
     Err(EmbedError::Exists { path: out.to_path_buf(), holds: holds.into() })
+}
+
+/// The rows that are not among the damaged ones, which are sorted.
+fn kept(rows: Range<usize>, damaged: &[(usize, String)]) -> Vec<usize> {
+    rows.filter(|row| damaged.binary_search_by_key(row, |(at, _)| *at).is_err()).collect()
 }
 
 impl Job<'_> {
@@ -194,7 +188,7 @@ impl Job<'_> {
     }
 
     /// Everything that determines the content of the file.
-    fn identity(&self, extractor: &dyn Extractor) -> Result<Identity, EmbedError> {
+    fn identity(&self, extractor: &dyn Extractor) -> Result<Metadata, EmbedError> {
         let mut hasher = blake3::Hasher::new();
         self.source.inputs.fingerprint_into(&mut hasher)?;
         let labels = self.source.labels.as_ref().and_then(CarriedLabels::classes);
@@ -206,7 +200,7 @@ impl Job<'_> {
         identity.insert("type", self.precision.name().into());
         // Sums over another batch size may round differently.
         identity.insert("batch", self.batch(extractor).to_string());
-        Ok(identity)
+        Ok(identity.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
     }
 
     fn id(&self, row: usize) -> String {
@@ -221,7 +215,6 @@ impl Job<'_> {
 /// A file in progress.
 struct Work<'a> {
     job: &'a Job<'a>,
-    identity: Identity,
     record: Record,
     /// Created with the first features, which determine D.
     file: Option<PartialFile>,
@@ -231,19 +224,18 @@ struct Work<'a> {
 impl<'a> Work<'a> {
     fn start(
         job: &'a Job<'a>,
-        identity: Identity,
+        identity: Metadata,
         watch: &mut dyn FnMut(Event),
     ) -> Result<Self, EmbedError> {
-        let owned = identity.iter().map(|(name, value)| (name.to_string(), value.clone()));
-        let record =
-            Record { identity: owned.collect(), width: 0, room: 0, done: 0, set_aside: vec![] };
-        let mut work = Self { job, identity, record, file: None, saved: None };
-        match Record::read(job.out, &work.identity, job.source.inputs.len()) {
-            PreviousRun::None => {}
-            PreviousRun::Other(why) => watch(Event::StartedOver { why: &why }),
-            PreviousRun::Same(record) => {
+        let previous = Record::read(job.out, &identity, job.source.inputs.len());
+        let record = Record { identity, width: 0, room: 0, done: 0, set_aside: vec![] };
+        let mut work = Self { job, record, file: None, saved: None };
+        match previous {
+            Ok(None) => {}
+            Err(why) => watch(Event::StartedOver { why: &why }),
+            Ok(Some(record)) => {
                 let plan = work.plan(record.width)?;
-                if record.fits(&plan) && PartialFile::holds(job.out, &plan, record.rows()) {
+                if record.room == plan.room && plan.is_held(job.out, record.rows()) {
                     work.file = Some(PartialFile::open(job.out, plan, record.rows())?);
                     watch(Event::Resumed { done: record.done });
                     work.record = record;
@@ -257,26 +249,19 @@ impl<'a> Work<'a> {
 
     fn add(
         &mut self,
-        prepared: Prepared,
+        prepared: &mut ImageBatch,
         extractor: &mut dyn Extractor,
-        give_back: impl FnOnce(Vec<f32>),
     ) -> Result<(), EmbedError> {
         let count = prepared.rows.len() - prepared.damaged.len();
         if count > 0 {
             let (width, height) = self.job.preprocessing.size();
             let images = Images { values: &prepared.values, count, height, width };
             let features = extractor.extract(&images)?;
-            give_back(prepared.values);
-            let kept: Vec<usize> = prepared
-                .rows
-                .clone()
-                .filter(|row| prepared.damaged.iter().all(|damaged| damaged.0 != *row))
-                .collect();
-            self.check(&features, &kept)?;
+            self.check(&features, &kept(prepared.rows.clone(), &prepared.damaged))?;
             self.file(features.len() / count)?.append(&features)?;
         }
         self.record.done = prepared.rows.end;
-        self.record.set_aside.extend(prepared.damaged);
+        self.record.set_aside.append(&mut prepared.damaged);
         if self.record.set_aside.len() > self.job.most_set_aside() {
             return Err(self.too_many_damaged());
         }
@@ -303,17 +288,20 @@ impl<'a> Work<'a> {
         } else {
             "is --preprocess the one that the network was trained with?"
         };
-        let model = self.identity.get("model").cloned().unwrap_or_default();
         let column = at % width;
-        let message = format!("feature {column} of image {id} is {value}; {advice}");
-        Err(EmbedError::model(model, message))
+        Err(self.refuse(format!("feature {column} of image {id} is {value}; {advice}")))
+    }
+
+    /// The network returns what cannot be written.
+    fn refuse(&self, message: String) -> EmbedError {
+        EmbedError::model(self.record.identity.get("model").map_or("", String::as_str), message)
     }
 
     /// The file, created for features of this width if it does not exist yet.
     fn file(&mut self, width: usize) -> Result<&mut PartialFile, EmbedError> {
         if self.file.is_none() {
             let plan = self.plan(width)?;
-            self.file = Some(PartialFile::create(self.job.out, plan)?);
+            self.file = Some(PartialFile::open(self.job.out, plan, 0)?);
             // The old record describes other rows. It may belong to another process until the file
             // is ours.
             Record::remove(self.job.out)?;
@@ -321,9 +309,8 @@ impl<'a> Work<'a> {
         }
         let expected = self.record.width;
         if width != expected {
-            let model = self.identity.get("model").cloned().unwrap_or_default();
             let message = format!("returns {width} features now, and {expected} before");
-            return Err(EmbedError::model(model, message));
+            return Err(self.refuse(message));
         }
         Ok(self.file.as_mut().expect("it was made above"))
     }
@@ -339,11 +326,10 @@ impl<'a> Work<'a> {
     /// Labels, ids and metadata of these rows.
     fn companions(&self, rows: &[usize], with_ids: bool) -> Companions {
         let source = self.job.source;
-        let mut metadata: Vec<(String, String)> =
-            self.identity.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+        let mut metadata = self.record.identity.clone();
         if let Some(names) = &source.class_names {
             let names = serde_json::to_string(names).expect("names are plain data");
-            metadata.push(("class_names".into(), names));
+            metadata.insert("class_names".into(), names);
         }
         let pick = |labels: &[u32]| rows.iter().map(|&row| labels[row]).collect();
         Companions {
@@ -364,22 +350,17 @@ impl<'a> Work<'a> {
     }
 
     fn finish(self) -> Result<Outcome, EmbedError> {
-        let set_aside: Vec<(String, String)> = self
-            .record
-            .set_aside
-            .iter()
-            .map(|(row, what)| (self.job.id(*row), what.clone()))
-            .collect();
-        let damaged: Vec<usize> = self.record.set_aside.iter().map(|(row, _)| *row).collect();
-        let kept: Vec<usize> =
-            (0..self.record.done).filter(|row| damaged.binary_search(row).is_err()).collect();
+        let damaged = &self.record.set_aside;
+        let set_aside: Vec<(String, String)> =
+            damaged.iter().map(|(row, what)| (self.job.id(*row), what.clone())).collect();
+        let kept = kept(0..self.record.done, damaged);
         // Images that are named by their row need no ids, unless some are missing.
         let with_ids = self.job.source.ids.is_some() || !set_aside.is_empty();
         let mut companions = self.companions(&kept, with_ids);
         companions.set_aside = set_aside.iter().map(|(id, _)| id.clone()).collect();
         let (out, width) = (self.job.out, self.record.width);
         let file = self.file.expect("at least 99 % of the images were kept");
-        let rows = file.rows();
+        let rows = file.rows;
         file.finish(out, &companions)?;
         Record::remove(out)?;
         Ok(Outcome::Finished { rows, width, set_aside })

@@ -7,6 +7,7 @@
 //! The size of the header is known before the first row, so rows are written to their final
 //! positions as they are computed; what follows them is written at the end.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use serde_json::{Map, Value, json};
 use crate::error::EmbedError;
 
 /// The value of `format` in the metadata.
-pub const FORMAT: &str = "aleator-embeddings 1";
+pub use aleator_data::inputs::EMBEDDINGS_FORMAT as FORMAT;
 
 /// Readers of the format refuse larger headers.
 const LARGEST_HEADER: usize = 100_000_000;
@@ -58,9 +59,11 @@ pub(crate) struct Companions {
     pub ids: Option<Vec<String>>,
     /// The ids of the other rows.
     pub set_aside: Vec<String>,
-    /// (name, value) for the metadata.
-    pub metadata: Vec<(String, String)>,
+    pub metadata: Metadata,
 }
+
+/// Names and their values, as the header has them.
+pub(crate) type Metadata = BTreeMap<String, String>;
 
 /// The layout of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,15 +104,22 @@ impl Plan {
         self.width * self.precision.bytes()
     }
 
+    /// The length of a file with this many rows and nothing after them.
+    fn end(&self, rows: usize) -> u64 {
+        (self.room + rows * self.row_bytes()) as u64
+    }
+
+    /// Whether the unfinished file has at least `rows` rows.
+    pub(crate) fn is_held(&self, out: &Path, rows: usize) -> bool {
+        fs::metadata(partial_path(out)).is_ok_and(|found| found.len() >= self.end(rows))
+    }
+
     /// The JSON of the header for `rows` rows.
     fn header(&self, rows: usize, companions: &Companions) -> String {
-        let mut header = Map::new();
-        let mut metadata: Map<String, Value> =
-            companions.metadata.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-        metadata.insert("format".into(), json!(FORMAT));
-        let set_aside = serde_json::to_string(&companions.set_aside).unwrap_or_default();
-        metadata.insert("set_aside".into(), json!(set_aside));
-        header.insert("__metadata__".into(), Value::Object(metadata));
+        let mut metadata = companions.metadata.clone();
+        metadata.insert("format".into(), FORMAT.into());
+        metadata.insert("set_aside".into(), json!(companions.set_aside).to_string());
+        let mut header = Map::from_iter([("__metadata__".to_string(), json!(metadata))]);
         let mut end = 0;
         let mut add = |name: &str, kind: &str, shape: &[usize], bytes: usize| {
             let offsets = [end, end + bytes];
@@ -150,23 +160,24 @@ pub(crate) struct PartialFile {
     file: File,
     path: PathBuf,
     plan: Plan,
-    rows: usize,
+    /// The number of written rows.
+    pub rows: usize,
 }
 
 /// `F.safetensors.partial` for `F.safetensors`.
 pub(crate) fn partial_path(out: &Path) -> PathBuf {
-    let mut name = out.as_os_str().to_os_string();
-    name.push(".partial");
+    with_suffix(out, ".partial")
+}
+
+/// A path with something appended to its name.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_os_string();
+    name.push(suffix);
     name.into()
 }
 
 impl PartialFile {
-    /// Creates the file, or overwrites an old one.
-    pub(crate) fn create(out: &Path, plan: Plan) -> Result<Self, EmbedError> {
-        Self::open(out, plan, 0)
-    }
-
-    /// Opens the file to continue after `rows` rows.
+    /// Opens the file to continue after `rows` rows; whatever follows them is overwritten.
     pub(crate) fn open(out: &Path, plan: Plan, rows: usize) -> Result<Self, EmbedError> {
         let path = partial_path(out);
         let file = File::options().create(true).truncate(false).read(true).write(true).open(&path);
@@ -179,22 +190,11 @@ impl PartialFile {
                 TryLockError::Error(error) => error,
             })
         })?;
-        let end = (plan.room + rows * plan.row_bytes()) as u64;
+        let end = plan.end(rows);
         // Rows that a killed process wrote after its last record are computed again.
         file.set_len(end).map_err(EmbedError::write(&path))?;
         file.seek(SeekFrom::Start(end)).map_err(EmbedError::write(&path))?;
         Ok(Self { file, path, plan, rows })
-    }
-
-    /// Whether the unfinished file has at least `rows` rows.
-    pub(crate) fn holds(out: &Path, plan: &Plan, rows: usize) -> bool {
-        let needed = (plan.room + rows * plan.row_bytes()) as u64;
-        fs::metadata(partial_path(out)).is_ok_and(|found| found.len() >= needed)
-    }
-
-    /// The number of written rows.
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
     }
 
     /// Appends whole rows.
@@ -223,7 +223,7 @@ impl PartialFile {
         let written = self.write_companions(companions).and_then(|()| self.file.sync_all());
         written.map_err(EmbedError::write(&self.path))?;
         fs::rename(&self.path, out).map_err(EmbedError::write(out))?;
-        sync_folder(out).map_err(EmbedError::write(out))
+        sync_directory(out).map_err(EmbedError::write(out))
     }
 
     fn write_companions(&mut self, companions: &Companions) -> io::Result<()> {
@@ -252,13 +252,13 @@ impl PartialFile {
 }
 
 /// Syncs a directory to disk, on systems that support it.
-fn sync_folder(path: &Path) -> io::Result<()> {
+fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     if cfg!(unix) { File::open(parent.unwrap_or(Path::new(".")))?.sync_all() } else { Ok(()) }
 }
 
 /// The metadata of a finished file; `None` for any other file.
-pub(crate) fn metadata(path: &Path) -> Option<Map<String, Value>> {
+pub(crate) fn metadata(path: &Path) -> Option<Metadata> {
     let mut file = File::open(path).ok()?;
     let mut length = [0; 8];
     file.read_exact(&mut length).ok()?;
@@ -268,7 +268,7 @@ pub(crate) fn metadata(path: &Path) -> Option<Map<String, Value>> {
     }
     let mut header = vec![0; length];
     file.read_exact(&mut header).ok()?;
-    let header: Map<String, Value> = serde_json::from_slice(&header).ok()?;
-    let metadata = header.get("__metadata__")?.as_object()?;
-    (metadata.get("format")?.as_str() == Some(FORMAT)).then(|| metadata.clone())
+    let mut header: Map<String, Value> = serde_json::from_slice(&header).ok()?;
+    let metadata: Metadata = serde_json::from_value(header.remove("__metadata__")?).ok()?;
+    (metadata.get("format")? == FORMAT).then_some(metadata)
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::EmbedError;
 use crate::extractor::{Extractor, Identity, Images};
-use crate::signature::{InputSpec, Layout, Port, Reading, choose_output};
+use crate::signature::{InputSpec, Layout, Port, Reading, choose_output, listed};
 
 /// The program that runs a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,17 +36,21 @@ pub struct OnnxOptions<'a> {
 }
 
 /// A network in a runtime.
-pub(crate) trait Network: Send {
-    fn inputs(&self) -> &[Port];
-    fn outputs(&self) -> &[Port];
-    /// Runs images of this shape and returns one output with its shape; the error is a phrase.
-    fn run(&mut self, images: &[f32], shape: [usize; 4], output: usize) -> Result<Output, String>;
+struct Network {
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+    /// The name of the runtime in files.
+    runtime: String,
+    run: Run,
 }
 
+/// Runs images of this shape and returns one output with its shape; the error is a phrase.
+type Run = Box<dyn FnMut(&[f32], [usize; 4], usize) -> Result<Output, String> + Send>;
+
 /// Numbers of any shape.
-pub(crate) struct Output {
-    pub shape: Vec<usize>,
-    pub values: Vec<f32>,
+struct Output {
+    shape: Vec<usize>,
+    values: Vec<f32>,
 }
 
 /// A network from an ONNX file.
@@ -62,8 +66,8 @@ pub(crate) struct Output {
 /// ```
 pub struct OnnxNetwork {
     path: PathBuf,
-    identity: Identity,
-    network: Box<dyn Network>,
+    hash: String,
+    network: Network,
     input: InputSpec,
     output: usize,
     reading: Option<Reading>,
@@ -84,19 +88,12 @@ impl OnnxNetwork {
         say: &mut dyn FnMut(&str),
     ) -> Result<Self, EmbedError> {
         let hash = hash_of(path)?;
-        let (network, runtime) = start(path, options, say)?;
+        let network = start(path, options, say)?;
         let refuse = |what: String| EmbedError::model(path, what);
-        let input = InputSpec::of(network.inputs()).map_err(refuse)?;
-        let output = choose_output(network.outputs(), options.output).map_err(refuse)?;
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let identity = Identity::from([
-            ("model", name.unwrap_or_default()),
-            ("model_blake3", hash),
-            ("output", network.outputs()[output].name.clone()),
-            ("runtime", runtime),
-        ]);
+        let input = InputSpec::of(&network.inputs).map_err(refuse)?;
+        let output = choose_output(&network.outputs, options.output).map_err(refuse)?;
         let (path, padded) = (path.to_path_buf(), vec![]);
-        Ok(Self { path, identity, network, input, output, reading: None, padded })
+        Ok(Self { path, hash, network, input, output, reading: None, padded })
     }
 
     /// How the output is read; known after the first images.
@@ -112,24 +109,20 @@ impl OnnxNetwork {
             Layout::ChannelsLast => [count, height, width, self.input.channels],
         };
         assert_eq!(values.len(), shape.iter().product::<usize>(), "images must be {shape:?}");
-        let (network, output) = (&mut self.network, self.output);
-        let result = catch_unwind(AssertUnwindSafe(|| network.run(values, shape, output)));
+        let (run, output) = (&mut self.network.run, self.output);
+        let result = catch_unwind(AssertUnwindSafe(|| run(values, shape, output)));
         let gave_up = |_| Err("its runtime gave up; try the other one with --runtime".into());
         result.unwrap_or_else(gave_up).map_err(|what| EmbedError::model(&self.path, what))
     }
 
     fn read(&mut self, output: &Output, count: usize) -> Result<Vec<f32>, EmbedError> {
-        let port = self.network.outputs()[self.output].name.clone();
+        let outputs = &self.network.outputs;
         let refuse = |why: String| {
-            let others: Vec<String> = self.network.outputs().iter().map(Port::to_string).collect();
-            let shape = &output.shape;
-            EmbedError::model(
-                &self.path,
-                format!(
-                    "its output {port} of shape {shape:?} {why}; the outputs are {}",
-                    others.join(", ")
-                ),
-            )
+            let (port, shape) = (&outputs[self.output].name, &output.shape);
+            let all = listed(outputs);
+            let message =
+                format!("its output {port} of shape {shape:?} {why}; the outputs are {all}");
+            EmbedError::model(&self.path, message)
         };
         let reading = Reading::of(&output.shape, self.input.layout).map_err(refuse)?;
         if output.shape[0] != count || reading.width() == 0 {
@@ -145,7 +138,13 @@ impl OnnxNetwork {
 
 impl Extractor for OnnxNetwork {
     fn identity(&self) -> Identity {
-        self.identity.clone()
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        Identity::from([
+            ("model", name.into_owned()),
+            ("model_blake3", self.hash.clone()),
+            ("output", self.network.outputs[self.output].name.clone()),
+            ("runtime", self.network.runtime.clone()),
+        ])
     }
 
     fn input(&self) -> InputSpec {
@@ -184,7 +183,7 @@ fn hash_of(path: &Path) -> Result<String, EmbedError> {
         _ => EmbedError::model(path, format!("cannot be read: {error}")),
     };
     if path.is_dir() {
-        return Err(EmbedError::model(path, "is a folder; give the .onnx file of a network"));
+        return Err(EmbedError::model(path, "is a directory; give the .onnx file of a network"));
     }
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(std::fs::File::open(path).map_err(failed)?).map_err(failed)?;
@@ -197,38 +196,32 @@ fn hash_of(path: &Path) -> Result<String, EmbedError> {
     Ok(hasher.finalize().to_string())
 }
 
-/// The network in the requested runtime, and the runtime's name.
+/// The network in the requested runtime.
 fn start(
     path: &Path,
     options: &OnnxOptions,
     say: &mut dyn FnMut(&str),
-) -> Result<(Box<dyn Network>, String), EmbedError> {
+) -> Result<Network, EmbedError> {
+    let how_to_get = library::HOW_TO_GET;
     let found = match options.runtime {
         Runtime::Rten => None,
-        Runtime::OnnxRuntime => match library::load(options.library, say)? {
-            None => {
-                return Err(EmbedError::Runtime(format!(
-                    "the library of ONNX Runtime is not found; {}",
-                    library::HOW_TO_GET
-                )));
-            }
-            found => found,
-        },
-        Runtime::Auto => library::load(options.library, say)?,
+        Runtime::OnnxRuntime | Runtime::Auto => library::load(options.library, say)?,
     };
-    match found {
-        Some(found) => {
+    match (found, options.runtime) {
+        (Some(found), _) => {
             say(&format!("runtime: {} ({})", found.version, found.path.display()));
-            let network = microsoft::open(path, &found, options.threads)?;
-            Ok((Box::new(network), found.version.clone()))
+            microsoft::open(path, &found, options.threads)
         }
-        None => {
+        (None, Runtime::OnnxRuntime) => {
+            let message = format!("the library of ONNX Runtime is not found; {how_to_get}");
+            Err(EmbedError::Runtime(message))
+        }
+        (None, runtime) => {
             say("runtime: rten, which is part of this program");
-            if options.runtime == Runtime::Auto {
-                say(&format!("ONNX Runtime is often faster: {}", library::HOW_TO_GET));
+            if runtime == Runtime::Auto {
+                say(&format!("ONNX Runtime is often faster: {how_to_get}"));
             }
-            let network = native::open(path, options.threads)?;
-            Ok((Box::new(network), native::VERSION.into()))
+            native::open(path, options.threads)
         }
     }
 }

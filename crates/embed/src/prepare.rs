@@ -49,11 +49,10 @@ impl Preprocessing {
     /// # Errors
     /// When the size is not the one that the network accepts.
     pub fn new(framing: &Framing, spec: InputSpec) -> Result<(Self, SizeFrom), String> {
-        let fixed = spec.height.is_some() || spec.width.is_some();
-        let (side, from) = match (framing.size, fixed) {
+        let (side, from) = match (framing.size, spec.height.or(spec.width)) {
             (Some(side), _) => (side, SizeFrom::Caller),
-            (None, true) => (spec.height.or(spec.width).unwrap_or(DEFAULT_SIDE), SizeFrom::Network),
-            (None, false) => (DEFAULT_SIDE, SizeFrom::Usual),
+            (None, Some(side)) => (side, SizeFrom::Network),
+            (None, None) => (DEFAULT_SIDE, SizeFrom::Usual),
         };
         if !(1..=LARGEST_SIDE).contains(&side) {
             return Err(format!("images of {side} pixels; a side has 1 to {LARGEST_SIDE}"));
@@ -122,19 +121,15 @@ impl Preprocessing {
             return inputs.read(row, out);
         }
         let seen = self.frame.cut(&in_colour(inputs.picture(row)?));
-        match (self.spec.layout, self.spec.channels) {
-            (Layout::ChannelsFirst, 3) => self.frame.numbers(&seen, out),
-            (_, 1) => self.frame.numbers(&in_grey(&seen), out),
-            (Layout::ChannelsLast, _) => {
-                let mut planes = vec![0.0; out.len()];
-                self.frame.numbers(&seen, &mut planes);
-                let plane = planes.len() / 3;
-                for (at, pixel) in out.chunks_exact_mut(3).enumerate() {
-                    let channels = pixel.iter_mut().enumerate();
-                    channels.for_each(|(channel, out)| *out = planes[channel * plane + at]);
-                }
-            }
-            (Layout::ChannelsFirst, channels) => unreachable!("{channels} channels are refused"),
+        if self.spec.layout == Layout::ChannelsFirst || self.spec.channels == 1 {
+            self.frame.numbers(&seen, out);
+            return Ok(());
+        }
+        let mut planes = vec![0.0; out.len()];
+        self.frame.numbers(&seen, &mut planes);
+        let plane = planes.len() / 3;
+        for (at, pixel) in out.as_chunks_mut().0.iter_mut().enumerate() {
+            *pixel = [planes[at], planes[plane + at], planes[2 * plane + at]];
         }
         Ok(())
     }
@@ -149,16 +144,6 @@ fn in_colour(picture: Picture) -> Picture {
     Picture { channels: 3, bytes, ..picture }
 }
 
-/// The brightness of each pixel (ITU-R BT.601, in 16 bits), as in Pillow and OpenCV.
-fn in_grey(picture: &Picture) -> Picture {
-    let brightness = |pixel: &[u8]| {
-        let [red, green, blue] = [pixel[0], pixel[1], pixel[2]].map(u32::from);
-        ((19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16) as u8
-    };
-    let bytes = picture.bytes.chunks_exact(3).map(brightness).collect();
-    Picture { channels: 1, bytes, ..*picture }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,7 +152,11 @@ mod tests {
     fn grey_survives_the_way_to_colour_and_back() {
         let bytes: Vec<u8> = (0..=255).collect();
         let grey = Picture { width: 16, height: 16, channels: 1, bytes };
-        assert_eq!(in_grey(&in_colour(grey.clone())), grey);
+        let (mut expected, mut found) = ([0.0; 256], [0.0; 256]);
+        let frame = Frame::new(&Framing::PLAIN, 16, 16);
+        frame.numbers(&grey, &mut expected);
+        frame.numbers(&in_colour(grey), &mut found);
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -1,20 +1,19 @@
 //! The progress of an unfinished file, so that the same command resumes it.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::EmbedError;
-use crate::extractor::Identity;
-use crate::file::Plan;
+use crate::file::{Metadata, with_suffix};
 
 /// A file next to the unfinished one that describes the rows on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     /// Everything that determines the features.
-    pub identity: BTreeMap<String, String>,
+    pub identity: Metadata,
     /// D.
     pub width: usize,
     /// Bytes before the first row.
@@ -25,21 +24,9 @@ pub(crate) struct Record {
     pub set_aside: Vec<(usize, String)>,
 }
 
-/// What an earlier run left.
-pub(crate) enum PreviousRun {
-    /// Nothing.
-    None,
-    /// A file that cannot be resumed, and why.
-    Other(String),
-    /// A file that can be resumed.
-    Same(Record),
-}
-
 /// `F.safetensors.progress` for `F.safetensors`.
 fn path_of(out: &Path) -> PathBuf {
-    let mut name = out.as_os_str().to_os_string();
-    name.push(".progress");
-    name.into()
+    with_suffix(out, ".progress")
 }
 
 impl Record {
@@ -54,12 +41,15 @@ impl Record {
         self.done - self.set_aside.len()
     }
 
-    /// The record of an earlier run, and whether it fits this one.
-    pub(crate) fn read(out: &Path, identity: &Identity, rows: usize) -> PreviousRun {
-        let Ok(text) = fs::read(path_of(out)) else { return PreviousRun::None };
-        let Ok(record) = serde_json::from_slice::<Self>(&text) else {
-            return PreviousRun::Other("its record is damaged".into());
-        };
+    /// The record of an earlier run, if there is one; the error says why it cannot be resumed.
+    pub(crate) fn read(
+        out: &Path,
+        identity: &Metadata,
+        rows: usize,
+    ) -> Result<Option<Self>, String> {
+        let damaged = || "its record is damaged".to_string();
+        let Ok(text) = fs::read(path_of(out)) else { return Ok(None) };
+        let record: Self = serde_json::from_slice(&text).map_err(|_| damaged())?;
         let words = |name: &str| match name {
             "model" | "model_blake3" => "another model",
             "runtime" => "another runtime",
@@ -70,25 +60,19 @@ impl Record {
             "batch" => "another size of batches",
             _ => "other settings",
         };
-        let differs = |name: &str| identity.get(name) != record.identity.get(name);
-        let names = identity.keys().copied().chain(record.identity.keys().map(String::as_str));
-        let mut other: Vec<&str> = names.filter(|name| differs(name)).map(words).collect();
-        other.sort_unstable();
-        other.dedup();
+        let differs = |name: &&String| identity.get(*name) != record.identity.get(*name);
+        let names = identity.keys().chain(record.identity.keys()).filter(differs);
+        let other: BTreeSet<&str> = names.map(|name| words(name)).collect();
         if !other.is_empty() {
-            return PreviousRun::Other(format!("it was started with {}", other.join(", ")));
+            let other: Vec<&str> = other.into_iter().collect();
+            return Err(format!("it was started with {}", other.join(", ")));
         }
         let ordered = record.set_aside.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let below = record.set_aside.last().is_none_or(|last| last.0 < record.done);
         if record.done > rows || record.width == 0 || !ordered || !below {
-            return PreviousRun::Other("its record is damaged".into());
+            return Err(damaged());
         }
-        PreviousRun::Same(record)
-    }
-
-    /// Whether it belongs to this plan.
-    pub(crate) fn fits(&self, plan: &Plan) -> bool {
-        (self.width, self.room) == (plan.width, plan.room)
+        Ok(Some(record))
     }
 
     /// Removes the record if it exists.

@@ -218,7 +218,7 @@ impl Reading {
 }
 
 /// The ports in one phrase.
-fn listed(ports: &[Port]) -> String {
+pub(crate) fn listed(ports: &[Port]) -> String {
     match ports {
         [] => "none".into(),
         _ => ports.iter().map(Port::to_string).collect::<Vec<_>>().join(", "),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use aleator_data::inputs::recognise::{Family, recognise};
 use aleator_data::inputs::{CarriedLabels, InputShape, Opened};
 use aleator_data::{DataError, Inputs};
-use aleator_run::recipe::{self, Framing, HeldOut, InputSource};
+use aleator_run::recipe::{Framing, HeldOut, InputSource};
 
 use crate::error::EmbedError;
 
@@ -50,30 +50,25 @@ impl Source {
 /// # Errors
 /// When there are none, or they cannot be opened.
 pub fn open_sources(paths: &[PathBuf], framing: &Framing) -> Result<Vec<Source>, EmbedError> {
-    let [path] = paths else {
-        let (source, path) = (InputSource::Images(paths.to_vec()), paths[0].clone());
-        return Ok(vec![Source { split: None, path, opened: labelled_or_not(&source, framing)? }]);
-    };
+    let [path] = paths else { return Ok(vec![open(None, paths.to_vec(), framing)?]) };
     let sources = match path.is_dir().then(|| recognise(path)) {
         Some(Ok(found)) if found.preset_family == Family::Images => {
-            let images = |split, source: recipe::Source| match source.inputs {
-                InputSource::Images(paths) => paths.first().map(|path| (split, path.clone())),
+            let inputs = |held_out| match held_out {
+                Some(HeldOut::Source(source)) => Some(source.inputs),
                 _ => None,
             };
-            let held_out = |split, held_out| match held_out {
-                Some(HeldOut::Source(source)) => images(Some(split), source),
-                _ => None,
-            };
-            let found = [
-                images(None, found.train),
-                held_out("validation", found.data.validation),
-                held_out("test", found.data.test),
+            let splits = [
+                (None, Some(found.train.inputs)),
+                (Some("validation"), inputs(found.data.validation)),
+                (Some("test"), inputs(found.data.test)),
             ];
-            let open = |(split, path): (_, PathBuf)| -> Result<Source, EmbedError> {
-                let opened = labelled_or_not(&InputSource::images(&path), framing)?;
-                Ok(Source { split, path, opened })
-            };
-            found.into_iter().flatten().map(open).collect::<Result<Vec<_>, _>>()?
+            let mut sources = vec![];
+            for (split, inputs) in splits {
+                if let Some(InputSource::Images(paths)) = inputs {
+                    sources.push(open(split, paths, framing)?);
+                }
+            }
+            sources
         }
         Some(Ok(_)) => {
             let message = "holds embeddings, not images: train on it with --data";
@@ -81,26 +76,26 @@ pub fn open_sources(paths: &[PathBuf], framing: &Framing) -> Result<Vec<Source>,
         }
         // Splits must not be mixed in one file.
         Some(Err(error)) if path.join("train").is_dir() => return Err(error.into()),
-        Some(Err(_)) | None => {
-            let opened = labelled_or_not(&InputSource::images(path), framing)?;
-            vec![Source { split: None, path: path.clone(), opened }]
-        }
+        Some(Err(_)) | None => vec![open(None, paths.to_vec(), framing)?],
     };
     with_same_classes(sources)
 }
 
 /// With labels if the files have them; a directory of one class has none.
-fn labelled_or_not(source: &InputSource, framing: &Framing) -> Result<Opened, EmbedError> {
-    let opened = match Inputs::open(source, framing) {
+fn open(
+    split: Option<&'static str>,
+    paths: Vec<PathBuf>,
+    framing: &Framing,
+) -> Result<Source, EmbedError> {
+    let path = paths[0].clone();
+    let source = InputSource::Images(paths);
+    let opened = match Inputs::open(&source, framing) {
         Ok(opened) if opened.class_names.as_ref().is_none_or(|names| names.len() > 1) => opened,
-        Ok(_) | Err(_) => Inputs::open_unlabelled(source, framing).map_err(in_words)?,
+        Ok(_) | Err(_) => Inputs::open_unlabelled(&source, framing).map_err(in_words)?,
     };
     match opened.inputs.shape() {
-        InputShape::Image { .. } => Ok(opened.in_classes()),
-        InputShape::Features(_) => {
-            let InputSource::Images(paths) = source else { unreachable!("images were asked for") };
-            Err(DataError::invalid(&paths[0], "holds no images").into())
-        }
+        InputShape::Image { .. } => Ok(Source { split, path, opened: opened.in_classes() }),
+        InputShape::Features(_) => Err(DataError::invalid(path, "holds no images").into()),
     }
 }
 

@@ -46,7 +46,7 @@ fn a_missing_file() {
     }
     let place = Place::new();
     let text = message(open(&place.path(""), Runtime::Rten, None));
-    assert!(text.contains("is a folder"), "{text}");
+    assert!(text.contains("is a directory"), "{text}");
 }
 
 #[test]

@@ -1,20 +1,20 @@
 //! Images whose values change where they are: as `ImageOps` and `ImageEnhance` of PIL do it.
 
-use crate::picture::Picture;
+use crate::picture::{Picture, grey};
 
 /// Stretches each channel to all of 0 to 255.
-pub(super) fn auto_contrast(picture: &mut Picture) {
+pub(super) fn auto_contrast(picture: Picture) -> Picture {
     by_histogram(picture, |counts| {
         let low = counts.iter().position(|count| *count > 0)?;
         let high = counts.iter().rposition(|count| *count > 0)?;
         let scale = (high > low).then(|| 255.0 / (high - low) as f64)?;
         let offset = -(low as f64) * scale;
         Some(std::array::from_fn(|value| (value as f64 * scale + offset) as u8))
-    });
+    })
 }
 
 /// Makes all values of each channel about equally frequent.
-pub(super) fn equalize(picture: &mut Picture) {
+pub(super) fn equalize(picture: Picture) -> Picture {
     by_histogram(picture, |counts| {
         let last = *counts.iter().rfind(|count| **count > 0)?;
         let step = (counts.iter().sum::<usize>() - last) / 255;
@@ -26,46 +26,47 @@ pub(super) fn equalize(picture: &mut Picture) {
                 new
             })
         })
-    });
+    })
 }
 
 /// Values of at least `threshold` are inverted.
-pub(super) fn solarize(picture: &mut Picture, threshold: f64) {
+pub(super) fn solarize(picture: Picture, threshold: f64) -> Picture {
     let table = std::array::from_fn(|value| {
         let byte = value as u8;
         if (value as f64) < threshold { byte } else { 255 - byte }
     });
-    replace(picture, 0, 1, &table);
+    replace(picture, 0, 1, &table)
 }
 
 /// Keeps this many of the upper bits, 0 to 8.
-pub(super) fn posterize(picture: &mut Picture, bits: u32) {
+pub(super) fn posterize(picture: Picture, bits: u32) -> Picture {
     let mask = 0xff00_u16.unbounded_shr(bits) as u8;
-    replace(picture, 0, 1, &std::array::from_fn(|value| value as u8 & mask));
+    replace(picture, 0, 1, &std::array::from_fn(|value| value as u8 & mask))
 }
 
 /// Darker to black at 0, brighter above 1.
-pub(super) fn brightness(picture: &mut Picture, factor: f32) {
-    replace(picture, 0, 1, &std::array::from_fn(|value| blend(0, value as u8, factor)));
+pub(super) fn brightness(picture: Picture, factor: f32) -> Picture {
+    replace(picture, 0, 1, &std::array::from_fn(|value| blend(0, value as u8, factor)))
 }
 
 /// Paler to the mean grey at 0, stronger above 1.
-pub(super) fn contrast(picture: &mut Picture, factor: f32) {
+pub(super) fn contrast(picture: Picture, factor: f32) -> Picture {
     let pixels = picture.bytes.chunks_exact(picture.channels);
     let sum: u64 = pixels.map(|pixel| u64::from(luma(pixel))).sum();
     let mean = (sum as f64 / (picture.width * picture.height) as f64 + 0.5) as u8;
-    replace(picture, 0, 1, &std::array::from_fn(|value| blend(mean, value as u8, factor)));
+    replace(picture, 0, 1, &std::array::from_fn(|value| blend(mean, value as u8, factor)))
 }
 
 /// Greyer to no colour at 0, more colourful above 1; grey stays as it is.
-pub(super) fn saturate(picture: &mut Picture, factor: f32) {
+pub(super) fn saturate(mut picture: Picture, factor: f32) -> Picture {
     if picture.channels == 1 {
-        return;
+        return picture;
     }
     for pixel in picture.bytes.chunks_exact_mut(picture.channels) {
         let grey = luma(pixel);
         pixel.iter_mut().for_each(|value| *value = blend(grey, *value, factor));
     }
+    picture
 }
 
 /// Smoother at 0, sharper above 1; the outermost pixels stay as they are.
@@ -93,19 +94,19 @@ fn blend(from: u8, to: u8, factor: f32) -> u8 {
     (f32::from(from) + factor * (f32::from(to) - f32::from(from))) as u8
 }
 
-/// The brightness of a pixel (ITU-R 601).
+/// The brightness of a pixel.
 fn luma(pixel: &[u8]) -> u8 {
     match *pixel {
-        [red, green, blue] => {
-            let sum = u32::from(red) * 19_595 + u32::from(green) * 38_470 + u32::from(blue) * 7_471;
-            ((sum + 0x8000) >> 16) as u8
-        }
+        [red, green, blue] => grey([red, green, blue]),
         _ => pixel[0],
     }
 }
 
 /// Replaces the values of each channel as its histogram says; `None` leaves them.
-fn by_histogram(picture: &mut Picture, table: impl Fn(&[usize; 256]) -> Option<[u8; 256]>) {
+fn by_histogram(
+    mut picture: Picture,
+    table: impl Fn(&[usize; 256]) -> Option<[u8; 256]>,
+) -> Picture {
     let channels = picture.channels;
     for channel in 0..channels {
         let mut counts = [0; 256];
@@ -113,14 +114,16 @@ fn by_histogram(picture: &mut Picture, table: impl Fn(&[usize; 256]) -> Option<[
             counts[usize::from(*value)] += 1;
         }
         if let Some(table) = table(&counts) {
-            replace(picture, channel, channels, &table);
+            picture = replace(picture, channel, channels, &table);
         }
     }
+    picture
 }
 
 /// Replaces every `step`-th value from the `first` on.
-fn replace(picture: &mut Picture, first: usize, step: usize, table: &[u8; 256]) {
+fn replace(mut picture: Picture, first: usize, step: usize, table: &[u8; 256]) -> Picture {
     for value in picture.bytes.iter_mut().skip(first).step_by(step) {
         *value = table[usize::from(*value)];
     }
+    picture
 }

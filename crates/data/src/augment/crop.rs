@@ -47,28 +47,20 @@ pub(super) fn padded(picture: &Picture, padding: usize, draws: Draws) -> Picture
     // Where the image's first pixel goes, counted from −padding.
     let left = draws.below(2 * padding + 1, Step::Left, 0);
     let top = draws.below(2 * padding + 1, Step::Top, 0);
-    let (columns, rows) = (Overlap::new(left, padding, width), Overlap::new(top, padding, height));
-    for row in 0..rows.len {
-        let from = ((rows.from + row) * width + columns.from) * channels;
-        let to = ((rows.to + row) * width + columns.to) * channels;
-        let len = columns.len * channels;
+    // What two copies of a line share when one is moved: its first pixel in each, and its length.
+    let overlap = |at: usize, len: usize| {
+        let (from, to) = (padding.saturating_sub(at).min(len), at.saturating_sub(padding).min(len));
+        (from, to, len - from.max(to))
+    };
+    let (from_column, to_column, columns) = overlap(left, width);
+    let (from_row, to_row, rows) = overlap(top, height);
+    for row in 0..rows {
+        let from = ((from_row + row) * width + from_column) * channels;
+        let to = ((to_row + row) * width + to_column) * channels;
+        let len = columns * channels;
         out[to..to + len].copy_from_slice(&bytes[from..from + len]);
     }
     Picture { bytes: out, ..*picture }
-}
-
-/// What two copies of a line of `len` pixels share when one is moved by `at` − `padding`.
-struct Overlap {
-    from: usize,
-    to: usize,
-    len: usize,
-}
-
-impl Overlap {
-    fn new(at: usize, padding: usize, len: usize) -> Self {
-        let (from, to) = (padding.saturating_sub(at).min(len), at.saturating_sub(padding).min(len));
-        Self { from, to, len: len - from.max(to) }
-    }
 }
 
 /// Exchanges left and right.

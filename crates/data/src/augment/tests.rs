@@ -33,12 +33,12 @@ fn operations_agree_with_pil() {
         let words: Vec<&str> = line.split(' ').collect();
         let (expected, after) = rest[end + 1..].split_at(source.bytes.len());
         rest = after;
-        let operation = ALL.into_iter().find(|known| format!("{known:?}") == words[0]).unwrap();
-        seen.insert(words[0]);
-        let found = operation.apply(source.clone(), words[1].parse().unwrap());
+        let (name, operation) = ALL.into_iter().find(|(name, _)| *name == words[0]).unwrap();
+        seen.insert(name);
+        let found = operation(source.clone(), words[1].parse().unwrap());
         let other = found.bytes.iter().zip(expected).filter(|(a, b)| a.abs_diff(**b) > 1).count();
         // PIL turns in steps of 1/65536 pixel: another pixel may be the nearest.
-        let allowed = if operation == Operation::Rotate { 3 * 2 } else { 0 };
+        let allowed = if name == "Rotate" { 3 * 2 } else { 0 };
         assert!(other <= allowed, "{line}: {other} bytes differ");
     }
     assert_eq!(seen.len(), ALL.len() - 1, "all but the identity");
@@ -47,7 +47,8 @@ fn operations_agree_with_pil() {
 #[test]
 fn operations_look_as_they_did() {
     let source = Frame::new(&Framing::PLAIN, 48, 48).cut(&golden::scene(96, 72));
-    let both = |operation: Operation| [1.0, -1.0].map(|way| operation.apply(source.clone(), way));
+    let both =
+        |(_, operation): (&str, Operation)| [1.0, -1.0].map(|way| operation(source.clone(), way));
     let (forth, back): (Vec<Picture>, Vec<Picture>) =
         ALL.into_iter().map(both).map(|[forth, back]| (forth, back)).unzip();
     golden::assert_golden("operations", &golden::sheet(&[forth, back].concat(), ALL.len()));
@@ -56,9 +57,9 @@ fn operations_look_as_they_did() {
 #[test]
 fn no_operation_changes_anything_at_strength_zero() {
     let source = scene();
-    for operation in ALL {
-        if !matches!(operation, Operation::AutoContrast | Operation::Equalize) {
-            assert_eq!(operation.apply(source.clone(), 0.0), source, "{operation:?}");
+    for (name, operation) in ALL {
+        if !matches!(name, "AutoContrast" | "Equalize") {
+            assert_eq!(operation(source.clone(), 0.0), source, "{name}");
         }
     }
 }
@@ -71,16 +72,16 @@ fn operations_take_grey_and_tiny_images() {
         let bytes = (0..width * height).map(|at| at as u8 * 40).collect();
         Picture { width, height, channels: 1, bytes }
     });
-    for operation in ALL {
+    for (name, operation) in ALL {
         for strength in [-1.0, -0.3, 0.4, 1.0] {
-            let found = operation.apply(grey.clone(), strength);
+            let found = operation(grey.clone(), strength);
             assert_eq!(found.bytes.len(), grey.bytes.len());
-            if matches!(operation, Operation::Color | Operation::Identity) {
-                assert_eq!(found, grey, "{operation:?}");
+            if matches!(name, "Color" | "Identity") {
+                assert_eq!(found, grey, "{name}");
             }
             for picture in &tiny {
-                let found = operation.apply(picture.clone(), strength);
-                assert_eq!(found.bytes.len(), picture.bytes.len(), "{operation:?}");
+                let found = operation(picture.clone(), strength);
+                assert_eq!(found.bytes.len(), picture.bytes.len(), "{name}");
             }
         }
     }

@@ -6,21 +6,28 @@ use std::path::{Path, PathBuf};
 use aleator_run::recipe::Framing;
 
 use super::mapped::Mapped;
-use super::pixels::{Bytes, Pixels, Stored};
-use super::{CarriedLabels, Inputs, Opened};
+use super::pixels::{Bytes, Pixels};
+use super::{CarriedLabels, Inputs, Opened, Storage};
 use crate::error::DataError;
 
-const STORED: Stored = Stored { channels: 3, height: 32, width: 32 };
+const STORED: [usize; 3] = [3, 32, 32];
 const PIXELS: usize = 3 * 32 * 32;
 
-/// Which of the two data sets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cifar {
-    /// One byte with the label.
-    Ten,
-    /// Two bytes: the coarse label, which is not used, then the fine one.
-    Hundred,
+/// How one of the two data sets is stored.
+#[derive(Debug, PartialEq, Eq)]
+struct Cifar {
+    classes: usize,
+    /// The label is the last of them.
+    label_bytes: usize,
+    /// The file with the names of the classes.
+    class_names: &'static str,
 }
+
+const KINDS: [Cifar; 2] = [
+    Cifar { classes: 10, label_bytes: 1, class_names: "batches.meta.txt" },
+    // The coarse label, which is not used, then the fine one.
+    Cifar { classes: 100, label_bytes: 2, class_names: "fine_label_names.txt" },
+];
 
 /// The names that the distributed archives use.
 pub(crate) const TRAIN_10: [&str; 5] = [
@@ -44,91 +51,61 @@ pub(crate) fn training_files(folder: &Path) -> Vec<PathBuf> {
 
 /// Opens files, in this order; `name` is the path that the user gave.
 pub(crate) fn open(name: &Path, files: &[PathBuf], framing: &Framing) -> Result<Opened, DataError> {
-    let mut kind = None;
-    let mut pixels = None;
+    let mut opened = None;
     let mut labels = vec![];
     for path in files {
         let file = Mapped::open(path)?;
         let this = recognise(path, file.bytes())?;
-        if *kind.get_or_insert(this) != this {
+        let new = || (this, Pixels::new(this.label_bytes, STORED, framing));
+        let (kind, pixels) = opened.get_or_insert_with(new);
+        if *kind != this {
             let message = "is of another CIFAR than the files before it";
             return Err(DataError::invalid(path, message));
         }
-        let pixels = pixels.get_or_insert_with(|| Pixels::new(this.label_bytes(), STORED, framing));
-        read_labels(path, file.bytes(), this, &mut labels)?;
+        labels.extend(read_labels(path, file.bytes(), this)?);
         pixels.push(Bytes::File(file), 0);
     }
-    let (Some(kind), Some(pixels)) = (kind, pixels) else {
+    let Some((kind, pixels)) = opened else {
         return Err(DataError::invalid(name, "holds no CIFAR files"));
     };
     let folder = files[0].parent().unwrap_or(Path::new(""));
-    let inputs = Inputs::of_pixels(name, pixels);
     Ok(Opened {
         labels: Some(CarriedLabels::Classes(labels)),
-        class_names: class_names(folder, kind)?,
-        ..Opened::new(inputs)
+        class_names: class_names(&folder.join(kind.class_names), kind.classes)?,
+        ..Opened::new(Inputs::new(name, Storage::Pixels(pixels)))
     })
 }
 
 impl Cifar {
-    pub(crate) fn label_bytes(self) -> usize {
-        match self {
-            Self::Ten => 1,
-            Self::Hundred => 2,
-        }
-    }
-
-    fn classes(self) -> usize {
-        match self {
-            Self::Ten => 10,
-            Self::Hundred => 100,
-        }
-    }
-
-    fn record(self) -> usize {
-        self.label_bytes() + PIXELS
-    }
-
-    fn label(self, record: &[u8]) -> u8 {
-        record[self.label_bytes() - 1]
+    fn labels<'a>(&self, file: &'a [u8]) -> impl Iterator<Item = u8> + use<'a> {
+        let at = self.label_bytes - 1;
+        file.chunks_exact(self.label_bytes + PIXELS).map(move |record| record[at])
     }
 
     /// The first record whose label is out of range, and that label.
-    fn wrong_label(self, file: &[u8]) -> Option<(usize, u8)> {
-        let labels = file.chunks_exact(self.record()).map(|record| self.label(record));
-        labels.enumerate().find(|&(_, label)| usize::from(label) >= self.classes())
+    fn wrong_label(&self, file: &[u8]) -> Option<(usize, u8)> {
+        self.labels(file).enumerate().find(|&(_, label)| usize::from(label) >= self.classes)
     }
 }
 
 /// By the size of a record; a file whose size suits both is the one whose labels make sense.
-pub(crate) fn recognise(path: &Path, file: &[u8]) -> Result<Cifar, DataError> {
+fn recognise(path: &Path, file: &[u8]) -> Result<&'static Cifar, DataError> {
     let len = file.len();
-    let fits = |kind: &Cifar| len > 0 && len.is_multiple_of(kind.record());
-    let fitting: Vec<Cifar> = [Cifar::Ten, Cifar::Hundred].into_iter().filter(fits).collect();
-    match fitting[..] {
-        [] => Err(DataError::invalid(
-            path,
-            format!(
-                "has {len} bytes, not a whole number of CIFAR-10 records (3073 bytes) or \
-                 CIFAR-100 records (3074 bytes); it is cut short or of another format"
-            ),
-        )),
-        [only] => Ok(only),
-        [first, ..] => {
-            let sensible = fitting.iter().find(|kind| kind.wrong_label(file).is_none());
-            Ok(*sensible.unwrap_or(&first))
-        }
-    }
+    let fits = |kind: &&Cifar| len > 0 && len.is_multiple_of(kind.label_bytes + PIXELS);
+    let mut fitting = KINDS.iter().filter(fits);
+    let sensible = fitting.clone().find(|kind| kind.wrong_label(file).is_none());
+    sensible.or_else(|| fitting.next()).ok_or_else(|| {
+        let message = format!(
+            "has {len} bytes, not a whole number of CIFAR-10 records (3073 bytes) or CIFAR-100 \
+             records (3074 bytes); it is cut short or of another format"
+        );
+        DataError::invalid(path, message)
+    })
 }
 
-fn read_labels(
-    path: &Path,
-    file: &[u8],
-    kind: Cifar,
-    labels: &mut Vec<u32>,
-) -> Result<(), DataError> {
+fn read_labels(path: &Path, file: &[u8], kind: &Cifar) -> Result<Vec<u32>, DataError> {
     if let Some((record, label)) = kind.wrong_label(file) {
-        let classes = kind.classes();
+        let classes = kind.classes;
         let message = format!(
             "record {record} has label {label}; CIFAR-{classes} has labels 0 to {}: the file is \
              damaged or of another format",
@@ -136,26 +113,20 @@ fn read_labels(
         );
         return Err(DataError::invalid(path, message));
     }
-    labels.extend(file.chunks_exact(kind.record()).map(|record| u32::from(kind.label(record))));
-    Ok(())
+    Ok(kind.labels(file).map(u32::from).collect())
 }
 
 /// The names in the text file of the same folder, where there is one.
-fn class_names(folder: &Path, kind: Cifar) -> Result<Option<Vec<String>>, DataError> {
-    let path = folder.join(match kind {
-        Cifar::Ten => "batches.meta.txt",
-        Cifar::Hundred => "fine_label_names.txt",
-    });
+fn class_names(path: &Path, expected: usize) -> Result<Option<Vec<String>>, DataError> {
     if !path.is_file() {
         return Ok(None);
     }
-    let text = fs::read_to_string(&path).map_err(|error| DataError::io(&path, error))?;
-    let names: Vec<String> =
-        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_string).collect();
-    if names.len() != kind.classes() {
-        let (found, expected) = (names.len(), kind.classes());
-        let message = format!("has {found} names of classes, expected {expected}");
-        return Err(DataError::invalid(&path, message));
+    let text = fs::read_to_string(path).map_err(|error| DataError::io(path, error))?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let names: Vec<String> = lines.map(str::to_string).collect();
+    if names.len() != expected {
+        let message = format!("has {} names of classes, expected {expected}", names.len());
+        return Err(DataError::invalid(path, message));
     }
     Ok(Some(names))
 }

@@ -5,43 +5,35 @@ use std::path::Path;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
+use super::Opened;
 use super::mapped::Mapped;
 use crate::array::split_spec;
 use crate::ending::Ending;
 use crate::error::DataError;
 
 /// The value of `format` in such a file.
-const FORMAT: &str = "aleator-embeddings 1";
+pub const FORMAT: &str = "aleator-embeddings 1";
 
-/// Ids and class names.
-#[derive(Debug, Default)]
-pub(crate) struct Embedded {
-    pub ids: Option<Vec<String>>,
-    pub class_names: Option<Vec<String>>,
-}
-
-/// Reads them from `file` or `file#name`; other files have none.
-pub(crate) fn read(spec: &str, rows: usize) -> Result<Embedded, DataError> {
+/// Adds those of `file` or `file#name` to its inputs; other files have none.
+pub(crate) fn complete(mut opened: Opened, spec: &str) -> Result<Opened, DataError> {
     let (path, _) = split_spec(spec);
     if Ending::of(&path) != Some(Ending::Safetensors) {
-        return Ok(Embedded::default());
+        return Ok(opened);
     }
     let file = Mapped::open(&path)?;
-    let Ok((_, header)) = SafeTensors::read_metadata(file.bytes()) else {
-        return Ok(Embedded::default());
-    };
+    let Ok((_, header)) = SafeTensors::read_metadata(file.bytes()) else { return Ok(opened) };
     let metadata = |name: &str| header.metadata().as_ref().and_then(|all| all.get(name));
     if metadata("format").is_none_or(|format| format != FORMAT) {
-        return Ok(Embedded::default());
+        return Ok(opened);
     }
-    let class_names = metadata("class_names").map(|names| class_names(&path, names)).transpose()?;
+    opened.class_names =
+        metadata("class_names").map(|names| class_names(&path, names)).transpose()?;
     let tensors = SafeTensors::deserialize(file.bytes())
         .map_err(|error| DataError::invalid(&path, error.to_string()))?;
-    let ids = match (tensors.tensor("id_offsets"), tensors.tensor("ids")) {
-        (Ok(offsets), Ok(ids)) => Some(read_ids(&path, &offsets, &ids, rows)?),
-        _ => None,
-    };
-    Ok(Embedded { ids, class_names })
+    if let (Ok(offsets), Ok(ids)) = (tensors.tensor("id_offsets"), tensors.tensor("ids")) {
+        opened.ids = Some(read_ids(&path, &offsets, &ids, opened.inputs.len())?);
+    }
+    Ok(opened)
 }
 
 fn class_names(path: &Path, names: &str) -> Result<Vec<String>, DataError> {

@@ -4,17 +4,17 @@ mod place;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use aleator_run::recipe::Framing;
 use rayon::prelude::*;
 
-use super::{InputShape, Inputs};
+use super::{InputShape, Inputs, Storage};
 use crate::error::{DataError, guarded};
 use crate::picture::{self, Frame, Limits, Picture};
 
-pub(crate) use place::{Container, Piece, Places, read_file, too_large};
+pub(crate) use place::{Container, Piece, Pieces, Places, read_file, too_large};
 
 /// The largest side that images can be resized to, in pixels.
 const LARGEST_SIDE: usize = 1 << 14;
@@ -38,15 +38,11 @@ pub(crate) struct Encoded {
     frame: Frame,
     channels: usize,
     resize: bool,
-    /// What [`Encoded::check`] found, for each image: [`UNCHECKED`], [`SOUND`] or [`DAMAGED`].
-    checks: Vec<AtomicU8>,
+    /// The images that [`Encoded::check`] has decoded.
+    checked: Vec<AtomicBool>,
     /// The images that cannot be decoded, and why.
     damaged: Mutex<BTreeMap<usize, String>>,
 }
-
-const UNCHECKED: u8 = 0;
-const SOUND: u8 = 1;
-const DAMAGED: u8 = 2;
 
 /// These images, all of one size or resized to it; `source` is the path that the user gave.
 pub(crate) fn open(source: &Path, places: Places, framing: &Framing) -> Result<Inputs, DataError> {
@@ -61,10 +57,10 @@ pub(crate) fn open(source: &Path, places: Places, framing: &Framing) -> Result<I
     let frame = Frame::new(framing, width, height);
     let channels = framing.channels.unwrap_or(3);
     let resize = framing.size.is_some();
-    let checks = (0..places.len()).map(|_| AtomicU8::new(UNCHECKED)).collect();
+    let checked = (0..places.len()).map(|_| AtomicBool::new(false)).collect();
     let damaged = Mutex::default();
-    let encoded = Encoded { places, frame, channels, resize, checks, damaged };
-    Ok(Inputs::of_encoded(source, encoded))
+    let encoded = Encoded { places, frame, channels, resize, checked, damaged };
+    Ok(Inputs::new(source, Storage::Encoded(encoded)))
 }
 
 impl Encoded {
@@ -95,21 +91,16 @@ impl Encoded {
     pub(crate) fn check(&self, row: usize) -> Option<String> {
         let damaged = || self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_checked(row) {
-            let state = match self.picture(row) {
-                Ok(_) => SOUND,
-                Err(error) => {
-                    damaged().insert(row, error.reason());
-                    DAMAGED
-                }
-            };
-            self.checks[row].store(state, Ordering::Release);
+            if let Err(error) = self.picture(row) {
+                damaged().insert(row, error.reason());
+            }
+            self.checked[row].store(true, Ordering::Release);
         }
-        let is_damaged = self.checks[row].load(Ordering::Acquire) == DAMAGED;
-        if is_damaged { damaged().get(&row).cloned() } else { None }
+        damaged().get(&row).cloned()
     }
 
     pub(crate) fn is_checked(&self, row: usize) -> bool {
-        self.checks[row].load(Ordering::Acquire) != UNCHECKED
+        self.checked[row].load(Ordering::Acquire)
     }
 
     /// The hash of an image's bytes, and the image.
@@ -124,8 +115,8 @@ impl Encoded {
         row: usize,
         decode: impl FnOnce(&[u8]) -> Result<Picture, String>,
     ) -> Result<Picture, DataError> {
-        let (path, bytes) = (self.path(row), self.places.bytes(row)?);
-        guarded(&path, || decode(&bytes).map_err(|what| DataError::invalid(&path, what)))
+        let bytes = self.places.bytes(row)?;
+        at_path(&self.path(row), || decode(&bytes))
     }
 
     /// One image as evaluation sees it.
@@ -136,8 +127,8 @@ impl Encoded {
             return Ok(());
         }
         let picture = self.picture(row)?;
-        let (found, expected) =
-            ((picture.width, picture.height), (self.frame.width, self.frame.height));
+        let found = (picture.width, picture.height);
+        let expected = (self.frame.width, self.frame.height);
         if found != expected {
             return Err(other_size(&self.path(row), found, expected, "the others"));
         }
@@ -212,9 +203,7 @@ fn header_size(places: &Places, row: usize) -> Result<(usize, usize), DataError>
 
 /// Width and height of one image as it is seen.
 pub(crate) fn size_of(path: &Path, bytes: &[u8]) -> Result<(usize, usize), DataError> {
-    guarded(path, || {
-        picture::size_of(bytes, Limits::DEFAULT).map_err(|what| DataError::invalid(path, what))
-    })
+    at_path(path, || picture::size_of(bytes, Limits::DEFAULT))
 }
 
 /// The image in a file.
@@ -223,9 +212,12 @@ pub(crate) fn decode_file(path: &Path) -> Result<Picture, DataError> {
 }
 
 fn decoded(path: &Path, bytes: &[u8]) -> Result<Picture, DataError> {
-    guarded(path, || {
-        picture::decode(bytes, Limits::DEFAULT).map_err(|what| DataError::invalid(path, what))
-    })
+    at_path(path, || picture::decode(bytes, Limits::DEFAULT))
+}
+
+/// The result of a decoder, whose phrases are about `path`.
+fn at_path<T>(path: &Path, decode: impl FnOnce() -> Result<T, String>) -> Result<T, DataError> {
+    guarded(path, || decode().map_err(|what| DataError::invalid(path, what)))
 }
 
 fn other_size(

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use aleator_run::recipe::Framing;
 
 use super::encoded::{self, Places};
-use super::names::Names;
 use super::{CarriedLabels, Opened};
 use crate::ending::{self, Ending};
 use crate::error::DataError;
@@ -16,14 +15,32 @@ const DEEPEST: usize = 16;
 
 /// Opens `folder/class/…/image.png`; the names of the folders are the classes, in their order.
 pub(crate) fn open(root: &Path, framing: &Framing) -> Result<Opened, DataError> {
-    let Listing { class_names, files, labels } = list(root)?;
-    let inputs = encoded::open(root, below(root, &files), framing)?;
-    let opened = Opened::new(inputs).with_ids(files);
-    Ok(Opened {
-        labels: Some(CarriedLabels::Classes(labels)),
-        class_names: Some(class_names),
-        ..opened
-    })
+    let classes = folders_in(root)?;
+    let invalid = |path: &Path, message: String| Err(DataError::invalid(path, message));
+    if classes.is_empty() {
+        let advice = "put the images of each class into a folder with the class's name";
+        return invalid(root, format!("has no folders of classes; {advice}"));
+    }
+    let class_names: Vec<String> = classes.iter().map(|path| short(path)).collect();
+    let is = |name: &str, names: &[&str]| names.contains(&name.to_lowercase().as_str());
+    if let Some(train) = class_names.iter().find(|name| is(name, &["train", "training"]))
+        && class_names.iter().any(|name| is(name, &["test", "val", "valid", "validation"]))
+    {
+        let one = root.join(train);
+        let message = format!("holds splits, not classes; name one of them: {}", one.display());
+        return invalid(root, message);
+    }
+    let (mut files, mut labels) = (vec![], vec![]);
+    for ((path, name), class) in classes.iter().zip(&class_names).zip(0..) {
+        images_below(path, name, 1, &mut files)?;
+        if files.len() == labels.len() {
+            let endings = ending::IMAGES.join(", ");
+            return invalid(path, format!("has no images ({endings}); add some or remove it"));
+        }
+        labels.resize(files.len(), class);
+    }
+    let labels = Some(CarriedLabels::Classes(labels));
+    Ok(Opened { labels, class_names: Some(class_names), ..open_files(root, files, framing)? })
 }
 
 /// Opens one image, or all images of a folder and the folders in it, whatever their classes.
@@ -33,53 +50,18 @@ pub(crate) fn open_unlabelled(path: &Path, framing: &Framing) -> Result<Opened, 
         images_below(path, "", 0, &mut files)?;
         (path, files.iter().map(|file| file.trim_start_matches('/').to_string()).collect())
     } else {
-        let name = path.file_name().map(|name| name.to_string_lossy().to_string());
-        (path.parent().unwrap_or(path), name.into_iter().collect())
+        (path.parent().unwrap_or(path), vec![short(path)])
     };
     if files.is_empty() {
         let message = "holds no images; give an image, a folder of images, or CIFAR or IDX files";
         return Err(DataError::invalid(path, message));
     }
-    let inputs = encoded::open(root, below(root, &files), framing)?;
-    Ok(Opened::new(inputs).with_ids(files))
+    open_files(root, files, framing)
 }
 
-fn below(root: &Path, files: &[String]) -> Places {
-    Places::Files { root: root.to_path_buf(), names: files.iter().collect::<Names>() }
-}
-
-struct Listing {
-    class_names: Vec<String>,
-    files: Vec<String>,
-    labels: Vec<u32>,
-}
-
-fn list(root: &Path) -> Result<Listing, DataError> {
-    let classes = folders_in(root)?;
-    let invalid = |path: &Path, message: String| Err(DataError::invalid(path, message));
-    if classes.is_empty() {
-        let advice = "put the images of each class into a folder with the class's name";
-        return invalid(root, format!("has no folders of classes; {advice}"));
-    }
-    let is = |name: &str, names: &[&str]| names.contains(&name.to_lowercase().as_str());
-    if let Some((train, _)) = classes.iter().find(|(name, _)| is(name, &["train", "training"]))
-        && classes.iter().any(|(name, _)| is(name, &["test", "val", "valid", "validation"]))
-    {
-        let one = root.join(train);
-        let message = format!("holds splits, not classes; name one of them: {}", one.display());
-        return invalid(root, message);
-    }
-    let (mut files, mut labels) = (vec![], vec![]);
-    for ((name, path), class) in classes.iter().zip(0..) {
-        images_below(path, name, 1, &mut files)?;
-        if files.len() == labels.len() {
-            let endings = ending::IMAGES.join(", ");
-            return invalid(path, format!("has no images ({endings}); add some or remove it"));
-        }
-        labels.resize(files.len(), class);
-    }
-    let class_names = classes.into_iter().map(|(name, _)| name).collect();
-    Ok(Listing { class_names, files, labels })
+fn open_files(root: &Path, files: Vec<String>, framing: &Framing) -> Result<Opened, DataError> {
+    let places = Places::Files { root: root.to_path_buf(), names: files.iter().collect() };
+    Ok(Opened { ids: Some(files), ..Opened::new(encoded::open(root, places, framing)?) })
 }
 
 /// Appends all images at any depth, as paths that begin with `prefix`.
@@ -129,15 +111,23 @@ fn check_depth(folder: &Path, depth: usize) -> Result<(), DataError> {
 }
 
 /// Visible folders in a folder, sorted by name.
-pub(crate) fn folders_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, DataError> {
-    let folders = entries(folder)?.into_iter().filter(|entry| entry.is_folder);
-    Ok(folders.map(|Entry { name, .. }| (name.clone(), folder.join(name))).collect())
+pub(crate) fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
+    paths_in(folder, true)
 }
 
 /// Visible files in a folder, sorted by name.
-pub(crate) fn files_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, DataError> {
-    let files = entries(folder)?.into_iter().filter(|entry| !entry.is_folder);
-    Ok(files.map(|Entry { name, .. }| (name.clone(), folder.join(name))).collect())
+pub(crate) fn files_in(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
+    paths_in(folder, false)
+}
+
+fn paths_in(folder: &Path, folders: bool) -> Result<Vec<PathBuf>, DataError> {
+    let wanted = entries(folder)?.into_iter().filter(|entry| entry.is_folder == folders);
+    Ok(wanted.map(|entry| folder.join(entry.name)).collect())
+}
+
+/// The last part of a path.
+pub(crate) fn short(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into())
 }
 
 /// A file or folder in a folder.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use aleator_run::recipe::Framing;
 
-use super::pixels::{Bytes, Pixels, Stored};
-use super::{CarriedLabels, Inputs, Opened};
+use super::pixels::{Bytes, Pixels};
+use super::{CarriedLabels, Inputs, Opened, Storage};
 use crate::array::element::Element;
 use crate::array::idx;
 use crate::error::DataError;
@@ -24,13 +24,11 @@ pub(crate) fn open(path: &Path, framing: &Framing) -> Result<Opened, DataError> 
     if rows == 0 || height == 0 || width == 0 {
         return invalid(format!("shape [{rows}, {height}, {width}] has no pixels"));
     }
-    let mut pixels = Pixels::new(0, Stored { channels: 1, height, width }, framing);
+    let mut pixels = Pixels::new(0, [1, height, width], framing);
     pixels.push(Bytes::File(file), at.bytes.start);
-    let labels = match labels_beside(path) {
-        Some(beside) => Some(CarriedLabels::Classes(read_labels(&beside, path, rows)?)),
-        None => None,
-    };
-    Ok(Opened { labels, ..Opened::new(Inputs::of_pixels(path, pixels)) })
+    let labels = labels_beside(path).map(|beside| read_labels(&beside, path, rows)).transpose()?;
+    let labels = labels.map(CarriedLabels::Classes);
+    Ok(Opened { labels, ..Opened::new(Inputs::new(path, Storage::Pixels(pixels))) })
 }
 
 /// `train-labels-idx1-ubyte` for `train-images-idx3-ubyte`, with or without `.gz`.

@@ -6,14 +6,14 @@ use aleator_run::recipe::Framing;
 use parquet::data_type::ByteArrayType;
 use serde_json::Value;
 
-use super::encoded::{self, Container, LARGEST_IMAGE, Piece, Places, too_large};
+use super::encoded::{self, Container, LARGEST_IMAGE, Piece, Pieces, Places, too_large};
 use super::spool::Spool;
 use super::unpack::LARGEST_RATIO;
 use super::{CarriedLabels, Opened};
 use crate::array::columns::{Column, ParquetTable};
 use crate::array::{Values, records};
 use crate::error::DataError;
-use crate::labels::{Vocabulary, WrittenLabels};
+use crate::labels::Words;
 
 /// Images that are decoded from pages at once.
 const ROWS_AT_ONCE: usize = 16;
@@ -23,7 +23,7 @@ const LABEL: [&str; 3] = ["label", "labels", "fine_label"];
 
 /// The columns that hold images and labels.
 #[derive(Clone)]
-struct Chosen {
+struct ImageColumns {
     image: Column,
     label: Option<Column>,
 }
@@ -40,20 +40,21 @@ pub(crate) fn open(
     columns: Option<&str>,
     framing: &Framing,
 ) -> Result<Opened, DataError> {
-    let mut all = All {
-        containers: vec![],
-        pieces: vec![],
-        spool: Spool::new(source)?,
-        labels: None,
-        class_names: None,
-    };
+    let mut all = Rows::default();
+    let mut spool = Spool::new(source)?;
     for path in files {
-        all.add(path, columns)?;
+        all.add(path, columns, &mut spool)?;
     }
-    if all.pieces.is_empty() {
+    if all.images.pieces.is_empty() {
         return Err(DataError::invalid(source, "has no rows"));
     }
-    all.finish(source, framing)
+    all.images.spool = Some(spool.into_file()?);
+    let labels = all.labels.map(|labels| match labels {
+        Labels::Numbers(labels) => CarriedLabels::Classes(labels),
+        Labels::Names(names) => CarriedLabels::Written(names.written(source, None)),
+    });
+    let inputs = encoded::open(source, Places::Pieces(all.images), framing)?;
+    Ok(Opened { labels, class_names: all.class_names, ..Opened::new(inputs) })
 }
 
 /// The first images of a file, at most `count`, with their names for messages.
@@ -76,11 +77,10 @@ pub(crate) fn first_images(
     }
 }
 
-/// What was read so far.
-struct All {
-    containers: Vec<Container>,
-    pieces: Vec<Piece>,
-    spool: Spool,
+/// The rows of the files that were read so far.
+#[derive(Default)]
+struct Rows {
+    images: Pieces,
     /// Of all rows, if the files have labels.
     labels: Option<Labels>,
     class_names: Option<Vec<String>>,
@@ -88,20 +88,25 @@ struct All {
 
 enum Labels {
     Numbers(Vec<u32>),
-    Words { words: Vocabulary, positions: Vec<u32> },
+    Names(Words),
 }
 
-impl All {
-    fn add(&mut self, path: &Path, columns: Option<&str>) -> Result<(), DataError> {
+impl Rows {
+    fn add(
+        &mut self,
+        path: &Path,
+        columns: Option<&str>,
+        spool: &mut Spool,
+    ) -> Result<(), DataError> {
         let table = ParquetTable::open(path)?;
-        let Chosen { image, label } = choose(path, &table, columns)?;
-        let first_row = self.pieces.len();
-        self.containers.push(Container { path: path.to_path_buf(), spooled: true, first_row });
+        let ImageColumns { image, label } = choose(path, &table, columns)?;
+        let Pieces { containers, pieces, .. } = &mut self.images;
+        let first_row = pieces.len();
+        containers.push(Container { path: path.to_path_buf(), spooled: true, first_row });
         table.check_expansion(&image, LARGEST_RATIO)?;
         let rows = each_image(path, &table, &image, LARGEST_IMAGE, |_, bytes| {
-            let start = self.spool.len();
-            self.spool.write(bytes)?;
-            self.pieces.push(Piece { start, len: bytes.len() as u32 });
+            let start = spool.write(bytes)?;
+            pieces.push(Piece { start, len: bytes.len() as u32 });
             Ok(())
         })?;
         let names = label.as_ref().and_then(|label| class_names(&table, label));
@@ -115,35 +120,13 @@ impl All {
         self.class_names = names;
         let labels = label.map(|label| labels(path, &table, &label, rows)).transpose()?;
         if first_row == 0 {
-            self.labels =
-                labels.map(|labels| Labels::like(&labels).with(path, labels)).transpose()?;
-            return Ok(());
+            self.labels = labels.as_ref().map(Labels::like);
         }
-        match (self.labels.take(), labels) {
+        match (&mut self.labels, labels) {
             (None, None) => Ok(()),
-            (Some(before), Some(labels)) => {
-                self.labels = Some(before.with(path, labels)?);
-                Ok(())
-            }
+            (Some(before), Some(labels)) => before.add(path, labels),
             _ => other("columns (labels)"),
         }
-    }
-
-    fn finish(self, source: &Path, framing: &Framing) -> Result<Opened, DataError> {
-        let places = Places::Pieces {
-            containers: self.containers,
-            spool: Some(self.spool.into_file()?),
-            pieces: self.pieces,
-            names: None,
-        };
-        let labels = self.labels.map(|labels| match labels {
-            Labels::Numbers(labels) => CarriedLabels::Classes(labels),
-            Labels::Words { words, positions } => {
-                CarriedLabels::Written(WrittenLabels::new(source, words, positions, None))
-            }
-        });
-        let inputs = encoded::open(source, places, framing)?;
-        Ok(Opened { labels, class_names: self.class_names, ..Opened::new(inputs) })
     }
 }
 
@@ -151,37 +134,35 @@ impl Labels {
     /// No labels yet, of the type of these.
     fn like(values: &Values) -> Self {
         match values {
-            Values::Text(_) => Self::Words { words: Vocabulary::default(), positions: vec![] },
+            Values::Text(_) => Self::Names(Words::default()),
             Values::Int(_) | Values::Float(_) => Self::Numbers(vec![]),
         }
     }
 
     /// Appends those of one more file.
-    fn with(mut self, path: &Path, more: Values) -> Result<Self, DataError> {
+    fn add(&mut self, path: &Path, more: Values) -> Result<(), DataError> {
         let refuse = |row: usize, what: &str| {
             Err(DataError::invalid(path, format!("row {row} (counted from 0): {what}")))
         };
-        match (&mut self, more) {
+        match (self, more) {
             (Self::Numbers(labels), Values::Int(values)) => {
                 for (row, value) in values.into_iter().enumerate() {
-                    match u32::try_from(value) {
-                        Ok(label) => labels.push(label),
-                        Err(_) => {
-                            let what = format!(
-                                "the label is {value}; classes are numbered from 0, and \
-                                 examples without a label cannot be used"
-                            );
-                            return refuse(row, &what);
-                        }
-                    }
+                    let Ok(label) = u32::try_from(value) else {
+                        let what = format!(
+                            "the label is {value}; classes are numbered from 0, and examples \
+                             without a label cannot be used"
+                        );
+                        return refuse(row, &what);
+                    };
+                    labels.push(label);
                 }
             }
-            (Self::Words { words, positions }, Values::Text(values)) => {
+            (Self::Names(names), Values::Text(values)) => {
                 for (row, value) in values.iter().enumerate() {
                     if value.trim().is_empty() {
                         return refuse(row, "has no label");
                     }
-                    positions.push(words.position(value.trim()));
+                    names.push(value.trim());
                 }
             }
             (_, Values::Float(values)) => {
@@ -190,7 +171,7 @@ impl Labels {
             }
             _ => return Err(DataError::invalid(path, "has labels of another type than before")),
         }
-        Ok(self)
+        Ok(())
     }
 }
 
@@ -227,26 +208,25 @@ fn each_image(
     })
 }
 
-fn choose(path: &Path, table: &ParquetTable, names: Option<&str>) -> Result<Chosen, DataError> {
+fn choose(
+    path: &Path,
+    table: &ParquetTable,
+    names: Option<&str>,
+) -> Result<ImageColumns, DataError> {
     let columns = table.columns();
     let seen = columns.iter().map(Column::label).collect::<Vec<_>>().join("; ");
     let invalid = |message: String| DataError::invalid(path, message);
-    let (wanted, label) = match names {
-        Some(names) => {
-            let (image, label) = names.split_once(',').unwrap_or((names, ""));
-            (Some(image.trim()), Some(label.trim()).filter(|label| !label.is_empty()))
-        }
-        None => (None, None),
+    let mut wanted = names.into_iter().flat_map(|names| names.splitn(2, ',').map(str::trim));
+    let (wanted_image, wanted_label) = (wanted.next(), wanted.next().filter(|it| !it.is_empty()));
+    let find = |names: &[&str], is: fn(&Column, &str) -> bool| {
+        names.iter().find_map(|name| columns.iter().find(|column| is(column, name)))
     };
-    let image = match wanted {
-        Some(name) => columns.iter().find(|column| is_images(column, name)),
-        None => IMAGE
-            .iter()
-            .find_map(|name| columns.iter().find(|column| is_images(column, name)))
-            .or_else(|| only_struct(&columns)),
+    let image = match wanted_image {
+        Some(name) => find(&[name], is_images),
+        None => find(&IMAGE, is_images).or_else(|| only_struct(&columns)),
     };
     let Some(image) = image else {
-        let which = match wanted {
+        let which = match wanted_image {
             Some(name) => format!("column {name:?} of images"),
             None => "image column".to_string(),
         };
@@ -255,32 +235,30 @@ fn choose(path: &Path, table: &ParquetTable, names: Option<&str>) -> Result<Chos
              struct of bytes and path; it has {seen}. Name it: file.parquet#image,label"
         )));
     };
-    let label = match label {
-        Some(name) => match columns.iter().find(|column| column.is_called(name)) {
-            Some(column) => Some(column),
-            None => return Err(invalid(format!("has no column {name:?}; it has {seen}"))),
-        },
-        None => LABEL.iter().find_map(|name| columns.iter().find(|column| column.is_called(name))),
+    let label = match wanted_label {
+        None => find(&LABEL, Column::is_called),
+        Some(name) => {
+            let unknown = || invalid(format!("has no column {name:?}; it has {seen}"));
+            Some(find(&[name], Column::is_called).ok_or_else(unknown)?)
+        }
     };
-    Ok(Chosen { image: image.clone(), label: label.cloned() })
+    Ok(ImageColumns { image: image.clone(), label: label.cloned() })
 }
 
 /// A column of bytes with this name, or a struct with this name that has bytes.
 fn is_images(column: &Column, name: &str) -> bool {
-    let parts: Vec<&str> = column.parts().iter().map(String::as_str).collect();
-    let named = |found: &str| found.eq_ignore_ascii_case(name);
-    column.is_binary()
-        && match parts[..] {
-            [only] => named(only),
-            [group, "bytes"] => named(group),
-            _ => false,
-        }
+    let has_name = match column.parts() {
+        [only] => only.eq_ignore_ascii_case(name),
+        [group, part] => group.eq_ignore_ascii_case(name) && part == "bytes",
+        _ => false,
+    };
+    has_name && column.is_binary()
 }
 
 /// The only struct of bytes and path, whatever its name.
 fn only_struct(columns: &[Column]) -> Option<&Column> {
     let is_bytes = |column: &&Column| {
-        column.is_binary() && column.parts().len() == 2 && column.parts()[1] == "bytes"
+        column.is_binary() && matches!(column.parts(), [_, part] if part == "bytes")
     };
     let mut found = columns.iter().filter(is_bytes);
     found.next().filter(|_| found.next().is_none())

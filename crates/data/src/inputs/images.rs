@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use aleator_run::recipe::Framing;
 
 use super::folder::{self, Entry};
-use super::patterns::{Expanded, expand};
+use super::patterns::{Selection, expand};
 use super::{Opened, cifar, idx_images, image_columns, manifest, mapped, shards};
 use crate::array::idx;
 use crate::ending::Ending;
@@ -13,12 +13,14 @@ use crate::error::DataError;
 
 /// Opens images at all of these paths and patterns.
 pub(super) fn open(specs: &[PathBuf], framing: &Framing) -> Result<Opened, DataError> {
-    let source = specs.first().map_or(Path::new("data.train.images"), PathBuf::as_path);
-    let Expanded { paths, fragment } = expand_all(source, specs)?;
+    let Some(source) = specs.first() else {
+        return Err(DataError::invalid("data.train.images", "names no path"));
+    };
+    let Selection { paths, fragment } = expand_all(specs)?;
     let fragment = fragment.as_deref();
     let files = files(&paths)?;
     let all = |is: &dyn Fn(&Path) -> bool| !files.is_empty() && files.iter().all(|file| is(file));
-    if all(&|file| shards::packing(file).is_some()) {
+    if all(&shards::is_shard) {
         refuse_fragment(source, fragment)?;
         return shards::open(source, &files, framing);
     }
@@ -38,21 +40,19 @@ pub(super) fn open(specs: &[PathBuf], framing: &Framing) -> Result<Opened, DataE
 }
 
 /// All paths of a list, which share what follows their `#`.
-fn expand_all(source: &Path, specs: &[PathBuf]) -> Result<Expanded, DataError> {
-    let mut all: Option<Expanded> = None;
+fn expand_all(specs: &[PathBuf]) -> Result<Selection, DataError> {
+    let mut all = Selection { paths: vec![], fragment: None };
     for spec in specs {
-        let Expanded { paths, fragment } = expand(spec)?;
-        match &mut all {
-            None => all = Some(Expanded { paths, fragment }),
-            Some(all) if all.fragment == fragment => all.paths.extend(paths),
-            Some(_) => {
-                let message = "names something after # that the path before it does not; write \
-                               the same after all paths of a list";
-                return Err(DataError::invalid(spec, message));
-            }
+        let Selection { paths, fragment } = expand(spec)?;
+        if !all.paths.is_empty() && all.fragment != fragment {
+            let message = "names something after # that the path before it does not; write the \
+                           same after all paths of a list";
+            return Err(DataError::invalid(spec, message));
         }
+        all.paths.extend(paths);
+        all.fragment = fragment;
     }
-    all.ok_or_else(|| DataError::invalid(source, "names no path"))
+    Ok(all)
 }
 
 /// All files of the paths, including those of folders that hold only shards or tables.
@@ -79,14 +79,13 @@ fn packed_files(folder: &Path) -> Result<Option<Vec<PathBuf>>, DataError> {
         let paths = entries.iter().map(|Entry { name, .. }| folder.join(name));
         paths.filter(|path| is(path)).collect()
     };
-    let mut found = select(|path| shards::packing(path).is_some());
+    let mut found = select(shards::is_shard);
     if found.is_empty() {
         found = select(is_parquet);
     }
     let named = |words: &[&str]| {
         let starts = |path: &&PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-            words.iter().any(|word| name.starts_with(word))
+            words.iter().any(|word| folder::short(path).to_lowercase().starts_with(word))
         };
         found.iter().find(starts)
     };

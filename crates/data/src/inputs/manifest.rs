@@ -12,10 +12,10 @@ use super::encoded::{self, Places};
 use super::names::Names;
 use super::{CarriedLabels, Opened};
 use crate::error::DataError;
-use crate::labels::{Vocabulary, WrittenAnnotations, WrittenLabels};
-use rows::{Columns, Row};
+use crate::labels::{Words, WrittenAnnotations};
+use rows::{Field, Row};
 
-pub(crate) use rows::{Manifest, is_manifest_name};
+pub(crate) use rows::{Manifest, Overview, is_manifest_name};
 pub(super) use rows::{weight_of, word};
 
 /// Opens the images of a manifest, or of one split of it.
@@ -25,188 +25,145 @@ pub(crate) fn open(
     framing: &Framing,
 ) -> Result<Opened, DataError> {
     let manifest = Manifest::open(path)?;
-    let columns = manifest.columns();
     manifest.check_split(split)?;
-    let mut examples = Examples::new(path, columns);
+    let mut examples = Examples::default();
     manifest.each_row(|row| match (split, &row.split) {
         (Some(wanted), Some(found)) if *found != wanted => Ok(()),
-        _ => examples.add(&row),
+        _ => examples.add(&manifest, &row),
     })?;
-    examples.finish(manifest.folder(), framing)
+    examples.finish(&manifest, framing)
 }
 
 /// The examples of the rows read so far.
-struct Examples<'a> {
-    path: &'a Path,
-    columns: Columns,
+#[derive(Default)]
+struct Examples {
     /// Path of each example.
     files: Names,
-    /// Only where the manifest has them.
+    /// Where the manifest has none, the paths.
     ids: Vec<String>,
-    /// Example and first line of each path, and of each id.
-    by_file: BTreeMap<String, (usize, u32)>,
-    by_id: BTreeMap<String, (usize, u32)>,
+    /// Example of each path, and of each id.
+    by_file: BTreeMap<String, usize>,
+    by_id: BTreeMap<String, usize>,
     /// Of each row: its example, line, label and annotator.
     example_of: Vec<usize>,
     lines: Vec<u32>,
-    labels: Vec<u32>,
-    annotators: Vec<u32>,
-    label_words: Vocabulary,
-    annotator_words: Vocabulary,
+    labels: Words,
+    annotators: Words,
     /// Of each example: its first line and what all of its rows must agree on.
     first_lines: Vec<u32>,
-    clean: Vec<u32>,
-    clean_words: Vocabulary,
+    clean: Words,
     weights: Vec<f32>,
     /// (example, annotator) → line.
     answered: BTreeMap<(usize, u32), u32>,
 }
 
-impl<'a> Examples<'a> {
-    fn new(path: &'a Path, columns: Columns) -> Self {
-        Self {
-            path,
-            columns,
-            files: Names::default(),
-            ids: vec![],
-            by_file: BTreeMap::new(),
-            by_id: BTreeMap::new(),
-            example_of: vec![],
-            lines: vec![],
-            labels: vec![],
-            annotators: vec![],
-            label_words: Vocabulary::default(),
-            annotator_words: Vocabulary::default(),
-            first_lines: vec![],
-            clean: vec![],
-            clean_words: Vocabulary::default(),
-            weights: vec![],
-            answered: BTreeMap::new(),
-        }
-    }
-
-    fn add(&mut self, row: &Row) -> Result<(), DataError> {
-        let clean = row.clean_label.as_deref().map(|word| self.clean_words.position(word));
-        let example = match self.known(row)? {
-            Some((example, first)) => {
-                self.agree(row, example, first, clean)?;
-                example
-            }
-            None => self.add_example(row, clean),
+impl Examples {
+    fn add(&mut self, manifest: &Manifest, row: &Row) -> Result<(), DataError> {
+        let refuse = |first: u32, what: String| {
+            let message = format!("lines {first} and {}: {what}", row.line);
+            Err(DataError::invalid(&manifest.path, message))
+        };
+        let by_annotators = manifest.fields.contains(&Field::Annotator);
+        let example = match self.known(row, by_annotators) {
+            Ok(Some(example)) => example,
+            Ok(None) => self.add_example(row),
+            Err((first, what)) => return refuse(self.first_lines[first], what),
         };
         if let Some(annotator) = &row.annotator {
-            let who = self.annotator_words.position(annotator);
+            let who = self.annotators.push(annotator);
             if let Some(first) = self.answered.insert((example, who), row.line) {
                 let what = format!("annotator {annotator} labels {} twice; keep one", row.path);
-                return Err(self.both(first, row.line, &what));
+                return refuse(first, what);
             }
-            self.annotators.push(who);
         }
         self.example_of.push(example);
         self.lines.push(row.line);
-        self.labels.push(self.label_words.position(&row.label));
+        self.labels.push(&row.label);
         Ok(())
     }
 
-    /// The example of a row, if an earlier row had the same one.
-    fn known(&self, row: &Row) -> Result<Option<(usize, u32)>, DataError> {
-        let by_file = self.by_file.get(&row.path).copied();
-        let by_id = row.id.as_ref().and_then(|id| self.by_id.get(id)).copied();
-        if self.columns.annotator {
-            return match (by_file, by_id, &row.id) {
-                (Some((a, _)), Some((b, first)), Some(id)) if a != b => {
-                    Err(self.both(first, row.line, &format!("the id {id:?} names two images")))
-                }
-                (None, Some((_, first)), Some(id)) => {
-                    Err(self.both(first, row.line, &format!("the id {id:?} names two images")))
-                }
-                (Some((_, first)), None, Some(_)) => {
-                    let what = format!("the image {:?} has two ids", row.path);
-                    Err(self.both(first, row.line, &what))
-                }
-                _ => Ok(by_file),
-            };
-        }
-        if let (Some((_, first)), Some(id)) = (by_id, &row.id) {
-            let what = format!("have the same id {id:?}; ids must be distinct");
-            return Err(self.both(first, row.line, &what));
-        }
-        if let Some((_, first)) = by_file {
-            let what = format!(
-                "list the same image {:?}; keep one of them, or say in a column \"annotator\" who \
-                 gave which label",
-                row.path
-            );
-            return Err(self.both(first, row.line, &what));
-        }
-        Ok(None)
+    /// The example of a row, if an earlier row had the same one; or the example that it
+    /// contradicts, and how.
+    fn known(&self, row: &Row, by_annotators: bool) -> Result<Option<usize>, (usize, String)> {
+        let (path, id) = (&row.path, row.id.as_deref().unwrap_or_default());
+        let by_file = self.by_file.get(path).copied();
+        let by_id = self.by_id.get(id).copied();
+        let (example, what) = match (by_annotators, by_file, by_id) {
+            (true, _, Some(other)) if by_file != by_id => {
+                (other, format!("the id {id:?} names two images"))
+            }
+            (true, Some(other), None) if row.id.is_some() => {
+                (other, format!("the image {path:?} has two ids"))
+            }
+            (true, Some(example), _) => match self.difference(row, example) {
+                Some(what) => (example, format!("give {path:?} two different values of {what}")),
+                None => return Ok(by_file),
+            },
+            (_, None, None) => return Ok(None),
+            (_, _, Some(other)) => {
+                (other, format!("have the same id {id:?}; ids must be distinct"))
+            }
+            (false, Some(other), None) => {
+                let what = format!(
+                    "list the same image {path:?}; keep one of them, or say in a column \
+                     \"annotator\" who gave which label"
+                );
+                (other, what)
+            }
+        };
+        Err((example, what))
     }
 
-    fn add_example(&mut self, row: &Row, clean: Option<u32>) -> usize {
-        let example = self.files.len();
-        self.files.push(&row.path);
-        self.by_file.insert(row.path.clone(), (example, row.line));
-        if let Some(id) = &row.id {
-            self.by_id.insert(id.clone(), (example, row.line));
-            self.ids.push(id.clone());
+    /// What all rows of one example must agree on, if this one does not.
+    fn difference(&self, row: &Row, example: usize) -> Option<&'static str> {
+        if row.clean_label.as_ref().is_some_and(|clean| self.clean.get(example) != clean) {
+            return Some("clean_label");
         }
+        row.weight.is_some_and(|weight| self.weights[example] != weight).then_some("weight")
+    }
+
+    fn add_example(&mut self, row: &Row) -> usize {
+        let example = self.ids.len();
+        self.files.push(&row.path);
+        self.by_file.insert(row.path.clone(), example);
+        if let Some(id) = &row.id {
+            self.by_id.insert(id.clone(), example);
+        }
+        self.ids.push(row.id.as_ref().unwrap_or(&row.path).clone());
         self.first_lines.push(row.line);
-        self.clean.extend(clean);
+        if let Some(clean) = &row.clean_label {
+            self.clean.push(clean);
+        }
         self.weights.extend(row.weight);
         example
     }
 
-    /// Rows of one example must agree.
-    fn agree(
-        &self,
-        row: &Row,
-        example: usize,
-        first: u32,
-        clean: Option<u32>,
-    ) -> Result<(), DataError> {
-        let other = |what: &str| {
-            let what = format!("give {:?} two different values of {what}", row.path);
-            Err(self.both(first, row.line, &what))
-        };
-        if clean.is_some_and(|clean| self.clean[example] != clean) {
-            return other("clean_label");
-        }
-        if row.weight.is_some_and(|weight| self.weights[example] != weight) {
-            return other("weight");
-        }
-        Ok(())
-    }
-
-    fn both(&self, first: u32, second: u32, what: &str) -> DataError {
-        DataError::invalid(self.path, format!("lines {first} and {second}: {what}"))
-    }
-
-    fn finish(self, folder: &Path, framing: &Framing) -> Result<Opened, DataError> {
-        let ids: Vec<String> = if self.columns.id {
-            self.ids
-        } else {
-            (0..self.files.len()).map(|at| self.files.get(at).to_string()).collect()
-        };
-        let places = Places::Files { root: folder.to_path_buf(), names: self.files };
-        check_files(self.path, &places, &self.first_lines)?;
-        let clean_labels = self.columns.clean_label.then(|| {
-            WrittenLabels::new(self.path, self.clean_words, self.clean, Some(self.first_lines))
-        });
-        let weights = self.columns.weight.then_some(self.weights);
-        let written = |words, labels, lines| WrittenLabels::new(self.path, words, labels, lines);
-        let labels = if self.columns.annotator {
-            let (order, offsets) = grouped(&self.example_of, ids.len());
-            let pick = |of: &[u32]| -> Vec<u32> { order.iter().map(|row| of[*row]).collect() };
-            let lines = Some(pick(&self.lines));
-            let labels = written(self.label_words, pick(&self.labels), lines);
-            let annotators = written(self.annotator_words, pick(&self.annotators), None);
+    fn finish(mut self, manifest: &Manifest, framing: &Framing) -> Result<Opened, DataError> {
+        let has = |field: Field| manifest.fields.contains(&field);
+        let path = manifest.path.as_path();
+        let places = Places::Files { root: manifest.folder().to_path_buf(), names: self.files };
+        check_files(path, &places, &self.first_lines)?;
+        let clean_labels =
+            has(Field::CleanLabel).then(|| self.clean.written(path, Some(self.first_lines)));
+        let labels = if has(Field::Annotator) {
+            let (order, offsets) = grouped(&self.example_of, self.ids.len());
+            let sort = |of: &mut Vec<u32>| *of = order.iter().map(|row| of[*row]).collect();
+            sort(&mut self.lines);
+            sort(&mut self.labels.positions);
+            sort(&mut self.annotators.positions);
+            let labels = self.labels.written(path, Some(self.lines));
+            let annotators = self.annotators.written(path, None);
             CarriedLabels::Annotated(WrittenAnnotations::new(offsets, labels, annotators))
         } else {
-            CarriedLabels::Written(written(self.label_words, self.labels, Some(self.lines)))
+            CarriedLabels::Written(self.labels.written(path, Some(self.lines)))
         };
-        let inputs = encoded::open(self.path, places, framing)?;
-        Ok(Opened { clean_labels, weights, labels: Some(labels), ..Opened::new(inputs) }
-            .with_ids(ids))
+        Ok(Opened {
+            labels: Some(labels),
+            clean_labels,
+            weights: has(Field::Weight).then_some(self.weights),
+            ids: Some(self.ids),
+            ..Opened::new(encoded::open(path, places, framing)?)
+        })
     }
 }
 
@@ -230,8 +187,7 @@ fn check_files(path: &Path, places: &Places, lines: &[u32]) -> Result<(), DataEr
 fn grouped(example_of: &[usize], examples: usize) -> (Vec<usize>, Vec<usize>) {
     let mut order: Vec<usize> = (0..example_of.len()).collect();
     order.sort_by_key(|row| example_of[*row]);
-    let mut offsets = vec![0; examples + 1];
-    example_of.iter().for_each(|example| offsets[example + 1] += 1);
-    (0..examples).for_each(|at| offsets[at + 1] += offsets[at]);
+    let begin = |example| order.partition_point(|row| example_of[*row] < example);
+    let offsets = (0..=examples).map(begin).collect();
     (order, offsets)
 }

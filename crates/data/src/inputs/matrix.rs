@@ -118,12 +118,31 @@ impl Matrix {
             |column: &Column| column.is_list() && column.element().is_some_and(Element::is_float);
         let column =
             columns::choose(path, &table.columns(), name, "column of lists of floats", is_floats)?;
-        let lists = Lists { path, table: &table, column: &column };
         match column.element() {
-            Some(Element::F64) => lists.decode::<DoubleType>(|&value| Ok(value as f32)),
-            Some(Element::F16) => lists.decode::<FixedLenByteArrayType>(half),
-            _ => lists.decode::<FloatType>(|&value| Ok(value)),
+            Some(Element::F64) => {
+                Self::of_column::<DoubleType>(path, &table, &column, |&value| Ok(value as f32))
+            }
+            Some(Element::F16) => {
+                Self::of_column::<FixedLenByteArrayType>(path, &table, &column, half)
+            }
+            _ => Self::of_column::<FloatType>(path, &table, &column, |&value| Ok(value)),
         }
+    }
+
+    fn of_column<T: DataType>(
+        path: &Path,
+        table: &ParquetTable,
+        column: &Column,
+        convert: impl Fn(&T::T) -> Result<f32, String>,
+    ) -> Result<Self, DataError> {
+        let mut spool = Spool::new(path)?;
+        let (rows, width) = table.read_lists::<T>(column, |values| {
+            let floats: Result<Vec<f32>, String> = values.iter().map(&convert).collect();
+            let invalid = |what| format!("column {:?} holds {what}", column.name);
+            spool.write_floats(&floats.map_err(|what| DataError::invalid(path, invalid(what)))?)
+        })?;
+        check_size(path, rows, width)?;
+        Self::of_spool(spool, rows, width, column.element().unwrap_or(Element::F32))
     }
 
     fn of_spool(
@@ -143,36 +162,6 @@ impl Matrix {
         let from = self.start + first_row * self.width * size;
         let bytes = &self.file.bytes()[from..from + out.len() * size];
         floats_into(self.element, self.big_endian, bytes, out);
-    }
-}
-
-/// The rows of a Parquet column, on their way to a spool.
-struct Lists<'a> {
-    path: &'a Path,
-    table: &'a ParquetTable,
-    column: &'a Column,
-}
-
-impl Lists<'_> {
-    fn decode<T: DataType>(
-        &self,
-        convert: impl Fn(&T::T) -> Result<f32, String>,
-    ) -> Result<Matrix, DataError> {
-        let mut spool = Spool::new(self.path)?;
-        let mut floats = vec![];
-        let (rows, width) = self.table.read_lists::<T>(self.column, |values| {
-            floats.clear();
-            for value in values {
-                floats.push(convert(value).map_err(|what| self.invalid(&what))?);
-            }
-            spool.write_floats(&floats)
-        })?;
-        check_size(self.path, rows, width)?;
-        Matrix::of_spool(spool, rows, width, self.column.element().unwrap_or(Element::F32))
-    }
-
-    fn invalid(&self, what: &str) -> DataError {
-        DataError::invalid(self.path, format!("column {:?} holds {what}", self.column.name))
     }
 }
 

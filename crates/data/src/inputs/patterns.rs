@@ -1,6 +1,6 @@
 //! One path that means many: `train-{0000..0099}.tar`, `{a,b}.parquet`, `*.tar`.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::folder;
 use crate::array::split_spec;
@@ -11,32 +11,31 @@ const MOST_FILES: usize = 100_000;
 
 /// What a recipe's path means: files or one folder, and what follows the `#`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Expanded {
+pub(crate) struct Selection {
     pub paths: Vec<PathBuf>,
     pub fragment: Option<String>,
 }
 
 /// The files that a path means, sorted. One that exists as it stands means itself.
-pub(crate) fn expand(spec: &Path) -> Result<Expanded, DataError> {
+pub(crate) fn expand(spec: &Path) -> Result<Selection, DataError> {
     expand_at_most(spec, MOST_FILES)
 }
 
-fn expand_at_most(spec: &Path, most: usize) -> Result<Expanded, DataError> {
+fn expand_at_most(spec: &Path, most: usize) -> Result<Selection, DataError> {
     let Some(text) = spec.to_str() else {
-        return Ok(Expanded { paths: vec![spec.to_path_buf()], fragment: None });
+        return Ok(Selection { paths: vec![spec.to_path_buf()], fragment: None });
     };
     let (path, fragment) = split_spec(text);
     let fragment = fragment.map(str::to_string);
     let pattern = path.to_str().unwrap_or(text);
     if !pattern.contains(['*', '{']) || path.exists() {
-        return Ok(Expanded { paths: vec![path], fragment });
+        return Ok(Selection { paths: vec![path], fragment });
     }
-    let mut texts = vec![];
-    braces(pattern, most, &mut texts).map_err(|message| DataError::invalid(spec, message))?;
     let mut paths = vec![];
+    let texts = braces(pattern, most).map_err(|message| DataError::invalid(spec, message))?;
     for text in texts {
         if text.contains('*') {
-            stars(Path::new(&text), &mut paths)?
+            paths.extend(stars(Path::new(&text))?)
         } else {
             paths.push(PathBuf::from(text))
         }
@@ -51,7 +50,7 @@ fn expand_at_most(spec: &Path, most: usize) -> Result<Expanded, DataError> {
     }
     paths.sort();
     paths.dedup();
-    Ok(Expanded { paths, fragment })
+    Ok(Selection { paths, fragment })
 }
 
 fn too_many(most: usize) -> String {
@@ -59,29 +58,18 @@ fn too_many(most: usize) -> String {
 }
 
 /// Every text that the first brace can mean, and those after it.
-fn braces(pattern: &str, most: usize, out: &mut Vec<String>) -> Result<(), String> {
+fn braces(pattern: &str, most: usize) -> Result<Vec<String>, String> {
     let inner = pattern.find('{').and_then(|open| {
         let close = open + pattern[open..].find('}')?;
         Some((&pattern[..open], &pattern[open + 1..close], &pattern[close + 1..]))
     });
-    let Some((before, inside, after)) = inner else {
-        if out.len() >= most {
-            return Err(too_many(most));
-        }
-        out.push(pattern.to_string());
-        return Ok(());
-    };
-    let mut rest = vec![];
-    braces(after, most, &mut rest)?;
-    for word in words(inside, most)? {
-        for rest in &rest {
-            if out.len() >= most {
-                return Err(too_many(most));
-            }
-            out.push(format!("{before}{word}{rest}"));
-        }
+    let Some((before, inside, after)) = inner else { return Ok(vec![pattern.to_string()]) };
+    let (rest, words) = (braces(after, most)?, words(inside, most)?);
+    if words.len().saturating_mul(rest.len()) > most {
+        return Err(too_many(most));
     }
-    Ok(())
+    let with_rest = |word| rest.iter().map(move |rest| format!("{before}{word}{rest}"));
+    Ok(words.iter().flat_map(with_rest).collect())
 }
 
 /// What stands between braces: numbers from … to, as wide as the first; words; or itself.
@@ -110,18 +98,12 @@ fn words(inside: &str, most: usize) -> Result<Vec<String>, String> {
 }
 
 /// Everything visible whose path fits, `*` being any part of one name.
-fn stars(pattern: &Path, out: &mut Vec<PathBuf>) -> Result<(), DataError> {
+fn stars(pattern: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
-        let name = match component {
-            Component::Normal(name) => name.to_string_lossy(),
-            other => {
-                found.iter_mut().for_each(|path| path.push(other));
-                continue;
-            }
-        };
+        let name = component.as_os_str().to_string_lossy();
         if !name.contains('*') {
-            found.iter_mut().for_each(|path| path.push(&*name));
+            found.iter_mut().for_each(|path| path.push(component));
             continue;
         }
         let mut next = vec![];
@@ -135,26 +117,19 @@ fn stars(pattern: &Path, out: &mut Vec<PathBuf>) -> Result<(), DataError> {
         }
         found = next;
     }
-    out.extend(found.into_iter().filter(|path| path.exists()));
-    Ok(())
+    found.retain(|path| path.exists());
+    Ok(found)
 }
 
 /// Whether a name is what the pattern says: its parts in order, first and last at the ends.
 fn fits(pattern: &str, name: &str) -> bool {
-    let parts: Vec<&str> = pattern.split('*').collect();
-    let (Some((first, middle)), true) = (parts.split_first(), parts.len() > 1) else {
-        return pattern == name;
-    };
-    let Some((last, middle)) = middle.split_last() else { return false };
-    let inner = name.strip_prefix(first).and_then(|rest| rest.strip_suffix(last));
-    let Some(mut rest) = inner else { return false };
-    middle.iter().all(|part| match rest.find(part) {
-        Some(at) => {
-            rest = &rest[at + part.len()..];
-            true
-        }
-        None => false,
-    })
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let mut inner = name.strip_prefix(first).and_then(|rest| rest.strip_suffix(last));
+    for part in middle.split('*') {
+        inner = inner.and_then(|inner| Some(inner.split_once(part)?.1));
+    }
+    inner.is_some()
 }
 
 #[cfg(test)]
@@ -162,8 +137,7 @@ mod tests {
     use super::*;
 
     fn expanded(pattern: &str) -> Result<Vec<String>, String> {
-        let mut out = vec![];
-        braces(pattern, 1_000, &mut out).map(|()| out)
+        braces(pattern, 1_000)
     }
 
     #[test]

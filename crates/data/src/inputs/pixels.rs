@@ -12,19 +12,12 @@ pub(crate) struct Pixels {
     parts: Vec<Part>,
     /// Bytes before the pixels of each record, where labels stand.
     skip: usize,
-    stored: Stored,
+    /// `[channels, height, width]` of the images as the files have them.
+    stored: [usize; 3],
     /// What evaluation sees.
     frame: Frame,
     channels: usize,
-    rows: usize,
-}
-
-/// The images as the files have them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stored {
-    pub channels: usize,
-    pub height: usize,
-    pub width: usize,
+    pub rows: usize,
 }
 
 #[derive(Debug)]
@@ -50,28 +43,19 @@ impl Bytes {
     }
 }
 
-impl Stored {
-    fn len(self) -> usize {
-        self.channels * self.height * self.width
-    }
-
-    /// What evaluation sees of such images, and in how many channels.
-    pub(crate) fn framed(self, framing: &Framing) -> (Frame, usize) {
-        let (width, height) = framing.size.map_or((self.width, self.height), |side| (side, side));
-        (Frame::new(framing, width, height), framing.channels.unwrap_or(self.channels))
-    }
-}
-
 impl Pixels {
     /// No images yet; each record has `skip` bytes, then the pixels.
-    pub(crate) fn new(skip: usize, stored: Stored, framing: &Framing) -> Self {
-        let (frame, channels) = stored.framed(framing);
+    pub(crate) fn new(skip: usize, stored: [usize; 3], framing: &Framing) -> Self {
+        let [channels, height, width] = stored;
+        let (width, height) = framing.size.map_or((width, height), |side| (side, side));
+        let frame = Frame::new(framing, width, height);
+        let channels = framing.channels.unwrap_or(channels);
         Self { parts: vec![], skip, stored, frame, channels, rows: 0 }
     }
 
     /// Bytes of one record.
     pub(crate) fn record(&self) -> usize {
-        self.skip + self.stored.len()
+        self.skip + self.stored.iter().product::<usize>()
     }
 
     /// Appends all records from byte `start` on.
@@ -86,10 +70,6 @@ impl Pixels {
         self.parts.push(Part { file, start, first_row });
     }
 
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
-    }
-
     pub(crate) fn shape(&self) -> InputShape {
         let Frame { height, width, .. } = self.frame;
         InputShape::Image { channels: self.channels, height, width }
@@ -99,13 +79,13 @@ impl Pixels {
     pub(crate) fn bytes(&self, row: usize) -> &[u8] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
         let part = &self.parts[self.parts.partition_point(|part| part.first_row <= row) - 1];
-        let from = part.start + (row - part.first_row) * self.record() + self.skip;
-        &part.file.all()[from..from + self.stored.len()]
+        let record = &part.file.all()[part.start + (row - part.first_row) * self.record()..];
+        &record[self.skip..self.record()]
     }
 
     /// The numbers of one image.
     pub(crate) fn read(&self, row: usize, out: &mut [f32]) {
-        let Stored { channels, height, width } = self.stored;
+        let [channels, height, width] = self.stored;
         let as_stored = self.channels == channels
             && (self.frame.width, self.frame.height) == (width, height)
             && self.frame.centre_crop.is_none();
@@ -125,7 +105,7 @@ impl Pixels {
 
     /// One image.
     pub(crate) fn picture(&self, row: usize) -> Picture {
-        let Stored { channels, height, width } = self.stored;
+        let [channels, height, width] = self.stored;
         let (bytes, plane) = (self.bytes(row), height * width);
         let pixels = (0..plane).flat_map(|at| (0..channels).map(move |c| bytes[c * plane + at]));
         Picture { width, height, channels, bytes: pixels.collect() }

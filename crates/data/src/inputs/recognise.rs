@@ -10,7 +10,7 @@ use std::path::Path;
 
 use aleator_run::recipe::{DataOverlay, InputSource, Overlay, Source};
 
-use super::folder;
+use super::folder::{self, short};
 use crate::error::DataError;
 
 /// Which presets suit the data.
@@ -43,6 +43,11 @@ impl Recognised {
         let data = DataOverlay { train: Some(self.train.clone()), ..self.data.clone() };
         Overlay { origin: format!("--data {}", path.display()), data, network: None }
     }
+
+    /// Adds to the sentence.
+    fn note(&mut self, what: &str) {
+        self.explanation += &format!("; {what}");
+    }
 }
 
 /// Looks at a file or folder and says how to train on it.
@@ -70,18 +75,16 @@ impl Recognised {
 pub fn recognise(path: &Path) -> Result<Recognised, DataError> {
     let is_pattern = path.to_str().is_some_and(|text| text.contains(['{', '*']));
     if is_pattern && !path.exists() {
-        return images::in_pattern(path);
+        let why = "is a pattern, but not of shards or Parquet files with images";
+        return packed::in_pattern(path)?.ok_or_else(|| unsure(path, why))?.recognised();
     }
     let is_folder = std::fs::metadata(path).map_err(|error| DataError::io(path, error))?.is_dir();
     let images = if is_folder { images::in_folder(path)? } else { images::in_file(path)? };
     if let Some(found) = images {
-        return Ok(found);
+        return found.recognised();
     }
     let features = if is_folder { features::in_folder(path)? } else { features::in_file(path)? };
-    if let Some(found) = features {
-        return Ok(found);
-    }
-    Err(unsure(path, "holds nothing to train on that could be recognised"))
+    features.ok_or_else(|| unsure(path, "holds nothing to train on that could be recognised"))
 }
 
 /// The error that says what was seen and what to do.
@@ -114,9 +117,4 @@ fn text(path: &Path) -> Result<String, DataError> {
 /// A source that has nothing but its inputs.
 fn source(inputs: InputSource) -> Source {
     Source { inputs, labels: None, clean_labels: None, ids: None }
-}
-
-/// The last part of a path, for sentences.
-fn short(path: &Path) -> String {
-    path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into())
 }

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use aleator_run::recipe::Framing;
 use rayon::prelude::*;
 
-use super::encoded::{self, Container, Piece, Places};
+use super::encoded::{self, Container, Pieces, Places};
+use super::folder::short;
 use super::names::Names;
 use super::spool::Spool;
 use super::{CarriedLabels, Opened};
 use crate::ending::Ending;
 use crate::error::DataError;
-use crate::labels::{Vocabulary, WrittenLabels};
+use crate::labels::Words;
 use samples::{Sample, Samples};
 
 pub(crate) use samples::first_images;
@@ -23,20 +24,13 @@ pub(crate) use samples::first_images;
 /// The most entries of all shards together: some gigabytes of names and positions.
 const MOST_ENTRIES: usize = 100_000_000;
 
-/// How a shard is packed, by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packing {
-    Plain,
-    Gzip,
+/// Whether the name is that of a shard.
+pub(crate) fn is_shard(path: &Path) -> bool {
+    Ending::of(path) == Some(Ending::Tar) || is_gzipped(path)
 }
 
-/// Whether the name is that of a shard.
-pub(crate) fn packing(path: &Path) -> Option<Packing> {
-    match Ending::of(path)? {
-        Ending::Tar => Some(Packing::Plain),
-        Ending::TarGzip => Some(Packing::Gzip),
-        _ => None,
-    }
+fn is_gzipped(path: &Path) -> bool {
+    Ending::of(path) == Some(Ending::TarGzip)
 }
 
 /// Opens the examples of all shards, in the order of the shards and in each of its entries.
@@ -54,96 +48,57 @@ fn open_at_most(
     framing: &Framing,
     most: usize,
 ) -> Result<Opened, DataError> {
-    let mut spool = None;
-    let indexed = index(shards, most, &mut spool)?;
+    let first_gzipped = shards.iter().find(|shard| is_gzipped(shard));
+    let mut spool = first_gzipped.map(|shard| Spool::new(shard)).transpose()?;
+    // Plain shards are read in parallel; gzipped ones one after the other, as their images go to
+    // one spool.
+    let plain: Vec<Option<Result<Samples, DataError>>> = shards
+        .par_iter()
+        .map(|shard| (!is_gzipped(shard)).then(|| Samples::read(shard, most, None)))
+        .collect();
+    let mut indexed = vec![];
+    for (shard, samples) in shards.iter().zip(plain) {
+        let gzipped = || Samples::read(shard, most, spool.as_mut());
+        indexed.push(samples.unwrap_or_else(gzipped)?);
+    }
     let total: usize = indexed.iter().map(|samples| samples.entries).sum();
     if total > most {
         let message = format!("its shards have {total} entries, more than {most}; take fewer");
         return Err(DataError::invalid(source, message));
     }
-    let spool = spool.map(Spool::into_file).transpose()?;
-    let mut all = All::new(source, shards);
+    let mut all = Examples::default();
     for (shard, samples) in shards.iter().zip(indexed) {
         all.add(shard, samples)?;
     }
-    all.finish(spool, framing)
-}
-
-/// The examples of each shard. Plain shards are read in parallel; packed ones one after
-/// the other, as their images go to one spool.
-fn index(
-    shards: &[PathBuf],
-    most: usize,
-    spool: &mut Option<Spool>,
-) -> Result<Vec<Samples>, DataError> {
-    let plain: Vec<Option<Result<Samples, DataError>>> = shards
-        .par_iter()
-        .map(|shard| match packing(shard) {
-            Some(Packing::Gzip) => None,
-            _ => Some(Samples::of_plain(shard, most)),
-        })
-        .collect();
-    let mut indexed = vec![];
-    for (shard, samples) in shards.iter().zip(plain) {
-        indexed.push(match samples {
-            Some(samples) => samples?,
-            None => {
-                let spool = match spool {
-                    Some(spool) => spool,
-                    None => spool.insert(Spool::new(shard)?),
-                };
-                Samples::of_packed(shard, most, spool)?
-            }
-        });
-    }
-    Ok(indexed)
+    all.pieces.spool = spool.map(Spool::into_file).transpose()?;
+    all.finish(source, framing)
 }
 
 /// The examples of all shards so far.
-struct All<'a> {
-    source: &'a Path,
-    shards: &'a [PathBuf],
-    containers: Vec<Container>,
-    pieces: Vec<Piece>,
+#[derive(Default)]
+struct Examples {
+    pieces: Pieces,
     names: Names,
     keys: Vec<String>,
-    labels: Vec<u32>,
-    words: Vocabulary,
-    clean: Vec<u32>,
-    clean_words: Vocabulary,
+    labels: Words,
+    clean: Words,
     weights: Vec<f32>,
 }
 
-impl<'a> All<'a> {
-    fn new(source: &'a Path, shards: &'a [PathBuf]) -> Self {
-        Self {
-            source,
-            shards,
-            containers: vec![],
-            pieces: vec![],
-            names: Names::default(),
-            keys: vec![],
-            labels: vec![],
-            words: Vocabulary::default(),
-            clean: vec![],
-            clean_words: Vocabulary::default(),
-            weights: vec![],
-        }
-    }
-
+impl Examples {
     fn add(&mut self, shard: &Path, samples: Samples) -> Result<(), DataError> {
-        let spooled = packing(shard) == Some(Packing::Gzip);
-        let first_row = self.pieces.len();
-        self.containers.push(Container { path: shard.to_path_buf(), spooled, first_row });
+        let (path, spooled) = (shard.to_path_buf(), is_gzipped(shard));
+        let first_row = self.keys.len();
+        self.pieces.containers.push(Container { path, spooled, first_row });
         for sample in samples.samples {
             let Sample { key, image, label, clean, weight } = sample;
-            let first = self.keys.is_empty();
-            for (what, has, had) in [
-                ("label (.cls, .txt or .json)", label.is_some(), !self.labels.is_empty()),
-                ("clean_label", clean.is_some(), !self.clean.is_empty()),
-                ("weight", weight.is_some(), !self.weights.is_empty()),
+            for (what, has, count) in [
+                ("label (.cls, .txt or .json)", label.is_some(), self.labels.positions.len()),
+                ("clean_label", clean.is_some(), self.clean.positions.len()),
+                ("weight", weight.is_some(), self.weights.len()),
             ] {
-                if has != had && !first {
+                // All examples before have one, or none has.
+                if has != (count > 0) && !self.keys.is_empty() {
                     let has = if has { "a" } else { "no" };
                     let message = format!(
                         "has {has} {what}, unlike the examples before it; give one to all or to \
@@ -152,55 +107,50 @@ impl<'a> All<'a> {
                     return Err(DataError::invalid(shard.join(key), message));
                 }
             }
-            self.labels.extend(label.map(|word| self.words.position(&word)));
-            self.clean.extend(clean.map(|word| self.clean_words.position(&word)));
+            label.map(|word| self.labels.push(&word));
+            clean.map(|word| self.clean.push(&word));
             self.weights.extend(weight);
-            self.pieces.push(image.piece);
+            self.pieces.pieces.push(image.piece);
             self.names.push(&image.name);
             self.keys.push(key);
         }
         Ok(())
     }
 
-    fn finish(self, spool: Option<std::fs::File>, framing: &Framing) -> Result<Opened, DataError> {
-        if self.pieces.is_empty() {
+    fn finish(mut self, source: &Path, framing: &Framing) -> Result<Opened, DataError> {
+        if self.keys.is_empty() {
             let message = "holds no images; entries are called key.jpg (or .png, .webp, …) with \
                            key.cls, key.txt or key.json for each, the key without a dot";
-            return Err(DataError::invalid(self.source, message));
+            return Err(DataError::invalid(source, message));
         }
-        let ids = ids(self.keys, &self.containers, self.shards);
-        let written = |words, positions| WrittenLabels::new(self.source, words, positions, None);
-        let labels = (!self.labels.is_empty()).then(|| written(self.words, self.labels));
-        let clean_labels = (!self.clean.is_empty()).then(|| written(self.clean_words, self.clean));
-        let weights = (!self.weights.is_empty()).then_some(self.weights);
-        let places = Places::Pieces {
-            containers: self.containers,
-            spool,
-            pieces: self.pieces,
-            names: Some(self.names),
-        };
-        let inputs = encoded::open(self.source, places, framing)?;
-        let labels = labels.map(CarriedLabels::Written);
-        Ok(Opened { labels, clean_labels, weights, ..Opened::new(inputs) }.with_ids(ids))
+        let ids = ids(self.keys, &self.pieces);
+        let written =
+            |words: Words| (!words.positions.is_empty()).then(|| words.written(source, None));
+        self.pieces.names = Some(self.names);
+        Ok(Opened {
+            labels: written(self.labels).map(CarriedLabels::Written),
+            clean_labels: written(self.clean),
+            weights: Some(self.weights).filter(|weights| !weights.is_empty()),
+            ids: Some(ids),
+            ..Opened::new(encoded::open(source, Places::Pieces(self.pieces), framing)?)
+        })
     }
 }
 
 /// The keys; if one of them is in two shards, all with the shard's name before them.
-fn ids(keys: Vec<String>, containers: &[Container], shards: &[PathBuf]) -> Vec<String> {
+fn ids(keys: Vec<String>, pieces: &Pieces) -> Vec<String> {
     let distinct = keys.iter().collect::<BTreeSet<_>>().len();
     if distinct == keys.len() {
         return keys;
     }
-    let stems: Vec<String> = shards.iter().map(|shard| stem(shard)).collect();
-    let shard = |row: usize| containers.partition_point(|at| at.first_row <= row) - 1;
-    let named = |(row, key): (usize, String)| format!("{}/{key}", stems[shard(row)]);
+    let stems: Vec<String> = pieces.containers.iter().map(|shard| stem(&shard.path)).collect();
+    let named = |(row, key)| format!("{}/{key}", stems[pieces.container_at(row)]);
     keys.into_iter().enumerate().map(named).collect()
 }
 
 /// A shard's name without its ending.
 fn stem(shard: &Path) -> String {
-    let name = shard.file_name().map(|name| name.to_string_lossy().to_string());
-    let name = name.unwrap_or_default();
+    let name = short(shard);
     let lower = name.to_lowercase();
     let ending = [".tar.gz", ".tgz", ".tar"].into_iter().find(|ending| lower.ends_with(ending));
     name[..name.len() - ending.map_or(0, str::len)].to_string()

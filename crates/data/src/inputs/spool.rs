@@ -25,25 +25,20 @@ impl Spool {
         Ok(Self { source: source.to_path_buf(), file, scratch: vec![], len: 0 })
     }
 
-    /// Appends bytes.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), DataError> {
+    /// Appends bytes; returns where they begin.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<u64, DataError> {
+        let start = self.len;
         self.len += bytes.len() as u64;
-        self.file.write_all(bytes).map_err(|error| failed(&self.source, &error))
-    }
-
-    /// Bytes written so far.
-    pub(crate) fn len(&self) -> u64 {
-        self.len
+        self.file.write_all(bytes).map_err(|error| failed(&self.source, &error))?;
+        Ok(start)
     }
 
     /// Appends numbers as little-endian float32.
     pub(crate) fn write_floats(&mut self, values: &[f32]) -> Result<(), DataError> {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        scratch.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-        let written = self.write(&scratch);
-        self.scratch = scratch;
-        written
+        self.scratch.clear();
+        self.scratch.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        self.len += self.scratch.len() as u64;
+        self.file.write_all(&self.scratch).map_err(|error| failed(&self.source, &error))
     }
 
     /// Everything written, mapped.
@@ -59,11 +54,11 @@ impl Spool {
 }
 
 fn failed(source: &Path, error: &std::io::Error) -> DataError {
-    let folder = std::env::temp_dir();
+    let directory = std::env::temp_dir();
     let message = format!(
         "its content is decoded into a temporary file, which failed in {}: {error}; \
-         free space there or set TMPDIR to a folder with room",
-        folder.display()
+         free space there or set TMPDIR to a directory with room",
+        directory.display()
     );
     DataError::invalid(source, message)
 }

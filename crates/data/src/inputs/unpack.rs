@@ -20,19 +20,19 @@ pub(crate) const LARGEST_CONTENT: u64 = 512 << 30;
 const SMALL_CONTENT: u64 = 1 << 20;
 
 /// The content of a gzipped file, up to its limit.
-pub(crate) struct Unpacked {
+pub(crate) struct GzipContent {
     content: MultiGzDecoder<BufReader<File>>,
-    left: u64,
     packed: u64,
+    /// Bytes read so far.
+    pub position: u64,
 }
 
-impl Unpacked {
+impl GzipContent {
     pub(crate) fn open(path: &Path) -> Result<Self, DataError> {
         let file = open_file(path)?;
         let packed = file.metadata().map_err(|error| DataError::io(path, error))?.len();
-        let left = limit(packed);
         let content = MultiGzDecoder::new(BufReader::with_capacity(1 << 18, file));
-        Ok(Self { content, left, packed })
+        Ok(Self { content, packed, position: 0 })
     }
 }
 
@@ -40,15 +40,16 @@ fn limit(packed: u64) -> u64 {
     packed.saturating_mul(LARGEST_RATIO).clamp(SMALL_CONTENT, LARGEST_CONTENT)
 }
 
-impl Read for Unpacked {
+impl Read for GzipContent {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let read = self.content.read(bytes)?;
-        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
-            let (packed, most) = (self.packed, limit(self.packed));
-            io::Error::other(format!(
-                "{packed} gzipped bytes become more than {most}, which no images do"
-            ))
-        })?;
+        self.position += read as u64;
+        let (packed, most) = (self.packed, limit(self.packed));
+        if self.position > most {
+            let message =
+                format!("{packed} gzipped bytes become more than {most}, which no images do");
+            return Err(io::Error::other(message));
+        }
         Ok(read)
     }
 }
@@ -74,7 +75,7 @@ mod tests {
             encoder.write_all(&vec![0; 1 << 20]).unwrap();
         }
         std::fs::write(&path, encoder.finish().unwrap()).unwrap();
-        let mut content = Unpacked::open(&path).unwrap();
+        let mut content = GzipContent::open(&path).unwrap();
         let error = io::copy(&mut content, &mut io::sink()).unwrap_err().to_string();
         assert!(error.contains("become more than"), "{error}");
     }

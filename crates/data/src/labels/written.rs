@@ -31,37 +31,41 @@ pub struct WrittenAnnotations {
     annotators: WrittenLabels,
 }
 
-/// Words that become numbers in the order of their first use.
+/// Words of which few are distinct: each is held once, and numbered in the order of first use.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Vocabulary {
-    words: Vec<String>,
-    positions: BTreeMap<String, u32>,
+pub(crate) struct Words {
+    distinct: Vec<String>,
+    numbers: BTreeMap<String, u32>,
+    /// The number of each word.
+    pub positions: Vec<u32>,
 }
 
-impl Vocabulary {
-    /// The number of a word.
-    pub(crate) fn position(&mut self, word: &str) -> u32 {
-        if let Some(position) = self.positions.get(word) {
-            return *position;
-        }
-        let position = self.words.len() as u32;
-        self.words.push(word.to_string());
-        self.positions.insert(word.to_string(), position);
-        position
+impl Words {
+    /// Appends a word; returns its number.
+    pub(crate) fn push(&mut self, word: &str) -> u32 {
+        let number = self.numbers.get(word).copied().unwrap_or_else(|| {
+            let number = self.distinct.len() as u32;
+            self.distinct.push(word.to_string());
+            self.numbers.insert(word.to_string(), number);
+            number
+        });
+        self.positions.push(number);
+        number
+    }
+
+    /// The word at this place.
+    pub(crate) fn get(&self, index: usize) -> &str {
+        &self.distinct[self.positions[index] as usize]
+    }
+
+    /// The words as labels in the file `path`, where they stand on these lines.
+    pub(crate) fn written(self, path: &Path, lines: Option<Vec<u32>>) -> WrittenLabels {
+        let Self { distinct: words, positions, .. } = self;
+        WrittenLabels { path: path.to_path_buf(), words, positions, lines }
     }
 }
 
 impl WrittenLabels {
-    /// One label for each of `positions` in the vocabulary.
-    pub(crate) fn new(
-        path: &Path,
-        vocabulary: Vocabulary,
-        positions: Vec<u32>,
-        lines: Option<Vec<u32>>,
-    ) -> Self {
-        Self { path: path.to_path_buf(), words: vocabulary.words, positions, lines }
-    }
-
     /// The file, for messages.
     pub(crate) fn path(&self) -> &Path {
         &self.path

@@ -53,13 +53,16 @@ impl Limits {
 /// A phrase that follows the file's name in a message: not an image, damaged, cut off,
 /// or larger than `limits`.
 pub fn decode(bytes: &[u8], limits: Limits) -> Result<Picture, String> {
-    if !jpeg::is_jpeg(bytes) {
-        return decode_other(bytes, limits);
+    if jpeg::is_jpeg(bytes) {
+        let header = jpeg_header(bytes, limits)?;
+        let mut pixels = vec![];
+        header.decode(bytes, header.height, &mut pixels)?;
+        return Ok(turned(header.width, header.height, pixels, header.orientation));
     }
-    let header = jpeg_header(bytes, limits)?;
-    let mut pixels = vec![];
-    header.decode(bytes, header.height, &mut pixels)?;
-    Ok(turned(header.width, header.height, pixels, header.orientation))
+    let (decoder, orientation) = decoder(bytes, limits)?;
+    let image = DynamicImage::from_decoder(decoder).map_err(|error| damaged(&error))?;
+    let (width, height) = (image.width() as usize, image.height() as usize);
+    Ok(turned(width, height, colour_bytes(image), orientation))
 }
 
 /// Width and height of an image as it is seen, by its header.
@@ -122,33 +125,15 @@ fn jpeg_header(bytes: &[u8], limits: Limits) -> Result<jpeg::Header, String> {
     Ok(header)
 }
 
-fn decode_other(bytes: &[u8], limits: Limits) -> Result<Picture, String> {
-    let (decoder, orientation) = decoder(bytes, limits)?;
-    let image = DynamicImage::from_decoder(decoder).map_err(|error| damaged(&error))?;
-    let (width, height) = (image.width() as usize, image.height() as usize);
-    Ok(turned(width, height, colour_bytes(image), orientation))
-}
-
 /// Red, green and blue of every pixel.
 fn colour_bytes(image: DynamicImage) -> Vec<u8> {
     let upper = |value: u16| (value >> 8) as u8;
     match image {
-        DynamicImage::ImageLuma16(image) => {
-            image.as_raw().iter().flat_map(|grey| [upper(*grey); 3]).collect()
+        DynamicImage::ImageLuma16(_) | DynamicImage::ImageLumaA16(_) => {
+            image.into_luma16().into_raw().into_iter().flat_map(|grey| [upper(grey); 3]).collect()
         }
-        DynamicImage::ImageLumaA16(image) => image
-            .as_raw()
-            .as_chunks::<2>()
-            .0
-            .iter()
-            .flat_map(|[grey, _]| [upper(*grey); 3])
-            .collect(),
-        DynamicImage::ImageRgb16(image) => {
-            image.as_raw().iter().map(|value| upper(*value)).collect()
-        }
-        DynamicImage::ImageRgba16(image) => {
-            let pixels = image.as_raw().as_chunks::<4>().0.iter();
-            pixels.flat_map(|[red, green, blue, _]| [*red, *green, *blue].map(upper)).collect()
+        DynamicImage::ImageRgb16(_) | DynamicImage::ImageRgba16(_) => {
+            image.into_rgb16().into_raw().into_iter().map(upper).collect()
         }
         image => image.into_rgb8().into_raw(),
     }

@@ -105,8 +105,8 @@ impl Frame {
     }
 }
 
-/// How bright a colour is, as PIL's `convert("L")` has it.
-fn grey([red, green, blue]: [u8; 3]) -> u8 {
+/// How bright a colour is (ITU-R 601), as PIL's `convert("L")` has it.
+pub(crate) fn grey([red, green, blue]: [u8; 3]) -> u8 {
     let sum = 19595 * u32::from(red) + 38470 * u32::from(green) + 7471 * u32::from(blue);
     ((sum + 0x8000) >> 16) as u8
 }

@@ -42,22 +42,25 @@ pub(super) fn load(
     if let Some(library) = &*loaded {
         return Ok(Some(library.clone()));
     }
-    if let Some(path) = named {
-        let library = open(path).map_err(|what| {
+    let found = match named {
+        Some(path) => Some(open(path).map_err(|what| {
             EmbedError::Runtime(format!("{}: {what}; {HOW_TO_GET}", path.display()))
-        })?;
-        return Ok(loaded.insert(library).clone().into());
-    }
-    let variable = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty());
-    let places: [&dyn Fn() -> Vec<PathBuf>; 3] =
-        [&|| variable.iter().map(PathBuf::from).collect(), &of_python, &well_known];
-    for path in places.iter().flat_map(|place| place()) {
-        match open(&path) {
-            Ok(library) => return Ok(loaded.insert(library).clone().into()),
-            Err(what) => say(&format!("passing over {}: {what}", path.display())),
+        })?),
+        None => {
+            [of_variable, of_python, well_known].iter().flat_map(|place| place()).find_map(|path| {
+                let passing_over =
+                    |what: &String| say(&format!("passing over {}: {what}", path.display()));
+                open(&path).inspect_err(passing_over).ok()
+            })
         }
-    }
-    Ok(None)
+    };
+    loaded.clone_from(&found);
+    Ok(found)
+}
+
+fn of_variable() -> Vec<PathBuf> {
+    let variable = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty());
+    variable.into_iter().map(PathBuf::from).collect()
 }
 
 /// Whether ONNX Runtime can be used here.
@@ -106,8 +109,8 @@ fn version(path: &Path) -> String {
 fn of_python() -> Vec<PathBuf> {
     const PROGRAM: &str = "import importlib.util as u; s = u.find_spec('onnxruntime'); \
                            print(s.submodule_search_locations[0] if s else '')";
-    let folder = ["python3", "python"].iter().find_map(|python| answer(python, PROGRAM));
-    folder.map(|folder| libraries_in(&Path::new(&folder).join("capi"))).unwrap_or_default()
+    let package = ["python3", "python"].iter().find_map(|python| answer(python, PROGRAM));
+    package.map(|package| libraries_in(&Path::new(&package).join("capi"))).unwrap_or_default()
 }
 
 /// The output of a Python program, if it ends in time.
@@ -135,7 +138,7 @@ fn answer(python: &str, program: &str) -> Option<String> {
 }
 
 fn well_known() -> Vec<PathBuf> {
-    const FOLDERS: [&str; 9] = [
+    const DIRECTORIES: [&str; 9] = [
         "/usr/local/lib",
         "/usr/local/lib64",
         "/usr/lib",
@@ -146,18 +149,18 @@ fn well_known() -> Vec<PathBuf> {
         "/opt/homebrew/lib",
         "/opt/local/lib",
     ];
-    FOLDERS.iter().flat_map(|folder| libraries_in(Path::new(folder))).collect()
+    DIRECTORIES.iter().flat_map(|directory| libraries_in(Path::new(directory))).collect()
 }
 
 /// The libraries of ONNX Runtime in a directory: without a version first, then the newest.
-fn libraries_in(folder: &Path) -> Vec<PathBuf> {
+fn libraries_in(directory: &Path) -> Vec<PathBuf> {
     let is_library = |name: &str| {
         name == "libonnxruntime.so"
             || name.starts_with("libonnxruntime.so.")
             || name == "onnxruntime.dll"
             || (name.starts_with("libonnxruntime.") && name.ends_with(".dylib"))
     };
-    let Ok(entries) = std::fs::read_dir(folder) else { return vec![] };
+    let Ok(entries) = std::fs::read_dir(directory) else { return vec![] };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<String> = names.filter(|name| is_library(name)).collect();
     let numbers = |name: &String| -> Vec<u32> {
@@ -167,7 +170,7 @@ fn libraries_in(folder: &Path) -> Vec<PathBuf> {
         let numbers = numbers(name);
         (!numbers.is_empty(), std::cmp::Reverse(numbers))
     });
-    names.into_iter().map(|name| folder.join(name)).collect()
+    names.into_iter().map(|name| directory.join(name)).collect()
 }
 
 #[cfg(test)]

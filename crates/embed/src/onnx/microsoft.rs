@@ -11,36 +11,43 @@ use super::{Network, Output};
 use crate::error::EmbedError;
 use crate::signature::{Element, Port};
 
-pub(super) struct OnnxRuntime {
-    session: Session,
-    inputs: Vec<Port>,
-    outputs: Vec<Port>,
+pub(super) fn open(path: &Path, library: &Library, threads: usize) -> Result<Network, EmbedError> {
+    let load = || -> Result<Session, ort::Error> {
+        Session::builder(&library.environment)?
+            .with_optimization_level(GraphOptimizationLevel::All)?
+            .with_intra_threads(threads)?
+            // Spinning threads would take the cores from those that decode images.
+            .with_intra_op_spinning(false)?
+            .with_deterministic_compute(true)?
+            .commit_from_file(path)
+    };
+    let mut session = load().map_err(|error| {
+        let message = format!("cannot be read as an ONNX network ({error}); export it again");
+        EmbedError::model(path, message)
+    })?;
+    let inputs = session.inputs().iter().map(port).collect();
+    let outputs: Vec<Port> = session.outputs().iter().map(port).collect();
+    let names: Vec<String> = outputs.iter().map(|port| port.name.clone()).collect();
+    let run = move |images: &[f32], shape, output: usize| {
+        run(&mut session, images, shape, &names[output])
+            .map_err(|error| format!("cannot be run ({error})"))
+    };
+    Ok(Network { inputs, outputs, runtime: library.version.clone(), run: Box::new(run) })
 }
 
-pub(super) fn open(
-    path: &Path,
-    library: &Library,
-    threads: usize,
-) -> Result<OnnxRuntime, EmbedError> {
-    let refuse = |error: ort::Error| {
-        EmbedError::model(
-            path,
-            format!("cannot be read as an ONNX network ({error}); export it again"),
-        )
-    };
-    let builder = Session::builder(&library.environment).map_err(refuse)?;
-    let configured = builder
-        .with_optimization_level(GraphOptimizationLevel::All)
-        .map_err(ort::Error::from)
-        .and_then(|builder| builder.with_intra_threads(threads).map_err(ort::Error::from))
-        // Spinning threads would take the cores from those that decode images.
-        .and_then(|builder| builder.with_intra_op_spinning(false).map_err(ort::Error::from))
-        .and_then(|builder| builder.with_deterministic_compute(true).map_err(ort::Error::from));
-    let session =
-        configured.and_then(|mut builder| builder.commit_from_file(path)).map_err(refuse)?;
-    let inputs = session.inputs().iter().map(port).collect();
-    let outputs = session.outputs().iter().map(port).collect();
-    Ok(OnnxRuntime { session, inputs, outputs })
+fn run(
+    session: &mut Session,
+    images: &[f32],
+    shape: [usize; 4],
+    output: &str,
+) -> Result<Output, ort::Error> {
+    let images = TensorRef::from_array_view((shape, images))?;
+    // Only the requested output is computed.
+    let options = RunOptions::new()?.with_outputs(OutputSelector::no_default().with(output));
+    let results = session.run_with_options(ort::inputs![images], &options)?;
+    let (shape, values) = results[output].try_extract_tensor::<f32>()?;
+    let shape = shape.iter().map(|&length| length as usize).collect();
+    Ok(Output { shape, values: values.to_vec() })
 }
 
 fn port(outlet: &Outlet) -> Port {
@@ -61,30 +68,5 @@ fn port(outlet: &Outlet) -> Port {
             },
         },
         other => Port { name, shape: None, element: Element::Other(format!("{other:?}")) },
-    }
-}
-
-impl Network for OnnxRuntime {
-    fn inputs(&self) -> &[Port] {
-        &self.inputs
-    }
-
-    fn outputs(&self) -> &[Port] {
-        &self.outputs
-    }
-
-    fn run(&mut self, images: &[f32], shape: [usize; 4], output: usize) -> Result<Output, String> {
-        let failed = |error: ort::Error| format!("cannot be run ({error})");
-        let name = self.outputs[output].name.as_str();
-        let images = TensorRef::from_array_view((shape, images)).map_err(failed)?;
-        // Only the requested output is computed.
-        let options = RunOptions::new()
-            .map_err(failed)?
-            .with_outputs(OutputSelector::no_default().with(name));
-        let results =
-            self.session.run_with_options(ort::inputs![images], &options).map_err(failed)?;
-        let (shape, values) = results[name].try_extract_tensor::<f32>().map_err(failed)?;
-        let shape = shape.iter().map(|&length| length as usize).collect();
-        Ok(Output { shape, values: values.to_vec() })
     }
 }

@@ -13,24 +13,15 @@ use crate::error::EmbedError;
 use crate::signature::{Element, Port};
 
 /// The name of the runtime in files.
-pub(super) const VERSION: &str = "rten 0.27";
+const VERSION: &str = "rten 0.27";
 
-pub(super) struct Rten {
-    model: Model,
-    pool: Arc<ThreadPool>,
-    inputs: Vec<Port>,
-    outputs: Vec<Port>,
-}
-
-pub(super) fn open(path: &Path, threads: usize) -> Result<Rten, EmbedError> {
+pub(super) fn open(path: &Path, threads: usize) -> Result<Network, EmbedError> {
     let refuse = |what: String| {
-        EmbedError::model(
-            path,
-            format!(
-                "cannot be read as an ONNX network ({what}); export it again, or try --runtime \
-                 onnxruntime, which knows more kinds of networks"
-            ),
-        )
+        let message = format!(
+            "cannot be read as an ONNX network ({what}); export it again, or try --runtime \
+             onnxruntime, which knows more kinds of networks"
+        );
+        EmbedError::model(path, message)
     };
     let is_onnx = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"));
     let loaded = catch_unwind(|| {
@@ -47,7 +38,27 @@ pub(super) fn open(path: &Path, threads: usize) -> Result<Rten, EmbedError> {
         return Err(refuse("it has neither inputs nor outputs".into()));
     }
     let pool = Arc::new(ThreadPool::with_num_threads(threads));
-    Ok(Rten { model, pool, inputs, outputs })
+    let run = move |images: &[f32], shape, output| run(&model, &pool, images, shape, output);
+    Ok(Network { inputs, outputs, runtime: VERSION.into(), run: Box::new(run) })
+}
+
+fn run(
+    model: &Model,
+    pool: &Arc<ThreadPool>,
+    images: &[f32],
+    shape: [usize; 4],
+    output: usize,
+) -> Result<Output, String> {
+    let images = NdTensorView::from_data(shape, images);
+    let input = (model.input_ids()[0], ValueOrView::from(images));
+    let options = RunOptions::default().with_thread_pool(Some(Arc::clone(pool)));
+    let output = [model.output_ids()[output]];
+    let [value] = model
+        .run_n(vec![input], output, Some(options))
+        .map_err(|error| format!("cannot be run by rten ({error}); try --runtime onnxruntime"))?;
+    let tensor: Tensor<f32> =
+        value.try_into().map_err(|_| "its output is not of float32".to_string())?;
+    Ok(Output { shape: tensor.shape().to_vec(), values: tensor.into_data() })
 }
 
 fn port(model: &Model, id: NodeId) -> Port {
@@ -70,28 +81,5 @@ fn port(model: &Model, id: NodeId) -> Port {
         name: info.and_then(|info| info.name()).unwrap_or_default().into(),
         shape: shape.map(|shape| shape.into_iter().map(length).collect()),
         element,
-    }
-}
-
-impl Network for Rten {
-    fn inputs(&self) -> &[Port] {
-        &self.inputs
-    }
-
-    fn outputs(&self) -> &[Port] {
-        &self.outputs
-    }
-
-    fn run(&mut self, images: &[f32], shape: [usize; 4], output: usize) -> Result<Output, String> {
-        let images = NdTensorView::from_data(shape, images);
-        let input = (self.model.input_ids()[0], ValueOrView::from(images));
-        let options = RunOptions::default().with_thread_pool(Some(Arc::clone(&self.pool)));
-        let output = [self.model.output_ids()[output]];
-        let [value] = self.model.run_n(vec![input], output, Some(options)).map_err(|error| {
-            format!("cannot be run by rten ({error}); try --runtime onnxruntime")
-        })?;
-        let tensor: Tensor<f32> =
-            value.try_into().map_err(|_| "its output is not of float32".to_string())?;
-        Ok(Output { shape: tensor.shape().to_vec(), values: tensor.into_data() })
     }
 }

@@ -17,15 +17,19 @@ pub(crate) enum Places {
     /// A file each: `root` and the name, or the name alone if it is absolute.
     Files { root: PathBuf, names: Names },
     /// A range each of a container.
-    Pieces {
-        containers: Vec<Container>,
-        /// What was unpacked or copied from containers, in a file without a name.
-        spool: Option<File>,
-        /// Of every example, in order.
-        pieces: Vec<Piece>,
-        /// What the container calls each; rows that have no names are numbered.
-        names: Option<Names>,
-    },
+    Pieces(Pieces),
+}
+
+/// Ranges of files that hold many images.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    pub containers: Vec<Container>,
+    /// What was unpacked or copied from containers, in a file without a name.
+    pub spool: Option<File>,
+    /// Of every example, in order.
+    pub pieces: Vec<Piece>,
+    /// What the container calls each; rows that have no names are numbered.
+    pub names: Option<Names>,
 }
 
 /// A file that holds many images.
@@ -49,17 +53,17 @@ impl Places {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Files { names, .. } => names.len(),
-            Self::Pieces { pieces, .. } => pieces.len(),
+            Self::Pieces(all) => all.pieces.len(),
         }
     }
 
     /// The name of an image, which is the same wherever the data is stored.
     pub(crate) fn name(&self, row: usize) -> Cow<'_, str> {
         match self {
-            Self::Files { names, .. } | Self::Pieces { names: Some(names), .. } => {
+            Self::Files { names, .. } | Self::Pieces(Pieces { names: Some(names), .. }) => {
                 names.get(row).into()
             }
-            Self::Pieces { names: None, .. } => row.to_string().into(),
+            Self::Pieces(_) => row.to_string().into(),
         }
     }
 
@@ -67,12 +71,12 @@ impl Places {
     pub(crate) fn path(&self, row: usize) -> PathBuf {
         match self {
             Self::Files { root, names } => root.join(names.get(row)),
-            Self::Pieces { containers, names, .. } => {
-                let container = container(containers, row);
-                match names {
-                    Some(names) => container.path.join(names.get(row)),
-                    None => container.path.join(format!("row {}", row - container.first_row)),
-                }
+            Self::Pieces(all) => {
+                let container = all.container(row);
+                container.path.join(match &all.names {
+                    Some(names) => names.get(row).into(),
+                    None => format!("row {}", row - container.first_row),
+                })
             }
         }
     }
@@ -82,11 +86,10 @@ impl Places {
         match self {
             Self::Files { .. } => {
                 let path = self.path(row);
-                let found =
-                    std::fs::metadata(&path).map_err(|error| DataError::io(&path, error))?;
-                Ok(found.len())
+                let found = std::fs::metadata(&path);
+                Ok(found.map_err(|error| DataError::io(&path, error))?.len())
             }
-            Self::Pieces { pieces, .. } => Ok(pieces[row].len.into()),
+            Self::Pieces(all) => Ok(all.pieces[row].len.into()),
         }
     }
 
@@ -94,7 +97,7 @@ impl Places {
     pub(crate) fn bytes(&self, row: usize) -> Result<Vec<u8>, DataError> {
         match self {
             Self::Files { .. } => read_file(&self.path(row)),
-            Self::Pieces { pieces, .. } => self.range(row, pieces[row].len as usize),
+            Self::Pieces(all) => all.head(row, usize::MAX),
         }
     }
 
@@ -108,19 +111,27 @@ impl Places {
                 read.map_err(|error| DataError::io(&path, error))?;
                 Ok(head)
             }
-            Self::Pieces { pieces, .. } => self.range(row, most.min(pieces[row].len as usize)),
+            Self::Pieces(all) => all.head(row, most),
         }
     }
+}
 
-    /// The first `len` bytes of a piece.
-    fn range(&self, row: usize, len: usize) -> Result<Vec<u8>, DataError> {
-        let Self::Pieces { containers, spool, pieces, .. } = self else {
-            unreachable!("files have no pieces")
-        };
-        let container = container(containers, row);
-        let mut bytes = vec![0; len];
-        let start = pieces[row].start;
-        let read = match spool.as_ref().filter(|_| container.spooled) {
+impl Pieces {
+    /// The position in `containers` of the one that holds this example.
+    pub(crate) fn container_at(&self, row: usize) -> usize {
+        self.containers.partition_point(|container| container.first_row <= row) - 1
+    }
+
+    fn container(&self, row: usize) -> &Container {
+        &self.containers[self.container_at(row)]
+    }
+
+    /// The first bytes of a piece, at most `most`.
+    fn head(&self, row: usize, most: usize) -> Result<Vec<u8>, DataError> {
+        let container = self.container(row);
+        let Piece { start, len } = self.pieces[row];
+        let mut bytes = vec![0; most.min(len as usize)];
+        let read = match self.spool.as_ref().filter(|_| container.spooled) {
             Some(spool) => read_exact_at(spool, &mut bytes, start),
             None => read_exact_at(&open_file(&container.path)?, &mut bytes, start),
         };
@@ -134,10 +145,6 @@ impl Places {
             Err(error) => Err(DataError::io(&container.path, error)),
         }
     }
-}
-
-fn container(containers: &[Container], row: usize) -> &Container {
-    &containers[containers.partition_point(|container| container.first_row <= row) - 1]
 }
 
 /// Fills `bytes` from this position, without moving the file's own: threads share it.

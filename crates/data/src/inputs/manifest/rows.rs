@@ -12,29 +12,34 @@ use crate::error::DataError;
 /// The most bytes of one row: a path, a few words and numbers are far shorter.
 const LONGEST_ROW: usize = 64 << 10;
 
-const PATH: [&str; 5] = ["path", "image", "file", "filename", "file_name"];
-const LABEL: [&str; 2] = ["label", "class"];
+/// What a column may be, with its names; the first stands in messages.
+const FIELDS: [(Field, &[&str]); 7] = [
+    (Field::Path, &["path", "image", "file", "filename", "file_name"]),
+    (Field::Label, &["label", "class"]),
+    (Field::Split, &["split"]),
+    (Field::Annotator, &["annotator"]),
+    (Field::Weight, &["weight"]),
+    (Field::CleanLabel, &["clean_label"]),
+    (Field::Id, &["id"]),
+];
 
 /// A manifest whose head has been read.
 pub(crate) struct Manifest {
-    path: PathBuf,
+    pub path: PathBuf,
     file: Mapped,
     form: Form,
-    columns: Columns,
+    /// The columns that there are.
+    pub(super) fields: BTreeSet<Field>,
 }
 
 enum Form {
-    /// The column of each field that there is.
-    Table {
-        delimiter: u8,
-        fields: BTreeMap<Field, usize>,
-    },
-    Lines,
+    Table { delimiter: u8, positions: BTreeMap<Field, usize> },
+    JsonLines,
 }
 
 /// What a column may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Field {
+pub(super) enum Field {
     Path,
     Label,
     Split,
@@ -44,17 +49,7 @@ enum Field {
     Id,
 }
 
-/// Which columns there are in addition to path and label.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Columns {
-    split: bool,
-    pub annotator: bool,
-    pub weight: bool,
-    pub clean_label: bool,
-    pub id: bool,
-}
-
-/// One row, its fields as [`Columns`] says.
+/// One row, with the fields that the manifest has.
 pub(super) struct Row {
     /// Counted from 1.
     pub line: u32,
@@ -67,10 +62,11 @@ pub(super) struct Row {
     pub id: Option<String>,
 }
 
-/// The first rows, by which a file is recognised as a manifest.
-pub(crate) struct First {
-    /// Paths of images, as they stand.
-    pub paths: Vec<PathBuf>,
+/// What a manifest lists, by which it is recognised.
+pub(crate) struct Overview {
+    pub path: PathBuf,
+    /// The first images.
+    pub images: Vec<PathBuf>,
     /// The splits of the whole file, where it names them.
     pub splits: Vec<String>,
 }
@@ -85,38 +81,26 @@ impl Manifest {
     pub(crate) fn open(path: &Path) -> Result<Self, DataError> {
         let file = Mapped::open(path)?;
         check_lines(path, file.bytes())?;
-        let (form, fields) = match Ending::of(path) {
-            Some(Ending::JsonLines) => (Form::Lines, fields_of_object(path, file.bytes())?),
+        let (form, fields): (Form, BTreeSet<Field>) = match Ending::of(path) {
+            Some(Ending::JsonLines) => (Form::JsonLines, fields_of_object(path, file.bytes())?),
             ending => {
                 let delimiter = if ending == Some(Ending::Tsv) { b'\t' } else { b',' };
-                let fields = fields_of_header(path, file.bytes(), delimiter)?;
-                let found = fields.keys().copied().collect();
-                (Form::Table { delimiter, fields }, found)
+                let positions = fields_of_header(path, file.bytes(), delimiter)?;
+                let fields = positions.keys().copied().collect();
+                (Form::Table { delimiter, positions }, fields)
             }
         };
-        for (field, names) in [(Field::Path, &PATH[..]), (Field::Label, &LABEL)] {
-            if !fields.contains(&field) {
-                let message = format!(
-                    "is not a manifest: it has no column {:?} (or {}); a manifest has the columns \
-                     path and label, and may have split, annotator, weight, clean_label and id",
-                    names[0],
-                    names[1..].join(", ")
-                );
-                return Err(DataError::invalid(path, message));
-            }
+        if let Some(missing) = [Field::Path, Field::Label].iter().find(|it| !fields.contains(it)) {
+            let names = missing.names();
+            let message = format!(
+                "is not a manifest: it has no column {:?} (or {}); a manifest has the columns path \
+                 and label, and may have split, annotator, weight, clean_label and id",
+                names[0],
+                names[1..].join(", ")
+            );
+            return Err(DataError::invalid(path, message));
         }
-        let columns = Columns {
-            split: fields.contains(&Field::Split),
-            annotator: fields.contains(&Field::Annotator),
-            weight: fields.contains(&Field::Weight),
-            clean_label: fields.contains(&Field::CleanLabel),
-            id: fields.contains(&Field::Id),
-        };
-        Ok(Self { path: path.to_path_buf(), file, form, columns })
-    }
-
-    pub(super) fn columns(&self) -> Columns {
-        self.columns
+        Ok(Self { path: path.to_path_buf(), file, form, fields })
     }
 
     /// What paths are relative to.
@@ -124,45 +108,35 @@ impl Manifest {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// The first `most` paths, and all splits.
-    pub(crate) fn first(&self, most: usize) -> Result<First, DataError> {
-        let mut first = First { paths: vec![], splits: vec![] };
-        let mut splits = BTreeSet::new();
+    /// The first `most` images, and all splits.
+    pub(crate) fn overview(&self, most: usize) -> Result<Overview, DataError> {
+        let (mut images, mut splits) = (vec![], BTreeSet::new());
         self.each_row(|row| {
-            if first.paths.len() < most {
-                first.paths.push(self.folder().join(&row.path));
+            if images.len() < most {
+                images.push(self.folder().join(&row.path));
             }
             splits.extend(row.split);
             Ok(())
         })?;
-        first.splits = splits.into_iter().collect();
-        Ok(first)
+        Ok(Overview { path: self.path.clone(), images, splits: splits.into_iter().collect() })
     }
 
     /// Whether this split can be taken.
     pub(super) fn check_split(&self, wanted: Option<&str>) -> Result<(), DataError> {
-        let invalid = |message: String| Err(DataError::invalid(&self.path, message));
-        if !self.columns.split {
-            return match wanted {
-                None => Ok(()),
-                Some(wanted) => {
-                    invalid(format!("has no column \"split\", so #{wanted} names nothing"))
-                }
-            };
-        }
-        let splits = self.first(0)?.splits;
+        let has_splits = self.fields.contains(&Field::Split);
+        let splits = if has_splits { self.overview(0)?.splits } else { vec![] };
         let known = splits.join(", ");
-        let file = self.path.display();
-        match wanted {
+        let message = match wanted {
+            None if !has_splits => return Ok(()),
             None => {
-                let one = splits.first().map_or("train", String::as_str);
-                invalid(format!("has the splits {known}; name one of them: {file}#{one}"))
+                let (file, one) = (self.path.display(), &splits[0]);
+                format!("has the splits {known}; name one of them: {file}#{one}")
             }
-            Some(wanted) if !splits.iter().any(|split| split == wanted) => {
-                invalid(format!("has no split {wanted:?}; it has {known}"))
-            }
-            Some(_) => Ok(()),
-        }
+            Some(wanted) if splits.iter().any(|split| split == wanted) => return Ok(()),
+            Some(wanted) if has_splits => format!("has no split {wanted:?}; it has {known}"),
+            Some(wanted) => format!("has no column \"split\", so #{wanted} names nothing"),
+        };
+        Err(DataError::invalid(&self.path, message))
     }
 
     /// Calls `each` with every row, in order; there is at least one.
@@ -171,71 +145,42 @@ impl Manifest {
         mut each: impl FnMut(Row) -> Result<(), DataError>,
     ) -> Result<(), DataError> {
         let mut rows = 0_usize;
-        let mut counted = |row: Row| {
+        let mut add = |line: usize, cell: &dyn Fn(Field) -> Result<String, String>| {
             rows += 1;
-            each(row)
+            each(self.row(line, cell)?)
         };
         match &self.form {
-            Form::Table { delimiter, fields } => {
-                self.each_record(*delimiter, fields, &mut counted)?;
+            Form::Table { delimiter, positions } => {
+                let mut reader = reader(self.file.bytes(), *delimiter);
+                let mut record = csv::StringRecord::new();
+                while reader.read_record(&mut record).map_err(|e| damaged(&self.path, &e))? {
+                    let line = record.position().map_or(0, csv::Position::line) as usize;
+                    if record.as_slice().len() > LONGEST_ROW {
+                        return Err(self.at(line, &too_long(record.as_slice().len())));
+                    }
+                    add(line, &|field| {
+                        let cell = positions.get(&field).and_then(|at| record.get(*at));
+                        Ok(cell.unwrap_or_default().to_string())
+                    })?;
+                }
             }
-            Form::Lines => self.each_object(&mut counted)?,
+            Form::JsonLines => {
+                for (line, text) in json_lines(self.file.bytes()) {
+                    let object = object(text).map_err(|what| self.at(line, &what))?;
+                    if let Some(new) = fields_in(&object).find(|it| !self.fields.contains(it)) {
+                        let name = new.names()[0];
+                        let what =
+                            format!("has a {name}, but the first line has none; give all or none");
+                        return Err(self.at(line, &what));
+                    }
+                    add(line, &|field| word(find(&object, field)))?;
+                }
+            }
         }
         match rows {
             0 => Err(DataError::invalid(&self.path, "has no rows")),
             _ => Ok(()),
         }
-    }
-
-    fn each_record(
-        &self,
-        delimiter: u8,
-        fields: &BTreeMap<Field, usize>,
-        each: &mut impl FnMut(Row) -> Result<(), DataError>,
-    ) -> Result<(), DataError> {
-        let mut reader = reader(self.file.bytes(), delimiter);
-        let mut record = csv::StringRecord::new();
-        let mut is_header = true;
-        loop {
-            let more = reader.read_record(&mut record).map_err(|e| damaged(&self.path, &e))?;
-            if !more {
-                return Ok(());
-            }
-            if std::mem::take(&mut is_header) {
-                continue;
-            }
-            let line = record.position().map_or(0, csv::Position::line);
-            let cell = |field: Field| {
-                let cell = fields.get(&field).and_then(|at| record.get(*at));
-                Ok(cell.unwrap_or_default().to_string())
-            };
-            if record.as_slice().len() > LONGEST_ROW {
-                return Err(self.at(line as usize, &too_long(record.as_slice().len())));
-            }
-            each(self.row(line as usize, &cell)?)?;
-        }
-    }
-
-    fn each_object(
-        &self,
-        each: &mut impl FnMut(Row) -> Result<(), DataError>,
-    ) -> Result<(), DataError> {
-        for (line, text) in (1..).zip(self.file.bytes().split(|byte| *byte == b'\n')) {
-            let text = text.trim_ascii();
-            if text.is_empty() {
-                continue;
-            }
-            let object = object(text).map_err(|what| self.at(line, &what))?;
-            let is_new = |field: &Field| !self.has(*field) && find(&object, *field).is_some();
-            if let Some(field) = Field::ALL.into_iter().find(is_new) {
-                let name = field.names()[0];
-                let what = format!("has a {name}, but the first line has none; give all or none");
-                return Err(self.at(line, &what));
-            }
-            let cell = |field: Field| word(find(&object, field));
-            each(self.row(line, &cell)?)?;
-        }
-        Ok(())
     }
 
     fn row(
@@ -251,31 +196,19 @@ impl Manifest {
                 word => Ok(word.to_string()),
             }
         };
-        let where_there = |field: Field| self.has(field).then(|| needed(field)).transpose();
-        let weight = where_there(Field::Weight)?;
+        let optional =
+            |field: Field| self.fields.contains(&field).then(|| needed(field)).transpose();
+        let weight = optional(Field::Weight)?.map(|word| weight_of(&word)).transpose();
         Ok(Row {
             line: u32::try_from(line).unwrap_or(u32::MAX),
             path: needed(Field::Path)?,
             label: needed(Field::Label)?,
-            split: where_there(Field::Split)?,
-            annotator: where_there(Field::Annotator)?,
-            weight: weight
-                .map(|word| weight_of(&word).map_err(|what| self.at(line, &what)))
-                .transpose()?,
-            clean_label: where_there(Field::CleanLabel)?,
-            id: where_there(Field::Id)?,
+            split: optional(Field::Split)?,
+            annotator: optional(Field::Annotator)?,
+            weight: weight.map_err(|what| self.at(line, &what))?,
+            clean_label: optional(Field::CleanLabel)?,
+            id: optional(Field::Id)?,
         })
-    }
-
-    fn has(&self, field: Field) -> bool {
-        match field {
-            Field::Path | Field::Label => true,
-            Field::Split => self.columns.split,
-            Field::Annotator => self.columns.annotator,
-            Field::Weight => self.columns.weight,
-            Field::CleanLabel => self.columns.clean_label,
-            Field::Id => self.columns.id,
-        }
     }
 
     fn at(&self, line: usize, what: &str) -> DataError {
@@ -284,26 +217,8 @@ impl Manifest {
 }
 
 impl Field {
-    const ALL: [Self; 7] = [
-        Self::Path,
-        Self::Label,
-        Self::Split,
-        Self::Annotator,
-        Self::Weight,
-        Self::CleanLabel,
-        Self::Id,
-    ];
-
     fn names(self) -> &'static [&'static str] {
-        match self {
-            Self::Path => &PATH,
-            Self::Label => &LABEL,
-            Self::Split => &["split"],
-            Self::Annotator => &["annotator"],
-            Self::Weight => &["weight"],
-            Self::CleanLabel => &["clean_label"],
-            Self::Id => &["id"],
-        }
+        FIELDS[self as usize].1
     }
 }
 
@@ -341,7 +256,6 @@ fn check_lines(path: &Path, bytes: &[u8]) -> Result<(), DataError> {
 fn reader(bytes: &[u8], delimiter: u8) -> csv::Reader<&[u8]> {
     csv::ReaderBuilder::new()
         .delimiter(delimiter)
-        .has_headers(false)
         .trim(csv::Trim::All)
         .from_reader(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes))
 }
@@ -351,36 +265,35 @@ fn fields_of_header(
     bytes: &[u8],
     delimiter: u8,
 ) -> Result<BTreeMap<Field, usize>, DataError> {
-    let mut header = csv::StringRecord::new();
-    let read = reader(bytes, delimiter).read_record(&mut header);
-    read.map_err(|error| damaged(path, &error))?;
+    let mut reader = reader(bytes, delimiter);
+    let header = reader.headers().map_err(|error| damaged(path, &error))?;
     let mut fields = BTreeMap::new();
     for (at, name) in header.iter().enumerate() {
-        let field = Field::ALL.into_iter().find(|field| is_called(*field, name));
-        let Some(field) = field else { continue };
-        if let Some(first) = fields.insert(field, at) {
-            let (first, name) = (header.get(first).unwrap_or_default(), field.names()[0]);
-            let second = header.get(at).unwrap_or_default();
-            let message = format!("has two columns of the {name}: {first:?} and {second:?}");
+        let is_called = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+        let field = FIELDS.iter().find(|(_, names)| is_called(names));
+        let Some((field, names)) = field else { continue };
+        if let Some(first) = fields.insert(*field, at) {
+            let (field, first) = (names[0], &header[first]);
+            let message = format!("has two columns of the {field}: {first:?} and {name:?}");
             return Err(DataError::invalid(path, message));
         }
     }
     Ok(fields)
 }
 
-fn is_called(field: Field, name: &str) -> bool {
-    field.names().iter().any(|known| known.eq_ignore_ascii_case(name))
-}
-
 fn fields_of_object(path: &Path, bytes: &[u8]) -> Result<BTreeSet<Field>, DataError> {
-    let mut lines = (1..).zip(bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii));
-    let Some((line, text)) = lines.find(|(_, text)| !text.is_empty()) else {
+    let Some((line, text)) = json_lines(bytes).next() else {
         return Err(DataError::invalid(path, "has no rows"));
     };
     let object =
         object(text).map_err(|what| DataError::invalid(path, format!("line {line}: {what}")))?;
-    let is_there = |field: &Field| find(&object, *field).is_some();
-    Ok(Field::ALL.into_iter().filter(is_there).collect())
+    Ok(fields_in(&object).collect())
+}
+
+/// The lines that are not empty, counted from 1.
+fn json_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    (1..).zip(lines).filter(|(_, text)| !text.is_empty())
 }
 
 type Object = serde_json::Map<String, Value>;
@@ -397,6 +310,10 @@ fn object(text: &[u8]) -> Result<Object, String> {
 
 fn find(object: &Object, field: Field) -> Option<&Value> {
     field.names().iter().find_map(|name| object.get(*name))
+}
+
+fn fields_in(object: &Object) -> impl Iterator<Item = Field> {
+    FIELDS.iter().map(|(field, _)| *field).filter(|field| find(object, *field).is_some())
 }
 
 /// A value as the cell of a table.

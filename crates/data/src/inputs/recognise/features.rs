@@ -7,7 +7,7 @@ use aleator_run::recipe::{DataOverlay, HeldOut, InputSource, LabelKind, Source};
 use super::super::matrix::Matrix;
 use super::units::{self, Role, Split, Unit};
 use super::{Family, Recognised, short, source, text, unsure};
-use crate::array::{Array, Values};
+use crate::array::Array;
 use crate::error::DataError;
 
 /// Columns that hold the label in a table of several.
@@ -15,18 +15,12 @@ const LABEL_COLUMNS: [&str; 6] = ["label", "labels", "class", "target", "y", "ca
 
 /// A folder with the files of one data set.
 pub(super) fn in_folder(path: &Path) -> Result<Option<Recognised>, DataError> {
-    let around = Around { path, units: units::in_folder(path)? };
-    let matrices = around.matrices(|_| true);
-    if matrices.is_empty() {
-        return Ok(None);
-    }
-    around.recognise(training(matrices)).map(Some)
+    Arrays::in_folder(path, path)?.recognise(|_| true)
 }
 
 /// The name of any matrix of embeddings in a folder.
 pub(super) fn matrix_in(path: &Path) -> Result<Option<String>, DataError> {
-    let around = Around { path, units: units::in_folder(path)? };
-    Ok(around.matrices(|_| true).first().map(|unit| unit.short()))
+    Ok(Arrays::in_folder(path, path)?.matrices(|_| true).first().map(|unit| unit.short()))
 }
 
 /// One file of embeddings; its labels are sought beside it.
@@ -35,35 +29,27 @@ pub(super) fn in_file(path: &Path) -> Result<Option<Recognised>, DataError> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let around = Around { path, units: units::in_folder(folder)? };
-    let same = |unit: &Unit| unit.file.file_name() == path.file_name();
-    let matrices = around.matrices(same);
-    if matrices.is_empty() {
+    let arrays = Arrays::in_folder(path, folder)?;
+    let found = arrays.recognise(|unit| unit.file.file_name() == path.file_name())?;
+    if found.is_none() {
         // Whatever is wrong with it, the reader says it best.
         Matrix::open(&text(path)?)?;
-        return Ok(None);
     }
-    around.recognise(training(matrices)).map(Some)
+    Ok(found)
 }
 
-/// Those to train on: all that say so, or else all that say nothing.
-fn training(matrices: Vec<&Unit>) -> Vec<&Unit> {
-    let of = |split| matrices.iter().copied().filter(|unit| unit.split == split).collect();
-    let (train, unsaid): (Vec<&Unit>, Vec<&Unit>) = (of(Some(Split::Train)), of(None));
-    match (train.is_empty(), unsaid.is_empty()) {
-        (false, _) => train,
-        (true, false) => unsaid,
-        (true, true) => matrices,
-    }
-}
-
-/// The arrays around a path.
-struct Around<'a> {
+/// The arrays of a folder.
+struct Arrays<'a> {
+    /// The folder, or the file in it that the user named.
     path: &'a Path,
     units: Vec<Unit>,
 }
 
-impl Around<'_> {
+impl<'a> Arrays<'a> {
+    fn in_folder(path: &'a Path, folder: &Path) -> Result<Self, DataError> {
+        Ok(Self { path, units: units::in_folder(folder)? })
+    }
+
     fn matrices(&self, wanted: impl Fn(&Unit) -> bool) -> Vec<&Unit> {
         let suits = |unit: &&Unit| {
             unit.is_matrix && matches!(unit.role, Role::Unsaid | Role::Inputs) && wanted(unit)
@@ -71,71 +57,87 @@ impl Around<'_> {
         self.units.iter().filter(suits).collect()
     }
 
-    fn recognise(&self, candidates: Vec<&Unit>) -> Result<Recognised, DataError> {
-        let &[train] = &candidates[..] else {
-            let specs: Vec<String> = candidates.iter().map(|unit| unit.short()).collect();
-            let why = format!("has several matrices to train on: {}", specs.join(", "));
-            return Err(unsure(self.path, &why));
+    /// How to train on one of these matrices: the only one that is for training, or else the only
+    /// one whose name says no split, or else the only one.
+    fn recognise(&self, is_it: impl Fn(&Unit) -> bool) -> Result<Option<Recognised>, DataError> {
+        let of = |split| self.matrices(|unit| is_it(unit) && unit.split == split);
+        let candidates = [of(Some(Split::Train)), of(None), self.matrices(&is_it)];
+        let train = match candidates.iter().find(|units| !units.is_empty()).map(Vec::as_slice) {
+            None => return Ok(None),
+            Some([only]) => *only,
+            Some(several) => {
+                let specs: Vec<String> = several.iter().map(|unit| unit.short()).collect();
+                let why = format!("has several matrices to train on: {}", specs.join(", "));
+                return Err(unsure(self.path, &why));
+            }
         };
-        let mut found = Found::new(train);
-        let labels = self.training_labels(train, &mut found)?;
-        found.train.labels = Some(labels.spec);
+        let mut found = Recognised {
+            preset_family: Family::Features,
+            train: source(InputSource::Features(train.spec.clone())),
+            data: DataOverlay::default(),
+            explanation: format!("Embeddings in {}", train.short()),
+        };
+        self.add_labels(train, &mut found)?;
         found.data.validation = self.held_out(train, Split::Validation, &mut found)?;
         found.data.test = self.held_out(train, Split::Test, &mut found)?;
         let names = self.find(Role::ClassNames, train, None)?;
         found.data.class_names = names.map(|names| names.spec.clone().into());
-        Ok(found.finish())
+        found.explanation.push('.');
+        Ok(Some(found))
     }
 
     /// The labels to train on, and what else they tell about the recipe.
-    fn training_labels(&self, train: &Unit, found: &mut Found) -> Result<Labels, DataError> {
+    fn add_labels(&self, train: &Unit, found: &mut Recognised) -> Result<(), DataError> {
         let labels = self.find(Role::Labels, train, train.split)?;
         let clean = self.find(Role::CleanLabels, train, train.split)?;
-        if let Some(answers) = self.find(Role::Answers, train, train.split)? {
-            let labels = labels.map(Labels::of).transpose()?;
-            let clean = clean.map(Labels::of).transpose()?.or(labels);
+        let answers = self.find(Role::Answers, train, train.split)?;
+        let labels = labels.map(Labels::of).transpose()?;
+        let mut clean = clean.map(Labels::of).transpose()?;
+        if let Some(answers) = answers {
             found.data.label_kind = Some(LabelKind::Annotators);
             found.note(&format!("answers of several annotators in {}", answers.short()));
-            found.add_clean(clean);
-            return Ok(Labels { spec: answers.spec.clone(), kind: Kind::Single });
-        }
-        let Some(labels) = labels else {
+            found.train.labels = Some(answers.spec.clone());
+            clean = clean.or(labels);
+        } else if let Some(labels) = labels {
+            found.note(&format!("{} in {}", labels.form.phrase(), labels.short()));
+            match labels.form {
+                LabelForm::MultiHot => found.preset_family = Family::Multilabel,
+                LabelForm::OneHot => found.data.label_kind = Some(LabelKind::Soft),
+                LabelForm::Single | LabelForm::Other => {}
+            }
+            found.train.labels = Some(labels.spec);
+        } else {
             return Err(unsure(self.path, &format!("{} has no labels beside it", train.short())));
-        };
-        let labels = Labels::of(labels)?;
-        found.note(&format!("{} in {}", labels.kind.phrase(), labels.short()));
-        match labels.kind {
-            Kind::MultiHot => found.family = Family::Multilabel,
-            Kind::OneHot => found.data.label_kind = Some(LabelKind::Soft),
-            Kind::Single | Kind::Other => {}
         }
-        found.add_clean(clean.map(Labels::of).transpose()?);
-        Ok(labels)
+        if let Some(clean) = clean {
+            found.note(&format!("the true labels, to compare with, in {}", clean.short()));
+            found.train.clean_labels = Some(clean.spec);
+        }
+        Ok(())
     }
 
     fn held_out(
         &self,
         train: &Unit,
         split: Split,
-        found: &mut Found,
+        found: &mut Recognised,
     ) -> Result<Option<HeldOut>, DataError> {
         // Test data that the user names as training data are not tested on.
-        let is_it = |unit: &Unit| {
+        let matrices = self.matrices(|unit| {
             unit.split == Some(split) && unit.key == train.key && unit.spec != train.spec
-        };
-        let matrices = self.matrices(is_it);
+        });
         let labels = self.find(Role::Labels, train, Some(split))?;
         let clean = self.find(Role::CleanLabels, train, Some(split))?;
-        let name = if split == Split::Test { "test" } else { "validation" };
         let &[inputs] = &matrices[..] else { return Ok(None) };
         let Some(labels) = labels.or(clean) else {
             found.note(&format!("{} is not used, it has no labels beside it", inputs.short()));
             return Ok(None);
         };
-        let labels = Labels::of(labels)?;
+        let labels = Some(Labels::of(labels)?.spec);
+        let name = if split == Split::Test { "test" } else { "validation" };
         found.note(&format!("{name} data in {}", inputs.short()));
         let inputs = InputSource::Features(inputs.spec.clone());
-        Ok(Some(HeldOut::Source(Source { labels: Some(labels.spec), ..source(inputs) })))
+        Ok(Some(HeldOut::Source(Source { labels, ..source(inputs) })))
     }
 
     /// The array with this role that goes with `inputs`: in the same file, or else of the same
@@ -174,47 +176,14 @@ impl Around<'_> {
     }
 }
 
-/// What was found so far.
-struct Found {
-    family: Family,
-    train: Source,
-    data: DataOverlay,
-    notes: Vec<String>,
-}
-
-impl Found {
-    fn new(train: &Unit) -> Self {
-        let notes = vec![format!("Embeddings in {}", train.short())];
-        let train = source(InputSource::Features(train.spec.clone()));
-        Self { family: Family::Features, train, data: DataOverlay::default(), notes }
-    }
-
-    fn note(&mut self, what: &str) {
-        self.notes.push(what.to_string());
-    }
-
-    fn add_clean(&mut self, clean: Option<Labels>) {
-        if let Some(clean) = clean {
-            self.note(&format!("the true labels, to compare with, in {}", clean.short()));
-            self.train.clean_labels = Some(clean.spec);
-        }
-    }
-
-    fn finish(self) -> Recognised {
-        let explanation = self.notes.join("; ") + ".";
-        let Self { family: preset_family, train, data, .. } = self;
-        Recognised { preset_family, train, data, explanation }
-    }
-}
-
 /// A label file, after a look inside.
 struct Labels {
     spec: String,
-    kind: Kind,
+    form: LabelForm,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LabelForm {
     Single,
     /// Zeros and ones, a single one in each row.
     OneHot,
@@ -240,23 +209,27 @@ impl Labels {
             Some(names[at].clone())
         });
         Ok(match column {
-            Some(column) => Self { spec: format!("{}#{column}", unit.spec), kind: Kind::Single },
-            None => Self { spec: unit.spec.clone(), kind: Kind::of(&array) },
+            Some(column) => {
+                Self { spec: format!("{}#{column}", unit.spec), form: LabelForm::Single }
+            }
+            None => Self { spec: unit.spec.clone(), form: LabelForm::of(&array) },
         })
     }
 }
 
-impl Kind {
+impl LabelForm {
     fn of(array: &Array) -> Self {
         let &[_, width] = &array.shape[..] else { return Self::Single };
         if width < 2 {
             return Self::Single;
         }
-        let on: Option<Vec<bool>> = match &array.values {
-            Values::Int(values) => values.iter().map(|&v| binary(v as f64)).collect(),
-            Values::Float(values) => values.iter().map(|&v| binary(v)).collect(),
-            Values::Text(_) => None,
-        };
+        let on: Option<Vec<bool>> = (0..array.values.len())
+            .map(|at| match array.values.float(at) {
+                0.0 => Some(false),
+                1.0 => Some(true),
+                _ => None,
+            })
+            .collect();
         match on {
             None => Self::Other,
             Some(on) if on.chunks(width).all(|row| row.iter().filter(|on| **on).count() == 1) => {
@@ -273,15 +246,5 @@ impl Kind {
             Self::MultiHot => "classes that are on or off (0/1)",
             Self::Other => "labels",
         }
-    }
-}
-
-fn binary(value: f64) -> Option<bool> {
-    if value == 0.0 {
-        Some(false)
-    } else if value == 1.0 {
-        Some(true)
-    } else {
-        None
     }
 }

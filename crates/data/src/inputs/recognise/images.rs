@@ -16,66 +16,58 @@ const LARGEST_SIDE: usize = 64;
 /// Images that are measured: one of each of the first class folders, or the first of a file.
 pub(super) const MEASURED: usize = 32;
 
-/// The splits that were found.
+const IDX: &str = "IDX images with their labels";
+
+/// Images that were found.
 #[derive(Default)]
 pub(super) struct Splits {
+    /// A phrase that says what the training images are.
+    pub what: String,
     pub train: PathBuf,
     pub validation: Option<PathBuf>,
     pub test: Option<PathBuf>,
     pub image_size: Option<usize>,
 }
 
-pub(super) fn in_folder(path: &Path) -> Result<Option<Recognised>, DataError> {
+pub(super) fn in_folder(path: &Path) -> Result<Option<Splits>, DataError> {
     if !cifar::training_files(path).is_empty() {
-        let splits =
-            Splits { train: path.to_path_buf(), test: cifar_test(path), ..Splits::default() };
-        return splits.recognised("the binary files of CIFAR").map(Some);
+        let splits = Splits::training(path, "the binary files of CIFAR");
+        return Ok(Some(Splits { test: cifar_test(path), ..splits }));
     }
-    if let Some(splits) = idx_files(path)? {
-        return splits.recognised("IDX images with their labels").map(Some);
+    for look in [idx_files, manifests::in_folder, split_folders] {
+        if let Some(splits) = look(path)? {
+            return Ok(Some(splits));
+        }
     }
-    if let Some(splits) = manifests::in_folder(path)? {
-        return splits.recognised("a manifest of images").map(Some);
-    }
-    if let Some(splits) = split_folders(path)? {
-        return splits.recognised("a folder for each split and in it one for each class").map(Some);
-    }
-    let Some((classes, image_size)) = class_folders(path)? else {
-        let found = packed::in_folder(path)?;
-        return found.map(|(splits, what)| splits.recognised(what)).transpose();
-    };
+    let Some((classes, image_size)) = class_folders(path)? else { return packed::in_folder(path) };
     // One folder of pictures beside embeddings is likely to show something about them.
     match (classes, features::matrix_in(path)?) {
-        (1, Some(_)) => return Ok(None),
+        (1, Some(_)) => Ok(None),
         (_, Some(matrix)) => {
             let why = format!("has both folders of images and embeddings ({matrix})");
-            return Err(unsure(path, &why));
+            Err(unsure(path, &why))
         }
-        (_, None) => {}
+        (1, None) => Err(unsure(path, "has images in one folder only, so there is one class")),
+        (_, None) => {
+            let what = format!("images in {classes} folders, a class each");
+            Ok(Some(Splits { image_size, ..Splits::training(path, &what) }))
+        }
     }
-    if classes == 1 {
-        return Err(unsure(path, "has images in one folder only, so there is one class"));
-    }
-    let splits = Splits { train: path.to_path_buf(), image_size, ..Splits::default() };
-    splits.recognised(&format!("images in {classes} folders, a class each")).map(Some)
 }
 
-pub(super) fn in_file(path: &Path) -> Result<Option<Recognised>, DataError> {
+pub(super) fn in_file(path: &Path) -> Result<Option<Splits>, DataError> {
     if Ending::of(path) == Some(Ending::Cifar) {
         let test = path.parent().and_then(cifar_test).filter(|test| test != path);
-        let splits = Splits { train: path.to_path_buf(), test, ..Splits::default() };
-        return splits.recognised("a binary file of CIFAR").map(Some);
+        return Ok(Some(Splits { test, ..Splits::training(path, "a binary file of CIFAR") }));
     }
     if idx::magic(path) == Some(idx::IMAGES) {
-        let splits = Splits { train: path.to_path_buf(), ..Splits::default() };
         check_labels(path)?;
-        return splits.recognised("IDX images with their labels").map(Some);
+        return Ok(Some(Splits::training(path, IDX)));
     }
-    if let Some(splits) = manifests::in_file(path)? {
-        return splits.recognised("a manifest of images").map(Some);
-    }
-    if let Some((splits, what)) = packed::in_file(path)? {
-        return splits.recognised(what).map(Some);
+    for look in [manifests::in_file, packed::in_file] {
+        if let Some(splits) = look(path)? {
+            return Ok(Some(splits));
+        }
     }
     if folder::is_image(path) {
         return Err(unsure(path, "is one image; name the folder with the folders of classes"));
@@ -83,36 +75,39 @@ pub(super) fn in_file(path: &Path) -> Result<Option<Recognised>, DataError> {
     Ok(None)
 }
 
-/// `shards-{000..099}.tar`.
-pub(super) fn in_pattern(path: &Path) -> Result<Recognised, DataError> {
-    match packed::in_pattern(path)? {
-        Some((splits, what)) => splits.recognised(what),
-        None => Err(unsure(path, "is a pattern, but not of shards or Parquet files with images")),
-    }
-}
-
 impl Splits {
-    fn recognised(self, what: &str) -> Result<Recognised, DataError> {
+    pub(super) fn training(path: &Path, what: &str) -> Self {
+        Self { what: what.into(), train: path.to_path_buf(), ..Self::default() }
+    }
+
+    pub(super) fn recognised(self) -> Result<Recognised, DataError> {
         let images = |path: &Path| Ok(source(InputSource::images(text(path)?)));
         let train = images(&self.train)?;
-        let mut explanation = format!("{} holds {what}", short(&self.train));
-        let mut held_out = |name: &str, path: Option<&PathBuf>| {
-            let Some(path) = path else { return Ok(None) };
-            explanation += &format!("; {name} data is {}", short(path));
-            images(path).map(|source| Some(HeldOut::Source(source)))
-        };
+        let held_out =
+            |path: Option<&PathBuf>| path.map(|path| images(path).map(HeldOut::Source)).transpose();
         let data = DataOverlay {
-            validation: held_out("validation", self.validation.as_ref())?,
-            test: held_out("test", self.test.as_ref())?,
+            validation: held_out(self.validation.as_ref())?,
+            test: held_out(self.test.as_ref())?,
             // Raw pixels have no size here, and are taken as they are.
             image_size: Some(self.image_size),
             ..DataOverlay::default()
         };
-        if let Some(size) = self.image_size {
-            explanation += &format!("; images are brought to {size} × {size} pixels");
+        let mut found = Recognised {
+            preset_family: Family::Images,
+            train,
+            data,
+            explanation: format!("{} holds {}", short(&self.train), self.what),
+        };
+        for (name, path) in [("validation", self.validation), ("test", self.test)] {
+            if let Some(path) = path {
+                found.note(&format!("{name} data is {}", short(&path)));
+            }
         }
-        explanation.push('.');
-        Ok(Recognised { preset_family: Family::Images, train, data, explanation })
+        if let Some(size) = self.image_size {
+            found.note(&format!("images are brought to {size} × {size} pixels"));
+        }
+        found.explanation.push('.');
+        Ok(found)
     }
 }
 
@@ -123,12 +118,11 @@ fn cifar_test(folder: &Path) -> Option<PathBuf> {
 
 /// `train-images-idx3-ubyte` and `t10k-images-idx3-ubyte`, or one file alone.
 fn idx_files(path: &Path) -> Result<Option<Splits>, DataError> {
-    let mut files: Vec<PathBuf> = folder::files_in(path)?
-        .into_iter()
-        .filter(|(name, path)| name.contains("images") && path.is_file())
-        .map(|(_, path)| path)
-        .filter(|path| idx::magic(path) == Some(idx::IMAGES))
-        .collect();
+    let is_idx = |path: &PathBuf| {
+        short(path).contains("images") && path.is_file() && idx::magic(path) == Some(idx::IMAGES)
+    };
+    let mut files = folder::files_in(path)?;
+    files.retain(is_idx);
     // The same file with and without `.gz` counts once.
     files.dedup_by(|second, first| second.with_extension("") == *first);
     let named = |words: &[&str]| {
@@ -145,7 +139,7 @@ fn idx_files(path: &Path) -> Result<Option<Splits>, DataError> {
     };
     check_labels(&train)?;
     let test = test.filter(|test| *test != train && idx_images::labels_beside(test).is_some());
-    Ok(Some(Splits { train, test, ..Splits::default() }))
+    Ok(Some(Splits { test, ..Splits::training(&train, IDX) }))
 }
 
 fn check_labels(images: &Path) -> Result<(), DataError> {
@@ -159,8 +153,8 @@ fn check_labels(images: &Path) -> Result<(), DataError> {
 fn split_folders(path: &Path) -> Result<Option<Splits>, DataError> {
     let folders = folder::folders_in(path)?;
     let named = |names: &[&str]| {
-        let is = |(name, _): &&(String, PathBuf)| names.contains(&name.to_lowercase().as_str());
-        folders.iter().find(is).map(|(_, path)| path.clone())
+        let is = |path: &&PathBuf| names.contains(&short(path).to_lowercase().as_str());
+        folders.iter().find(is).cloned()
     };
     let train = named(&["train", "training"]);
     let test = named(&["test", "testing"]);
@@ -174,14 +168,15 @@ fn split_folders(path: &Path) -> Result<Option<Splits>, DataError> {
             return Err(unsure(split, "has no folders of classes, and train beside it has"));
         }
     }
-    Ok(Some(Splits { train, validation, test, image_size }))
+    let what = "a folder for each split and in it one for each class".into();
+    Ok(Some(Splits { what, train, validation, test, image_size }))
 }
 
 /// How many folders hold images, and the side to bring them to.
 fn class_folders(path: &Path) -> Result<Option<(usize, Option<usize>)>, DataError> {
     let mut first = vec![];
     let mut classes = 0;
-    for (_, class) in folder::folders_in(path)? {
+    for class in folder::folders_in(path)? {
         let Some(image) = folder::any_image(&class)? else { continue };
         if classes < MEASURED {
             first.push(image);

@@ -10,26 +10,25 @@ use crate::error::DataError;
 
 /// Which of the two.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PackedFormat {
     Tar,
     Parquet,
 }
 
 /// The shards or Parquet files of a folder, or of the folder `data` in it, as the hub has it.
-pub(super) fn in_folder(path: &Path) -> Result<Option<(Splits, &'static str)>, DataError> {
+pub(super) fn in_folder(path: &Path) -> Result<Option<Splits>, DataError> {
     for folder in [path.to_path_buf(), path.join("data")] {
         if !folder.is_dir() {
             continue;
         }
-        let files: Vec<PathBuf> =
-            folder::files_in(&folder)?.into_iter().map(|(_, file)| file).collect();
-        for kind in [Kind::Tar, Kind::Parquet] {
-            let of_kind = |file: &&PathBuf| Kind::of(file) == Some(kind);
-            let these: Vec<PathBuf> = files.iter().filter(of_kind).cloned().collect();
-            if these.first().is_some_and(|first| kind.holds_images(first))
+        let all = folder::files_in(&folder)?;
+        for format in [PackedFormat::Tar, PackedFormat::Parquet] {
+            let is_of_format = |file: &&PathBuf| PackedFormat::of(file) == Some(format);
+            let files: Vec<PathBuf> = all.iter().filter(is_of_format).cloned().collect();
+            if files.first().is_some_and(|first| format.holds_images(first))
                 && features::matrix_in(&folder)?.is_none()
             {
-                return splits(&folder, &these, kind).map(|splits| Some((splits, kind.phrase())));
+                return splits(&folder, &files, format).map(Some);
             }
         }
     }
@@ -37,47 +36,38 @@ pub(super) fn in_folder(path: &Path) -> Result<Option<(Splits, &'static str)>, D
 }
 
 /// One shard or one Parquet file with images.
-pub(super) fn in_file(path: &Path) -> Result<Option<(Splits, &'static str)>, DataError> {
-    let Some(kind) = Kind::of(path).filter(|kind| kind.holds_images(path)) else {
+pub(super) fn in_file(path: &Path) -> Result<Option<Splits>, DataError> {
+    let Some(format) = PackedFormat::of(path).filter(|format| format.holds_images(path)) else {
         return Ok(None);
     };
-    let image_size = kind.side(path)?;
-    let splits = Splits { train: path.to_path_buf(), image_size, ..Splits::default() };
-    Ok(Some((splits, kind.phrase())))
+    let image_size = format.side(path)?;
+    Ok(Some(Splits { image_size, ..Splits::training(path, format.phrase()) }))
 }
 
 /// Shards or Parquet files that a pattern names.
-pub(super) fn in_pattern(path: &Path) -> Result<Option<(Splits, &'static str)>, DataError> {
+pub(super) fn in_pattern(path: &Path) -> Result<Option<Splits>, DataError> {
     let files = patterns::expand(path)?.paths;
     let found = files.first().map(|first| in_file(first)).transpose()?.flatten();
-    Ok(found.map(|(splits, what)| (Splits { train: path.to_path_buf(), ..splits }, what)))
+    Ok(found.map(|splits| Splits { train: path.to_path_buf(), ..splits }))
 }
 
-fn splits(folder: &Path, files: &[PathBuf], kind: Kind) -> Result<Splits, DataError> {
+fn splits(folder: &Path, files: &[PathBuf], format: PackedFormat) -> Result<Splits, DataError> {
     let part = |split: Option<Split>| -> Vec<PathBuf> {
         files.iter().filter(|file| split_of(&short(file)) == split).cloned().collect()
     };
-    let [train, validation, test, unsaid] =
-        [Some(Split::Train), Some(Split::Validation), Some(Split::Test), None].map(part);
-    let train = match (train.is_empty(), unsaid.is_empty()) {
-        (false, _) => train,
-        (true, false) => unsaid,
-        (true, true) => {
-            return Err(unsure(folder, "has shards to measure on and none to train on"));
-        }
+    let train = [part(Some(Split::Train)), part(None)].into_iter().find(|files| !files.is_empty());
+    let Some(train) = train else {
+        return Err(unsure(folder, "has shards to measure on and none to train on"));
     };
-    let image_size = kind.side(&train[0])?;
-    let held_out = |files: Vec<PathBuf>| {
-        Some(files)
-            .filter(|files| !files.is_empty())
-            .map(|files| pattern(folder, &files))
-            .transpose()
+    let held_out = |split: Split| match &part(Some(split))[..] {
+        [] => Ok(None),
+        files => pattern(folder, files).map(Some),
     };
     Ok(Splits {
-        validation: held_out(validation)?,
-        test: held_out(test)?,
-        train: pattern(folder, &train)?,
-        image_size,
+        image_size: format.side(&train[0])?,
+        validation: held_out(Split::Validation)?,
+        test: held_out(Split::Test)?,
+        ..Splits::training(&pattern(folder, &train)?, format.phrase())
     })
 }
 
@@ -88,21 +78,15 @@ fn pattern(folder: &Path, files: &[PathBuf]) -> Result<PathBuf, DataError> {
     }
     let names: Vec<String> = files.iter().map(|file| short(file)).collect();
     let first = &names[0];
-    let shared = |from_end: bool| -> usize {
-        let agree = |name: &String| {
-            let count = |pairs: &mut dyn Iterator<Item = (char, char)>| {
-                pairs.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
-            };
-            match from_end {
-                false => count(&mut first.chars().zip(name.chars())),
-                true => count(&mut first.chars().rev().zip(name.chars().rev())),
-            }
-        };
-        names.iter().map(agree).min().unwrap_or(0)
-    };
-    let prefix = first[..shared(false)].trim_end_matches(|c: char| c.is_ascii_digit());
-    let suffix =
-        first[first.len() - shared(true)..].trim_start_matches(|c: char| c.is_ascii_digit());
+    let ends = || (0..=first.len()).filter(|at| first.is_char_boundary(*at));
+    let all = |is: &dyn Fn(&str) -> bool| names.iter().all(|name| is(name));
+    let prefixes = ends().map(|at| &first[..at]);
+    let prefix = prefixes.take_while(|prefix| all(&|name| name.starts_with(prefix))).last();
+    let mut suffixes = ends().map(|at| &first[at..]);
+    let suffix = suffixes.find(|suffix| all(&|name| name.ends_with(suffix)));
+    let is_digit = |c: char| c.is_ascii_digit();
+    let prefix = prefix.unwrap_or_default().trim_end_matches(is_digit);
+    let suffix = suffix.unwrap_or_default().trim_start_matches(is_digit);
     let pattern = folder.join(format!("{prefix}*{suffix}"));
     match patterns::expand(&pattern) {
         Ok(found) if found.paths == files => Ok(pattern),
@@ -110,9 +94,9 @@ fn pattern(folder: &Path, files: &[PathBuf]) -> Result<PathBuf, DataError> {
     }
 }
 
-impl Kind {
+impl PackedFormat {
     fn of(path: &Path) -> Option<Self> {
-        if shards::packing(path).is_some() {
+        if shards::is_shard(path) {
             return Some(Self::Tar);
         }
         images::is_parquet(path).then_some(Self::Parquet)

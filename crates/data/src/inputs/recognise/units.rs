@@ -46,62 +46,48 @@ pub(super) struct Unit {
     pub is_matrix: bool,
 }
 
-/// What a name says.
-#[derive(Debug, PartialEq, Eq)]
-struct Name {
-    key: String,
-    split: Option<Split>,
-    role: Role,
-}
-
-impl Name {
-    /// Reads `scene_train_x` as the training inputs of "scene".
-    fn parse(text: &str) -> Self {
-        let lower = text.to_lowercase();
-        let mut name = Self { key: String::new(), split: None, role: Role::Unsaid };
-        let mut read = |word: &str| match word {
-            "train" | "training" => name.split = Some(Split::Train),
-            "val" | "valid" | "validation" | "dev" => name.split = Some(Split::Validation),
-            "test" | "testing" => name.split = Some(Split::Test),
-            "clean" | "true" | "gold" => name.role = Role::CleanLabels,
-            "names" => name.role = Role::ClassNames,
-            "answers" | "annotations" | "annotators" | "votes" => name.role = Role::Answers,
-            "y" | "label" | "labels" | "target" | "targets" | "class" | "classes" => {
-                // "clean_labels" and "label_names" are not plain labels.
-                if matches!(name.role, Role::Unsaid | Role::Inputs) {
-                    name.role = Role::Labels;
-                }
-            }
-            "x" | "features" | "feature" | "embeddings" | "embedding" | "emb" | "inputs" => {
-                if name.role == Role::Unsaid {
-                    name.role = Role::Inputs;
-                }
-            }
-            "noisy" | "idx" => {}
-            other => {
-                let gap = if name.key.is_empty() { "" } else { "_" };
-                name.key += &format!("{gap}{other}");
-            }
-        };
-        let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-        for word in words {
-            // "xtrain" and "trainx" are two words each.
-            let split = ["train", "test", "val"].into_iter().find_map(|split| {
-                let rest = word.strip_prefix(split).or_else(|| word.strip_suffix(split))?;
-                matches!(rest, "x" | "y").then_some([split, rest])
-            });
-            match split {
-                Some(two) => two.into_iter().for_each(&mut read),
-                None => read(word),
+/// Reads `scene_train_x` as the training inputs of "scene": the key, the split and the role.
+fn parse(name: &str) -> (String, Option<Split>, Role) {
+    let (mut keys, mut split, mut role) = (vec![], None, Role::Unsaid);
+    let mut read = |word: &str| match word {
+        "train" | "training" => split = Some(Split::Train),
+        "val" | "valid" | "validation" | "dev" => split = Some(Split::Validation),
+        "test" | "testing" => split = Some(Split::Test),
+        "clean" | "true" | "gold" => role = Role::CleanLabels,
+        "names" => role = Role::ClassNames,
+        "answers" | "annotations" | "annotators" | "votes" => role = Role::Answers,
+        "y" | "label" | "labels" | "target" | "targets" | "class" | "classes" => {
+            // "clean_labels" and "label_names" are not plain labels.
+            if matches!(role, Role::Unsaid | Role::Inputs) {
+                role = Role::Labels;
             }
         }
-        name
+        "x" | "features" | "feature" | "embeddings" | "embedding" | "emb" | "inputs" => {
+            if role == Role::Unsaid {
+                role = Role::Inputs;
+            }
+        }
+        "noisy" | "idx" => {}
+        other => keys.push(other.to_string()),
+    };
+    let lower = name.to_lowercase();
+    for word in lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        // "xtrain" and "trainx" are two words each.
+        let two = ["train", "test", "val"].into_iter().find_map(|split| {
+            let rest = word.strip_prefix(split).or_else(|| word.strip_suffix(split))?;
+            matches!(rest, "x" | "y").then_some([split, rest])
+        });
+        match two {
+            Some(two) => two.into_iter().for_each(&mut read),
+            None => read(word),
+        }
     }
+    (keys.join("_"), split, role)
 }
 
 /// The split that a name says.
 pub(super) fn split_of(name: &str) -> Option<Split> {
-    Name::parse(name).split
+    parse(name).1
 }
 
 /// Whether a file holds anything that could be embeddings.
@@ -112,7 +98,7 @@ pub(super) fn holds_matrix(path: &Path) -> bool {
 /// Every array of a folder, in the order of file names.
 pub(super) fn in_folder(folder: &Path) -> Result<Vec<Unit>, DataError> {
     let mut units = vec![];
-    for (_, path) in folder::files_in(folder)? {
+    for path in folder::files_in(folder)? {
         if is_array(&path) && path.is_file() {
             units.extend(in_file(&path)?);
         }
@@ -131,7 +117,7 @@ fn in_file(path: &Path) -> Result<Vec<Unit>, DataError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_string();
     match parts(path) {
         Ok(parts) => parts.into_iter().map(|part| Unit::new(path, &stem, part)).collect(),
-        Err(error) if Name::parse(&stem).role == Role::Inputs => Err(error),
+        Err(error) if parse(&stem).2 == Role::Inputs => Err(error),
         Err(_) => Ok(vec![]),
     }
 }
@@ -147,7 +133,7 @@ impl Unit {
             Some(part) => (format!("{}#{part}", text(path)?), format!("{stem} {part}")),
             None => (text(path)?, stem.to_string()),
         };
-        let Name { key, split, role } = Name::parse(&name);
+        let (key, split, role) = parse(&name);
         let role = if stem.eq_ignore_ascii_case("classes") { Role::ClassNames } else { role };
         let is_matrix = part.is_matrix;
         Ok(Self { file: path.to_path_buf(), spec, key, split, role, is_matrix })
@@ -164,13 +150,11 @@ fn parts(path: &Path) -> Result<Vec<Part>, DataError> {
     let is_matrix = |at: &Located| at.shape.len() == 2 && at.element.is_float();
     let mut parts = match Format::of(path)? {
         Format::Npy => {
-            let file = Mapped::open(path)?;
-            let is_matrix = is_matrix(&npy::locate(path, file.bytes())?);
-            vec![Part { name: None, is_matrix }]
+            let at = npy::locate(path, Mapped::open(path)?.bytes())?;
+            vec![Part { name: None, is_matrix: is_matrix(&at) }]
         }
         Format::Safetensors => {
-            let file = Mapped::open(path)?;
-            let tensors = tensors::list(path, file.bytes())?;
+            let tensors = tensors::list(path, Mapped::open(path)?.bytes())?;
             let part = |tensor: tensors::Tensor| Part {
                 is_matrix: tensor.at.as_ref().is_some_and(is_matrix),
                 name: Some(tensor.name),
@@ -199,24 +183,19 @@ fn parts(path: &Path) -> Result<Vec<Part>, DataError> {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> (String, Option<Split>, Role) {
-        let name = Name::parse(text);
-        (name.key, name.split, name.role)
-    }
-
     #[test]
     fn names_say_split_and_role() {
         let train = Some(Split::Train);
-        assert_eq!(parsed("scene_train_x"), ("scene".into(), train, Role::Inputs));
-        assert_eq!(parsed("scene_train_y"), ("scene".into(), train, Role::Labels));
-        assert_eq!(parsed("y_train"), ("".into(), train, Role::Labels));
-        assert_eq!(parsed("xtrain"), ("".into(), train, Role::Inputs));
-        assert_eq!(parsed("cifar10_test"), ("cifar10".into(), Some(Split::Test), Role::Unsaid));
-        assert_eq!(parsed("valid-labels"), ("".into(), Some(Split::Validation), Role::Labels));
-        assert_eq!(parsed("train_clean_labels"), ("".into(), train, Role::CleanLabels));
-        assert_eq!(parsed("labels_clean"), ("".into(), None, Role::CleanLabels));
-        assert_eq!(parsed("class_names"), ("".into(), None, Role::ClassNames));
-        assert_eq!(parsed("train_answers"), ("".into(), train, Role::Answers));
-        assert_eq!(parsed("features_labels"), ("".into(), None, Role::Labels));
+        assert_eq!(parse("scene_train_x"), ("scene".into(), train, Role::Inputs));
+        assert_eq!(parse("scene_train_y"), ("scene".into(), train, Role::Labels));
+        assert_eq!(parse("y_train"), ("".into(), train, Role::Labels));
+        assert_eq!(parse("xtrain"), ("".into(), train, Role::Inputs));
+        assert_eq!(parse("cifar10_test"), ("cifar10".into(), Some(Split::Test), Role::Unsaid));
+        assert_eq!(parse("valid-labels"), ("".into(), Some(Split::Validation), Role::Labels));
+        assert_eq!(parse("train_clean_labels"), ("".into(), train, Role::CleanLabels));
+        assert_eq!(parse("labels_clean"), ("".into(), None, Role::CleanLabels));
+        assert_eq!(parse("class_names"), ("".into(), None, Role::ClassNames));
+        assert_eq!(parse("train_answers"), ("".into(), train, Role::Answers));
+        assert_eq!(parse("features_labels"), ("".into(), None, Role::Labels));
     }
 }

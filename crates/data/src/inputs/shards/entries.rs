@@ -6,12 +6,13 @@
 
 use std::io::{Read, Seek};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tar::{Archive, EntryType, PaxExtensions};
 
 use super::super::mapped::open_file;
-use super::super::unpack::Unpacked;
+use super::super::unpack::GzipContent;
+use super::is_gzipped;
 use crate::error::{DataError, guarded};
 
 const BLOCK: u64 = 512;
@@ -24,61 +25,69 @@ const LONGEST_EXTENSION: u64 = 64 << 10;
 
 /// A regular file in the archive.
 pub(super) struct Entry<'a> {
+    archive: &'a Path,
     pub name: String,
     /// Where its content begins in the (unpacked) archive.
     pub start: u64,
     pub len: u64,
-    pub content: &'a mut dyn Read,
+    content: &'a mut dyn Read,
+}
+
+impl Entry<'_> {
+    /// The path for messages.
+    pub(super) fn path(&self) -> PathBuf {
+        self.archive.join(&self.name)
+    }
+
+    pub(super) fn invalid(&self, message: impl Into<String>) -> DataError {
+        DataError::invalid(self.path(), message)
+    }
+
+    /// The whole content, of at most `most` bytes.
+    pub(super) fn bytes(&mut self, most: u64) -> Result<Vec<u8>, DataError> {
+        if self.len > most {
+            let message = format!("has {} bytes; at most {most} were expected", self.len);
+            return Err(self.invalid(message));
+        }
+        let mut bytes = vec![];
+        self.content.read_to_end(&mut bytes).map_err(|error| damaged(self.archive, &error))?;
+        if bytes.len() as u64 != self.len {
+            let message = format!("ends within its entry {:?}; fetch it again", self.name);
+            return Err(DataError::invalid(self.archive, message));
+        }
+        Ok(bytes)
+    }
 }
 
 /// Called with each entry.
 pub(super) type Visit<'a> = dyn FnMut(Entry) -> Result<ControlFlow<()>, DataError> + 'a;
 
-/// Visits the files of a plain archive; returns the number of entries.
-pub(super) fn in_plain(path: &Path, most: usize, visit: &mut Visit) -> Result<usize, DataError> {
-    let file = open_file(path)?;
-    let total = file.metadata().map_err(|error| DataError::io(path, error))?.len();
+/// Visits the files of an archive, plain or gzipped; returns the number of entries.
+pub(super) fn visit(path: &Path, most: usize, visit: &mut Visit) -> Result<usize, DataError> {
+    let mut walk = Walk { path, most, total: None, entries: 0, end: 0 };
     guarded(path, || {
-        let mut archive = Archive::new(file);
-        let entries = archive.entries_with_seek().map_err(|error| damaged(path, &error))?;
-        let mut walk = Walk::new(path, most, Some(total));
-        if walk.all(entries.raw(true), visit)?.is_break() {
-            return Ok(walk.entries);
+        if is_gzipped(path) {
+            let mut archive = Archive::new(GzipContent::open(path)?);
+            let entries = archive.entries().map_err(|error| damaged(path, &error))?;
+            if walk.all(entries.raw(true), visit)?.is_continue() {
+                let mut content = archive.into_inner();
+                walk.check_end(content.position, &mut content)?;
+            }
+        } else {
+            let failed = |error| DataError::io(path, error);
+            let file = open_file(path)?;
+            let total = file.metadata().map_err(failed)?.len();
+            walk.total = Some(total);
+            let mut archive = Archive::new(file);
+            let entries = archive.entries_with_seek().map_err(|error| damaged(path, &error))?;
+            if walk.all(entries.raw(true), visit)?.is_continue() {
+                let mut file = archive.into_inner();
+                let position = file.stream_position().map_err(failed)?;
+                walk.check_end(position.min(total), &mut file)?;
+            }
         }
-        let mut file = archive.into_inner();
-        let position = file.stream_position().map_err(|error| DataError::io(path, error))?;
-        walk.check_end(position.min(total), &mut file)?;
         Ok(walk.entries)
     })
-}
-
-/// Visits the files of a gzipped archive; returns the number of entries.
-pub(super) fn in_packed(path: &Path, most: usize, visit: &mut Visit) -> Result<usize, DataError> {
-    let content = Unpacked::open(path)?;
-    guarded(path, || {
-        let mut archive = Archive::new(Counted { content, position: 0 });
-        let entries = archive.entries().map_err(|error| damaged(path, &error))?;
-        let mut walk = Walk::new(path, most, None);
-        if walk.all(entries.raw(true), visit)?.is_break() {
-            return Ok(walk.entries);
-        }
-        let mut content = archive.into_inner();
-        walk.check_end(content.position, &mut content)?;
-        Ok(walk.entries)
-    })
-}
-
-struct Counted {
-    content: Unpacked,
-    position: u64,
-}
-
-impl Read for Counted {
-    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.content.read(bytes)?;
-        self.position += read as u64;
-        Ok(read)
-    }
 }
 
 /// The way through one archive.
@@ -92,11 +101,7 @@ struct Walk<'a> {
     end: u64,
 }
 
-impl<'a> Walk<'a> {
-    fn new(path: &'a Path, most: usize, total: Option<u64>) -> Self {
-        Self { path, most, total, entries: 0, end: 0 }
-    }
-
+impl Walk<'_> {
     fn all<R: Read>(
         &mut self,
         entries: tar::Entries<'_, R>,
@@ -120,11 +125,11 @@ impl<'a> Walk<'a> {
                     let name = next_name.take().unwrap_or_else(|| entry.path_bytes().into_owned());
                     let name = self.checked_name(&name)?;
                     self.check_kind(kind, &name)?;
-                    let is_folder = kind == EntryType::Directory || name.ends_with('/');
-                    if is_folder {
+                    if kind == EntryType::Directory || name.ends_with('/') {
                         continue;
                     }
-                    let visited = visit(Entry { name, start, len, content: &mut entry })?;
+                    let content = &mut entry;
+                    let visited = visit(Entry { archive: self.path, name, start, len, content })?;
                     if visited.is_break() {
                         return Ok(visited);
                     }
@@ -135,19 +140,16 @@ impl<'a> Walk<'a> {
     }
 
     fn check_size(&mut self, start: u64, len: u64, name: &[u8]) -> Result<(), DataError> {
-        let end = start.checked_add(len);
-        match (end, self.total) {
-            (Some(end), None) => self.end = end.next_multiple_of(BLOCK),
-            (Some(end), Some(total)) if end <= total => self.end = end.next_multiple_of(BLOCK),
-            _ => {
-                let name = String::from_utf8_lossy(&name[..name.len().min(80)]);
-                let message = format!(
-                    "entry {name:?} says that it has {len} bytes, which ends beyond the file: the \
-                     file is cut short or lies about its sizes; fetch it again"
-                );
-                return Err(DataError::invalid(self.path, message));
-            }
-        }
+        let end = start.checked_add(len).filter(|end| self.total.is_none_or(|most| *end <= most));
+        let Some(end) = end else {
+            let name = String::from_utf8_lossy(&name[..name.len().min(80)]);
+            let message = format!(
+                "entry {name:?} says that it has {len} bytes, which ends beyond the file: the file \
+                 is cut short or lies about its sizes; fetch it again"
+            );
+            return Err(DataError::invalid(self.path, message));
+        };
+        self.end = end.next_multiple_of(BLOCK);
         Ok(())
     }
 
@@ -258,7 +260,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-pub(super) fn damaged(path: &Path, error: &std::io::Error) -> DataError {
+fn damaged(path: &Path, error: &std::io::Error) -> DataError {
     let message = format!("is not a whole tar file ({error}); fetch or pack it again");
     DataError::invalid(path, message)
 }

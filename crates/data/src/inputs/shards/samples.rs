@@ -9,8 +9,7 @@ use serde_json::Value;
 use super::super::encoded::{LARGEST_IMAGE, Piece, too_large};
 use super::super::manifest::{weight_of, word};
 use super::super::spool::Spool;
-use super::entries::{self, Entry, damaged};
-use super::{Packing, packing};
+use super::entries::{self, Entry};
 use crate::ending::IMAGES;
 use crate::error::DataError;
 
@@ -43,27 +42,19 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    pub(super) fn of_plain(path: &Path, most: usize) -> Result<Self, DataError> {
-        let mut parts = Parts::new(path);
-        let entries = entries::in_plain(path, most, &mut |entry| {
-            parts.add(entry, None)?;
-            Ok(ControlFlow::Continue(()))
-        })?;
-        parts.finish(entries)
-    }
-
-    /// The images' bytes go to `spool`.
-    pub(super) fn of_packed(
+    /// The bytes of a gzipped shard's images go to `spool`.
+    pub(super) fn read(
         path: &Path,
         most: usize,
-        spool: &mut Spool,
+        mut spool: Option<&mut Spool>,
     ) -> Result<Self, DataError> {
-        let mut parts = Parts::new(path);
-        let entries = entries::in_packed(path, most, &mut |entry| {
-            parts.add(entry, Some(spool))?;
+        let mut parts = Parts::default();
+        let entries = entries::visit(path, most, &mut |entry| {
+            parts.add(entry, spool.as_deref_mut())?;
             Ok(ControlFlow::Continue(()))
         })?;
-        parts.finish(entries)
+        let samples = parts.parts.into_iter().filter_map(|part| part.sample(path).transpose());
+        Ok(Self { samples: samples.collect::<Result<_, _>>()?, entries })
     }
 }
 
@@ -76,22 +67,18 @@ pub(crate) fn first_images(
     let mut visit = |mut entry: Entry| {
         let (_, ending) = key_and_ending(&entry.name);
         if IMAGES.contains(&ending.as_str()) {
-            check_image(path, &entry)?;
-            let content = content(path, &mut entry, LARGEST_IMAGE)?;
-            images.push((path.join(&entry.name), content));
+            check_image(&entry)?;
+            images.push((entry.path(), entry.bytes(LARGEST_IMAGE)?));
         }
         Ok(if images.len() < count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     };
-    match packing(path) {
-        Some(Packing::Gzip) => entries::in_packed(path, usize::MAX, &mut visit)?,
-        _ => entries::in_plain(path, usize::MAX, &mut visit)?,
-    };
+    entries::visit(path, usize::MAX, &mut visit)?;
     Ok(images)
 }
 
 /// The entries seen so far, by their keys.
-struct Parts<'a> {
-    path: &'a Path,
+#[derive(Default)]
+struct Parts {
     positions: BTreeMap<String, usize>,
     parts: Vec<Part>,
 }
@@ -106,11 +93,7 @@ struct Part {
     json: Option<Value>,
 }
 
-impl<'a> Parts<'a> {
-    fn new(path: &'a Path) -> Self {
-        Self { path, positions: BTreeMap::new(), parts: vec![] }
-    }
-
+impl Parts {
     fn add(&mut self, mut entry: Entry, spool: Option<&mut Spool>) -> Result<(), DataError> {
         let (key, ending) = key_and_ending(&entry.name);
         let is_image = IMAGES.contains(&ending.as_str());
@@ -118,7 +101,6 @@ impl<'a> Parts<'a> {
         if is_hidden || !(is_image || matches!(ending.as_str(), "cls" | "txt" | "json")) {
             return Ok(());
         }
-        let path = self.path;
         let at = *self.positions.entry(key.clone()).or_insert(self.parts.len());
         if at == self.parts.len() {
             self.parts.push(Part { key, ..Part::default() });
@@ -126,20 +108,18 @@ impl<'a> Parts<'a> {
         let part = &mut self.parts[at];
         let twice = match ending.as_str() {
             "cls" => {
-                let text = text(path, &mut entry, LONGEST_NUMBER)?;
-                let number: Result<u64, _> = text.parse();
-                if number.is_err() {
+                let text = text(&mut entry, LONGEST_NUMBER)?;
+                if text.parse::<u64>().is_err() {
                     let message = format!("is {text:?}; a .cls holds the number of a class");
-                    return Err(DataError::invalid(path.join(&entry.name), message));
+                    return Err(entry.invalid(message));
                 }
                 part.number.replace(text).is_some()
             }
             "txt" if entry.len > LONGEST_CLASS => false,
-            "txt" => part.class.replace(text(path, &mut entry, LONGEST_CLASS)?).is_some(),
-            "json" => part.json.replace(json(path, &mut entry)?).is_some(),
+            "txt" => part.class.replace(text(&mut entry, LONGEST_CLASS)?).is_some(),
+            "json" => part.json.replace(json(&mut entry)?).is_some(),
             _ => {
-                let piece = place(path, &mut entry, spool)?;
-                let name = entry.name.clone();
+                let (piece, name) = (place(&mut entry, spool)?, entry.name.clone());
                 part.image.replace(Image { name, piece }).is_some()
             }
         };
@@ -149,17 +129,9 @@ impl<'a> Parts<'a> {
                 "is the second {what} of the key {:?}; a key names one example of a shard",
                 part.key
             );
-            return Err(DataError::invalid(path.join(&entry.name), message));
+            return Err(entry.invalid(message));
         }
         Ok(())
-    }
-
-    fn finish(self, entries: usize) -> Result<Samples, DataError> {
-        let mut samples = vec![];
-        for part in self.parts {
-            samples.extend(part.sample(self.path)?);
-        }
-        Ok(Samples { samples, entries })
     }
 }
 
@@ -167,34 +139,26 @@ impl Part {
     /// The example, if there is an image; a label without one is refused.
     fn sample(self, path: &Path) -> Result<Option<Sample>, DataError> {
         let Self { key, image, number, class, json } = self;
-        let invalid = |message: String| Err(DataError::invalid(path.join(&key), message));
-        let field = |name: &str| -> Result<Option<String>, String> {
+        let invalid = |message: String| DataError::invalid(path.join(&key), message);
+        let field = |name: &str| {
             let found = word(json.as_ref().and_then(|json| json.get(name)));
-            found.map(|word| Some(word).filter(|word| !word.is_empty()))
+            let found = found.map_err(|what| invalid(format!("{name} of its .json {what}")))?;
+            Ok(Some(found).filter(|word| !word.is_empty()))
         };
         let Some(image) = image else {
             if number.is_some() || class.is_some() {
-                return invalid(format!("has a label but no image (.{})", IMAGES.join(", .")));
+                let images = IMAGES.join(", .");
+                return Err(invalid(format!("has a label but no image (.{images})")));
             }
             // Metadata of the whole shard.
             return Ok(None);
         };
-        let label = match (number, field("label"), class) {
-            (Some(number), _, _) => Some(number),
-            (None, Ok(Some(label)), _) => Some(label),
-            (None, Ok(None), class) => class.filter(|class| !class.is_empty()),
-            (None, Err(what), _) => return invalid(format!("label of its .json {what}")),
+        let label = match number {
+            Some(number) => Some(number),
+            None => field("label")?.or(class.filter(|class| !class.is_empty())),
         };
-        let clean = match field("clean_label") {
-            Ok(clean) => clean,
-            Err(what) => return invalid(format!("clean_label of its .json {what}")),
-        };
-        let weight = match field("weight").map(|weight| weight.map(|weight| weight_of(&weight))) {
-            Ok(None) => None,
-            Ok(Some(Ok(weight))) => Some(weight),
-            Ok(Some(Err(what))) => return invalid(what),
-            Err(what) => return invalid(format!("weight of its .json {what}")),
-        };
+        let clean = field("clean_label")?;
+        let weight = field("weight")?.map(|word| weight_of(&word)).transpose().map_err(invalid)?;
         Ok(Some(Sample { key, image, label, clean, weight }))
     }
 }
@@ -208,63 +172,33 @@ fn key_and_ending(name: &str) -> (String, String) {
     }
 }
 
-fn check_image(path: &Path, entry: &Entry) -> Result<u32, DataError> {
+fn check_image(entry: &Entry) -> Result<u32, DataError> {
     match u32::try_from(entry.len) {
         Ok(len) if entry.len <= LARGEST_IMAGE => Ok(len),
-        _ => Err(DataError::invalid(path.join(&entry.name), too_large(entry.len))),
+        _ => Err(entry.invalid(too_large(entry.len))),
     }
 }
 
 /// Where the bytes of an image can be read later: where they are, or in the spool.
-fn place(path: &Path, entry: &mut Entry, spool: Option<&mut Spool>) -> Result<Piece, DataError> {
-    let len = check_image(path, entry)?;
-    let Some(spool) = spool else { return Ok(Piece { start: entry.start, len }) };
-    let start = spool.len();
-    let mut left = u64::from(len);
-    let mut buffer = vec![0; (1 << 16).min(len as usize)];
-    while left > 0 {
-        let room = left.min(buffer.len() as u64) as usize;
-        match entry.content.read(&mut buffer[..room]) {
-            Ok(0) => return Err(cut_short(path, &entry.name)),
-            Ok(read) => {
-                spool.write(&buffer[..read])?;
-                left -= read as u64;
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(damaged(path, &error)),
-        }
-    }
+fn place(entry: &mut Entry, spool: Option<&mut Spool>) -> Result<Piece, DataError> {
+    let len = check_image(entry)?;
+    let start = match spool {
+        Some(spool) => spool.write(&entry.bytes(LARGEST_IMAGE)?)?,
+        None => entry.start,
+    };
     Ok(Piece { start, len })
 }
 
-fn content(path: &Path, entry: &mut Entry, most: u64) -> Result<Vec<u8>, DataError> {
-    if entry.len > most {
-        let message = format!("has {} bytes; at most {most} were expected", entry.len);
-        return Err(DataError::invalid(path.join(&entry.name), message));
-    }
-    let mut bytes = vec![];
-    let read = std::io::Read::read_to_end(&mut entry.content, &mut bytes);
-    read.map_err(|error| damaged(path, &error))?;
-    if bytes.len() as u64 == entry.len { Ok(bytes) } else { Err(cut_short(path, &entry.name)) }
+fn text(entry: &mut Entry, most: u64) -> Result<String, DataError> {
+    let bytes = entry.bytes(most)?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| entry.invalid("is not valid UTF-8"))?;
+    Ok(text.trim().to_string())
 }
 
-fn cut_short(path: &Path, name: &str) -> DataError {
-    DataError::invalid(path, format!("ends within its entry {name:?}; fetch it again"))
-}
-
-fn text(path: &Path, entry: &mut Entry, most: u64) -> Result<String, DataError> {
-    let bytes = content(path, entry, most)?;
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(text.trim().to_string()),
-        Err(_) => Err(DataError::invalid(path.join(&entry.name), "is not valid UTF-8")),
-    }
-}
-
-fn json(path: &Path, entry: &mut Entry) -> Result<Value, DataError> {
-    let bytes = content(path, entry, LONGEST_JSON)?;
-    let mut value: Value = serde_json::from_slice(&bytes).map_err(|error| {
-        DataError::invalid(path.join(&entry.name), format!("is not JSON ({error})"))
-    })?;
+fn json(entry: &mut Entry) -> Result<Value, DataError> {
+    let bytes = entry.bytes(LONGEST_JSON)?;
+    let mut value: Value = serde_json::from_slice(&bytes)
+        .map_err(|error| entry.invalid(format!("is not JSON ({error})")))?;
     // What else it says is not kept until the shard is read.
     if let Some(object) = value.as_object_mut() {
         object.retain(|name, _| matches!(name.as_str(), "label" | "clean_label" | "weight"));
