@@ -105,7 +105,7 @@ pub enum RunError {
 
 impl RunError {
     /// For `map_err` on an operation of the file system.
-    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { action, path, source }
     }
@@ -114,7 +114,8 @@ impl RunError {
         Self::Unfinished { dir: dir.to_path_buf(), whole: whole.to_path_buf(), missing }
     }
 
-    pub(crate) fn damaged(path: &Path, message: impl Into<String>) -> Self {
+    /// A file whose content is not what this program writes.
+    pub fn damaged(path: &Path, message: impl Into<String>) -> Self {
         Self::Damaged { path: path.to_path_buf(), message: message.into() }
     }
 }
