@@ -49,8 +49,11 @@ impl Covariances {
         let steps = passes.len() * total;
         let mut scratch = Scratch::default();
         for (pass, blocks) in passes.iter().enumerate() {
-            let mut blocks: Vec<Block> =
-                blocks.iter().map(|rows| Block::zero(rows.clone(), classes)).collect();
+            let zero = |rows: &Range<usize>| Block {
+                values: vec![0.0; rows.len() * (classes - rows.start)],
+                rows: rows.clone(),
+            };
+            let mut blocks: Vec<Block> = blocks.iter().map(zero).collect();
             let mut read = 0;
             while self.has_factors() && read < total {
                 let rows = read..total.min(read + self.examples_of_product());
@@ -101,10 +104,6 @@ impl Covariances {
 }
 
 impl Block {
-    fn zero(rows: Range<usize>, classes: usize) -> Self {
-        Self { values: vec![0.0; rows.len() * (classes - rows.start)], rows }
-    }
-
     /// The numbers of one row, from its own class on.
     pub fn row(&self, row: usize, classes: usize) -> &[f64] {
         let width = classes - self.rows.start;

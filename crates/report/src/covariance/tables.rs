@@ -5,8 +5,8 @@ use std::path::Path;
 use aleator_run::{CsvFile, ExampleRow, RunError};
 
 use super::open::truth;
-use super::{Case, ClassPair, ExampleTies, Measure, Ranks, Tie, TopPairs};
-use crate::spreadsheet::guarded;
+use super::{Case, ExampleTies, Measure, Ranks, Tie, TopPairs};
+use crate::spreadsheet::{class_cell, guarded};
 
 /// `pairs.csv`: the strongest pairs by each measure.
 pub fn write_pairs(path: &Path, pairs: &TopPairs, names: &[String]) -> Result<(), RunError> {
@@ -30,27 +30,22 @@ pub fn write_pairs(path: &Path, pairs: &TopPairs, names: &[String]) -> Result<()
     CsvFile::write(path, &header, |table| {
         for (ranking, measure) in rankings {
             for (at, pair) in pairs.by(measure).iter().enumerate() {
-                table.row(&pair_cells(ranking, at + 1, pair, names))?;
+                table.row(&[
+                    ranking.to_string(),
+                    (at + 1).to_string(),
+                    class_cell(pair.first, names),
+                    class_cell(pair.second, names),
+                    number(pair.covariance),
+                    number(pair.centred),
+                    maybe(pair.correlation),
+                    maybe(pair.flip),
+                    maybe(pair.flip_back),
+                    pair.relation.name().to_string(),
+                ])?;
             }
         }
         Ok(())
     })
-}
-
-fn pair_cells(ranking: &str, position: usize, pair: &ClassPair, names: &[String]) -> Vec<String> {
-    let (flip, flip_back) = (maybe(pair.flip), maybe(pair.flip_back));
-    vec![
-        ranking.to_string(),
-        position.to_string(),
-        class(pair.first, names),
-        class(pair.second, names),
-        number(pair.covariance),
-        number(pair.centred),
-        maybe(pair.correlation),
-        flip,
-        flip_back,
-        pair.relation.name().to_string(),
-    ]
 }
 
 /// `examples.csv`: the ties of the examples that `fill` adds with the function that it gets.
@@ -67,9 +62,9 @@ pub fn write_ties<E: From<RunError>>(
             for (at, tie) in example.ties.iter().enumerate() {
                 let mut cells = vec![
                     guarded(&examples[example.row].id).into_owned(),
-                    class(example.predicted, names),
+                    class_cell(example.predicted, names),
                     (at + 1).to_string(),
-                    class(tie.class, names),
+                    class_cell(tie.class, names),
                 ];
                 cells.extend(tie_numbers(tie));
                 table.row(&cells)?;
@@ -105,8 +100,8 @@ pub fn write_cases(
             let mut cells = vec![
                 guarded(&example.id).into_owned(),
                 guarded(&labels.join(";")).into_owned(),
-                class(case.predicted, names),
-                class(case.other.class, names),
+                class_cell(case.predicted, names),
+                class_cell(case.other.class, names),
             ];
             cells.extend(tie_numbers(&case.other));
             cells.push(case.rank.to_string());
@@ -131,11 +126,6 @@ pub fn write_ranks(path: &Path, ranks: &Ranks) -> Result<(), RunError> {
         }
         Ok(())
     })
-}
-
-/// The name of a class, as a cell.
-fn class(class: usize, names: &[String]) -> String {
-    guarded(&names[class]).into_owned()
 }
 
 fn tie_numbers(tie: &Tie) -> [String; 3] {
