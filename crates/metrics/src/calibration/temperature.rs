@@ -11,6 +11,7 @@
 //! probability 0, and an example with such a label has an infinite NLL at any T.
 
 use crate::checks;
+use crate::classification::multilabel;
 
 /// The lowest fitted temperature.
 ///
@@ -77,9 +78,7 @@ fn fit_shares<T: Iterator<Item = (usize, f64)>>(
 
 /// The T for which sigmoid((log p − log(1 − p)) / T) has the lowest binary cross-entropy.
 pub fn fit_temperature_multilabel(log_on: &[f32], log_off: &[f32], multi_hot: &[bool]) -> f64 {
-    checks::examples("log_on", log_on.len(), 1);
-    checks::on_off(log_on, log_off);
-    checks::same_shape("multi_hot", multi_hot.len(), log_on.len());
+    multilabel::check(log_on, log_off, 1, multi_hot);
     minimise(|beta| {
         let mut total = Derivatives::default();
         for ((on, off), is_on) in log_on.iter().zip(log_off).zip(multi_hot) {

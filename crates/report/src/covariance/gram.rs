@@ -47,6 +47,10 @@ impl Covariances {
         let (classes, total) = (self.classes(), self.reader.file.examples());
         let passes = plan(classes, self.memory);
         let steps = passes.len() * total;
+        let examples = match self.shared {
+            Some(_) => DEPTH,
+            None => (DEPTH / self.reader.file.rank().max(1)).max(1),
+        };
         let mut scratch = Scratch::default();
         for (pass, blocks) in passes.iter().enumerate() {
             let zero = |rows: &Range<usize>| Block {
@@ -56,7 +60,7 @@ impl Covariances {
             let mut blocks: Vec<Block> = blocks.iter().map(zero).collect();
             let mut read = 0;
             while self.has_factors() && read < total {
-                let rows = read..total.min(read + self.examples_of_product());
+                let rows = read..total.min(read + examples);
                 read = rows.end;
                 let columns = self.columns(rows)?;
                 blocks.iter_mut().for_each(|block| block.add(&columns, classes, &mut scratch));
@@ -69,13 +73,6 @@ impl Covariances {
             }
         }
         Ok(())
-    }
-
-    fn examples_of_product(&self) -> usize {
-        match self.shared {
-            Some(_) => DEPTH,
-            None => (DEPTH / self.reader.file.rank().max(1)).max(1),
-        }
     }
 
     /// The matrix whose product with itself is added up, `[terms, K]`.

@@ -5,31 +5,21 @@ use std::path::Path;
 use aleator_run::{CsvFile, ExampleRow, RunError};
 
 use super::open::truth;
-use super::{Case, ExampleTies, Measure, Ranks, Tie, TopPairs};
+use super::{Case, ExampleTies, Ranks, Tie, TopPairs};
 use crate::spreadsheet::{class_cell, guarded};
+
+/// The columns of a covariance, as [`Measure`](super::Measure) has them.
+const MEASURES: [&str; 3] = ["covariance", "centred_covariance", "correlation"];
 
 /// `pairs.csv`: the strongest pairs by each measure.
 pub fn write_pairs(path: &Path, pairs: &TopPairs, names: &[String]) -> Result<(), RunError> {
-    let header = [
-        "ranked_by",
-        "position",
-        "class_a",
-        "class_b",
-        "covariance",
-        "centred_covariance",
-        "correlation",
-        "flip_a_to_b",
-        "flip_b_to_a",
-        "relation",
-    ];
-    let rankings = [
-        ("covariance", Measure::Raw),
-        ("centred_covariance", Measure::Centred),
-        ("correlation", Measure::Correlation),
-    ];
+    let classes = ["ranked_by", "position", "class_a", "class_b"];
+    let relation = ["flip_a_to_b", "flip_b_to_a", "relation"];
+    let header = [&classes[..], &MEASURES, &relation].concat();
+    let rankings = [&pairs.by_covariance, &pairs.by_centred, &pairs.by_correlation];
     CsvFile::write(path, &header, |table| {
-        for (ranking, measure) in rankings {
-            for (at, pair) in pairs.by(measure).iter().enumerate() {
+        for (ranking, pairs) in MEASURES.into_iter().zip(rankings) {
+            for (at, pair) in pairs.iter().enumerate() {
                 table.row(&[
                     ranking.to_string(),
                     (at + 1).to_string(),
@@ -55,8 +45,7 @@ pub fn write_ties<E: From<RunError>>(
     names: &[String],
     fill: impl FnOnce(&mut dyn FnMut(&ExampleTies) -> Result<(), RunError>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let header =
-        ["id", "predicted", "position", "class", "covariance", "centred_covariance", "correlation"];
+    let header = [&["id", "predicted", "position", "class"][..], &MEASURES].concat();
     CsvFile::write(path, &header, |table| {
         fill(&mut |example| {
             for (at, tie) in example.ties.iter().enumerate() {
@@ -81,16 +70,8 @@ pub fn write_cases(
     examples: &[ExampleRow],
     names: &[String],
 ) -> Result<(), RunError> {
-    let header = [
-        "id",
-        "truth",
-        "predicted",
-        "other_predicted",
-        "covariance",
-        "centred_covariance",
-        "correlation",
-        "rank",
-    ];
+    let classes = ["id", "truth", "predicted", "other_predicted"];
+    let header = [&classes[..], &MEASURES, &["rank"]].concat();
     CsvFile::write(path, &header, |table| {
         for case in cases {
             let example = &examples[case.row];
