@@ -147,6 +147,14 @@ impl Summary {
         let predictions = classification::predictions(log_probs, classes);
         let tallies = classification::per_class(&predictions, labels, nll, classes);
         let top = |k| classification::top_k_accuracy(log_probs, classes, labels, k);
+        let of_class = |(class, tally): (usize, &ClassTally)| ClassSummary {
+            class,
+            count: tally.count,
+            top1: tally.recall(),
+            precision: tally.precision(),
+            nll: tally.mean_nll(),
+            ap: None,
+        };
         Self {
             examples: labels.len(),
             top1: top(1),
@@ -156,21 +164,8 @@ impl Summary {
             ece: expected_calibration_error(&reliability),
             gap: None,
             mean_ap: None,
-            per_class: tallies.iter().enumerate().map(ClassSummary::of_tally).collect(),
+            per_class: tallies.iter().enumerate().map(of_class).collect(),
             reliability,
-        }
-    }
-}
-
-impl ClassSummary {
-    fn of_tally((class, tally): (usize, &ClassTally)) -> Self {
-        Self {
-            class,
-            count: tally.count,
-            top1: tally.recall(),
-            precision: tally.precision(),
-            nll: tally.mean_nll(),
-            ap: None,
         }
     }
 }

@@ -9,7 +9,7 @@ use aleator_run::{
 };
 
 use crate::error::ReportError;
-use crate::task::same_task;
+use crate::task::task_difference;
 
 /// Averages the probabilities of evaluated runs, writes them and their evaluation as a run
 /// directory of its own, and returns the evaluation.
@@ -21,8 +21,12 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
     let first = runs.first().ok_or(ReportError::TooFew(0))?;
     let examples = first.read_examples()?;
     for other in &runs[1..] {
-        same_task(first, other)?;
-        same_examples(first, &examples, other)?;
+        let theirs = other.read_examples()?;
+        let reason = task_difference(first.info(), other.info())
+            .or_else(|| example_difference(&examples, &theirs));
+        if let Some(reason) = reason {
+            return Err(ReportError::different(first.path(), other, "averaged with", reason));
+        }
     }
     let split = |split: Split| {
         let predictions = average(&runs, split)?;
@@ -43,8 +47,8 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
     };
     let recipe = first.recipe_path();
     let recipe = std::fs::read_to_string(&recipe).map_err(RunError::io("read", &recipe))?;
-    let folder = new_folder(out)?;
-    let run = RunDir::create(folder.path(), &CreateRun { recipe, info: first.info().clone() })?;
+    let directory = new_directory(out)?;
+    let run = RunDir::create(directory.path(), &CreateRun { recipe, info: first.info().clone() })?;
     run.write_examples(examples)?;
     validation.save(&run.predictions_path(Split::Validation))?;
     if let Some(test) = &test {
@@ -53,14 +57,14 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
     let members: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
     run.write_json("ensemble.json", &serde_json::json!({ "members": members }))?;
     run.write_json(EVALUATION, &evaluation)?;
-    folder.commit()?;
+    directory.commit()?;
     Ok(evaluation)
 }
 
 /// A temporary directory that is renamed to `out` when the ensemble is complete.
-fn new_folder(out: &Path) -> Result<AtomicFolder, RunError> {
-    let is_empty_folder = out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
-    if out.symlink_metadata().is_ok() && !is_empty_folder {
+fn new_directory(out: &Path) -> Result<AtomicFolder, RunError> {
+    let is_empty = out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+    if out.symlink_metadata().is_ok() && !is_empty {
         return Err(RunError::Exists { path: out.to_path_buf() });
     }
     if let Some(parent) = out.parent() {
@@ -77,24 +81,16 @@ pub fn ensemble_once(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportE
     ensemble(dirs, out)
 }
 
-/// Runs can be averaged when they held out the same examples.
-fn same_examples(
-    first: &RunDir,
-    examples: &[ExampleRow],
-    other: &RunDir,
-) -> Result<(), ReportError> {
+/// How the examples that two runs held out differ, if they do.
+fn example_difference(ours: &[ExampleRow], theirs: &[ExampleRow]) -> Option<String> {
     let held_out = |row: &&ExampleRow| row.split != Split::Train;
-    let other_examples = other.read_examples()?;
-    let ours: Vec<&ExampleRow> = examples.iter().filter(held_out).collect();
-    let theirs: Vec<&ExampleRow> = other_examples.iter().filter(held_out).collect();
-    let reason = if ours.len() != theirs.len() {
-        format!("they held out {} and {} examples", ours.len(), theirs.len())
-    } else if let Some((a, b)) = ours.iter().zip(&theirs).find(|(a, b)| a != b) {
-        format!("one has example {:?} where the other has {:?}", a.id, b.id)
-    } else {
-        return Ok(());
-    };
-    Err(ReportError::different(first, other, reason))
+    let ours: Vec<&ExampleRow> = ours.iter().filter(held_out).collect();
+    let theirs: Vec<&ExampleRow> = theirs.iter().filter(held_out).collect();
+    if ours.len() != theirs.len() {
+        return Some(format!("they held out {} and {} examples", ours.len(), theirs.len()));
+    }
+    let (a, b) = ours.iter().zip(&theirs).find(|(a, b)| a != b)?;
+    Some(format!("one has example {:?} where the other has {:?}", a.id, b.id))
 }
 
 /// The mean probabilities of one split. The means of the utilities are averaged too; an average

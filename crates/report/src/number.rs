@@ -46,10 +46,7 @@ pub(crate) fn percent_spread(shares: &[f64], digits: usize) -> String {
 
 /// Thin spaces between the thousands before the point, from five digits on.
 fn grouped(text: &str) -> String {
-    let (whole, rest) = match text.find('.') {
-        Some(point) => text.split_at(point),
-        None => (text, ""),
-    };
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
     if whole.len() < 5 {
         return text.to_string();
     }

@@ -8,7 +8,7 @@ use aleator_run::{ExampleRow, Link, RunDir, RunError, RunInfo, Split, SplitReade
 use super::parts::{Example, Part, Parts, Task};
 use crate::covariance::Covariances;
 use crate::error::ReportError;
-use crate::task::same_task;
+use crate::task::task_difference;
 
 /// What is known of the examples apart from the files of the runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,8 +39,9 @@ impl Parts {
             dirs.iter().map(|dir| RunDir::open(dir)).collect::<Result<_, _>>()?;
         let Some(first) = runs.first() else { return Err(ReportError::TooFew(0)) };
         for run in &runs {
-            same_task(first, run)?;
-            same_head_and_data(first, run)?;
+            if let Some(reason) = difference(first.info(), run.info()) {
+                return Err(ReportError::different(first.path(), run, "audited with", reason));
+            }
         }
         check_votes(first, source)?;
         let position: BTreeMap<&str, usize> =
@@ -127,12 +128,11 @@ fn changed(run: &RunDir, reason: String) -> ReportError {
     ReportError::Changed { dir: run.path().to_path_buf(), reason }
 }
 
-fn same_head_and_data(first: &RunDir, other: &RunDir) -> Result<(), ReportError> {
-    let (a, b) = (first.info(), other.info());
-    let reason = match (a.noise == b.noise, a.fingerprint == b.fingerprint) {
-        (true, true) => return Ok(()),
-        (false, _) => "their heads differ",
-        (true, false) => "their data differ",
-    };
-    Err(ReportError::different(first, other, reason.to_string()))
+/// How two folds differ, if they do.
+fn difference(ours: &RunInfo, theirs: &RunInfo) -> Option<String> {
+    task_difference(ours, theirs)
+        .or_else(|| (ours.noise != theirs.noise).then(|| "their heads differ".to_string()))
+        .or_else(|| {
+            (ours.fingerprint != theirs.fingerprint).then(|| "their data differ".to_string())
+        })
 }

@@ -101,10 +101,7 @@ impl Covariances {
         observer: Observer,
     ) -> Result<Comparison, ReportError> {
         let first = self.dir.clone();
-        let differ = |reason: String| {
-            let (first, other) = (first.clone(), other.path().to_path_buf());
-            ReportError::NotComparable { first, other, reason }
-        };
+        let differ = |reason| ReportError::different(&first, other, "compared with", reason);
         if !self.has_factors() {
             return Err(differ(
                 "its noise is \"diagonal\", so that no two classes share any; train with \
