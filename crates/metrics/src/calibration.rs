@@ -10,7 +10,7 @@ pub use temperature::{
 };
 
 use crate::checks;
-use crate::classification::argmax;
+use crate::classification::{argmax, multilabel};
 
 /// The predictions whose confidence lies in `(low, high]`; the first bin also includes 0.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
@@ -75,9 +75,7 @@ pub fn reliability_multilabel(
     multi_hot: &[bool],
     bins: usize,
 ) -> Vec<ReliabilityBin> {
-    checks::examples("log_on", log_on.len(), 1);
-    checks::logarithms("log_on", log_on);
-    checks::same_shape("multi_hot", multi_hot.len(), log_on.len());
+    multilabel::check_on(log_on, 1, multi_hot);
     let pairs = log_on.iter().zip(multi_hot);
     fill_bins(pairs.map(|(log_p, on)| ((*log_p as f64).exp(), f64::from(*on))), bins)
 }

@@ -40,8 +40,13 @@ pub(crate) fn log_probs(values: &[f32], classes: usize) -> usize {
 
 pub(crate) fn labels(labels: &[u32], examples: usize, classes: usize) {
     same_shape("labels", labels.len(), examples);
-    if let Some(at) = labels.iter().position(|label| *label as usize >= classes) {
-        panic!("labels[{at}] is {}, expected a class below {classes}", labels[at]);
+    self::classes("labels", labels, classes);
+}
+
+/// Indices of classes.
+pub(crate) fn classes(name: &str, values: &[u32], classes: usize) {
+    if let Some(at) = values.iter().position(|class| *class as usize >= classes) {
+        panic!("{name}[{at}] is {}, expected a class below {classes}", values[at]);
     }
 }
 

@@ -11,13 +11,7 @@ use crate::{checks, mean_of_examples};
 
 /// The index of the largest value; the first of several equal ones.
 pub fn argmax(row: &[f32]) -> usize {
-    let mut best = 0;
-    for (at, value) in row.iter().enumerate() {
-        if *value > row[best] {
-            best = at;
-        }
-    }
-    best
+    (1..row.len()).fold(0, |best, at| if row[at] > row[best] { at } else { best })
 }
 
 /// The most probable class of each example, `[N]`.
@@ -163,13 +157,10 @@ pub fn per_class(
     classes: usize,
 ) -> Vec<ClassTally> {
     checks::labels(labels, predictions.len(), classes);
+    checks::classes("predictions", predictions, classes);
     checks::same_shape("nll", nll.len(), labels.len());
     let mut tallies = vec![ClassTally::default(); classes];
     for ((prediction, label), nll) in predictions.iter().zip(labels).zip(nll) {
-        assert!(
-            (*prediction as usize) < classes,
-            "a prediction is {prediction}, expected a class below {classes}"
-        );
         assert!(!nll.is_nan(), "nll contains a NaN");
         tallies[*prediction as usize].predicted += 1;
         let tally = &mut tallies[*label as usize];
@@ -202,12 +193,9 @@ impl Confusion {
     /// ```
     pub fn new(predictions: &[u32], labels: &[u32], classes: usize) -> Self {
         checks::labels(labels, predictions.len(), classes);
+        checks::classes("predictions", predictions, classes);
         let mut counts = BTreeMap::new();
         for (prediction, label) in predictions.iter().zip(labels) {
-            assert!(
-                (*prediction as usize) < classes,
-                "a prediction is {prediction}, expected a class below {classes}"
-            );
             *counts.entry((*label, *prediction)).or_insert(0) += 1;
         }
         Self { classes, counts }

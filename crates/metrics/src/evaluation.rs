@@ -1,5 +1,7 @@
 //! `evaluation.json`: the scores of a run on its splits, against given and clean labels.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::calibration::{
@@ -46,14 +48,9 @@ impl LogProbs {
         match (&self.off, truth) {
             (None, Truth::Classes(labels)) => Summary::single_label(on, classes, labels, bins),
             (None, Truth::Soft(targets)) => Summary::soft(on, classes, targets, bins),
-            (Some(off), Truth::MultiHot(hot)) => Summary::multilabel(on, off, classes, hot, bins),
-            (Some(off), Truth::Classes(labels)) => {
-                let hot = one_hot(labels, classes);
-                Summary::multilabel(on, off, classes, &hot, bins)
-            }
             (None, Truth::MultiHot(_)) => panic!("multilabel scores need log(1 - p)"),
-            (Some(_), Truth::Soft(_)) => {
-                panic!("soft labels cannot be compared with multilabel probabilities")
+            (Some(off), _) => {
+                Summary::multilabel(on, off, classes, &truth.multi_hot(classes), bins)
             }
         }
     }
@@ -61,16 +58,12 @@ impl LogProbs {
     /// The temperature T for which softmax(log p / T), or the sigmoid of multilabel classes, has
     /// the lowest NLL.
     pub fn fit_temperature(&self, truth: &Truth) -> f64 {
+        let (on, classes) = (&self.on, self.classes);
         match (&self.off, truth) {
-            (None, Truth::Classes(labels)) => fit_temperature(&self.on, self.classes, labels),
-            (None, Truth::Soft(targets)) => fit_temperature_soft(&self.on, self.classes, targets),
-            (Some(off), Truth::MultiHot(hot)) => fit_temperature_multilabel(&self.on, off, hot),
-            (Some(off), Truth::Classes(labels)) => {
-                fit_temperature_multilabel(&self.on, off, &one_hot(labels, self.classes))
-            }
-            (None, Truth::MultiHot(_)) | (Some(_), Truth::Soft(_)) => {
-                panic!("the labels must be of the same kind as the probabilities")
-            }
+            (None, Truth::Classes(labels)) => fit_temperature(on, classes, labels),
+            (None, Truth::Soft(targets)) => fit_temperature_soft(on, classes, targets),
+            (None, Truth::MultiHot(_)) => panic!("multilabel scores need log(1 - p)"),
+            (Some(off), _) => fit_temperature_multilabel(on, off, &truth.multi_hot(classes)),
         }
     }
 
@@ -87,12 +80,18 @@ impl LogProbs {
     }
 }
 
-fn one_hot(labels: &[u32], classes: usize) -> Vec<bool> {
-    let row = |label: &u32| {
-        let label = *label as usize;
-        (0..classes).map(move |class| class == label)
-    };
-    labels.iter().flat_map(row).collect()
+impl Truth {
+    /// The classes that are positive, `[N, K]`.
+    fn multi_hot(&self, classes: usize) -> Cow<'_, [bool]> {
+        match self {
+            Self::MultiHot(hot) => Cow::Borrowed(hot),
+            Self::Classes(labels) => {
+                let row = |label: u32| (0..classes as u32).map(move |class| class == label);
+                labels.iter().copied().flat_map(row).collect()
+            }
+            Self::Soft(_) => panic!("soft labels cannot be compared with multilabel probabilities"),
+        }
+    }
 }
 
 /// One split of [`Evaluation`].

@@ -64,7 +64,9 @@ pub struct ClassSummary {
     pub precision: Option<f64>,
     /// The NLL averaged over these examples; for a multilabel class over all examples, so that the
     /// classes sum to the NLL of the summary. May be infinite.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "extended::option")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "extended::serialize")]
+    #[serde(deserialize_with = "extended::deserialize_option")]
     pub nll: Option<f64>,
     /// The average precision of a multilabel class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,6 +147,14 @@ impl Summary {
         let predictions = classification::predictions(log_probs, classes);
         let tallies = classification::per_class(&predictions, labels, nll, classes);
         let top = |k| classification::top_k_accuracy(log_probs, classes, labels, k);
+        let of_class = |(class, tally): (usize, &ClassTally)| ClassSummary {
+            class,
+            count: tally.count,
+            top1: tally.recall(),
+            precision: tally.precision(),
+            nll: tally.mean_nll(),
+            ap: None,
+        };
         Self {
             examples: labels.len(),
             top1: top(1),
@@ -154,37 +164,24 @@ impl Summary {
             ece: expected_calibration_error(&reliability),
             gap: None,
             mean_ap: None,
-            per_class: tallies.iter().enumerate().map(ClassSummary::of_tally).collect(),
+            per_class: tallies.iter().enumerate().map(of_class).collect(),
             reliability,
-        }
-    }
-}
-
-impl ClassSummary {
-    fn of_tally((class, tally): (usize, &ClassTally)) -> Self {
-        Self {
-            class,
-            count: tally.count,
-            top1: tally.recall(),
-            precision: tally.precision(),
-            nll: tally.mean_nll(),
-            ap: None,
         }
     }
 }
 
 /// A number that may be infinite, in formats that have only finite numbers.
 pub(crate) mod extended {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error};
+    use serde::{Deserialize, Deserializer, Serializer, ser::Error};
 
-    #[derive(Serialize, Deserialize)]
+    #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected a number or \"Infinity\"")]
     enum Written {
         Number(f64),
         Word(Word),
     }
 
-    #[derive(Serialize, Deserialize)]
+    #[derive(Deserialize)]
     enum Word {
         Infinity,
     }
@@ -198,13 +195,18 @@ pub(crate) mod extended {
         }
     }
 
-    pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-        if value.is_finite() {
-            Written::Number(*value).serialize(serializer)
-        } else if *value == f64::INFINITY {
-            Written::Word(Word::Infinity).serialize(serializer)
-        } else {
-            Err(S::Error::custom(format!("nll is {value}, expected a number or infinity")))
+    /// Serializes a number, or one that may be `None`.
+    pub fn serialize<S: Serializer>(
+        value: &(impl Copy + Into<Option<f64>>),
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match (*value).into() {
+            None => serializer.serialize_none(),
+            Some(value) if value.is_finite() => serializer.serialize_f64(value),
+            Some(f64::INFINITY) => serializer.serialize_str("Infinity"),
+            Some(value) => {
+                Err(S::Error::custom(format!("nll is {value}, expected a number or infinity")))
+            }
         }
     }
 
@@ -212,23 +214,9 @@ pub(crate) mod extended {
         Written::deserialize(deserializer).map(f64::from)
     }
 
-    pub mod option {
-        use super::*;
-
-        pub fn serialize<S: Serializer>(
-            value: &Option<f64>,
-            serializer: S,
-        ) -> Result<S::Ok, S::Error> {
-            match value {
-                Some(value) => super::serialize(value, serializer),
-                None => serializer.serialize_none(),
-            }
-        }
-
-        pub fn deserialize<'a, D: Deserializer<'a>>(
-            deserializer: D,
-        ) -> Result<Option<f64>, D::Error> {
-            Ok(Option::<Written>::deserialize(deserializer)?.map(f64::from))
-        }
+    pub fn deserialize_option<'a, D: Deserializer<'a>>(
+        deserializer: D,
+    ) -> Result<Option<f64>, D::Error> {
+        Ok(Option::<Written>::deserialize(deserializer)?.map(f64::from))
     }
 }

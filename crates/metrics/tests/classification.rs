@@ -207,7 +207,7 @@ fn mistakes_of_the_caller_are_named() {
     let k = complaint(|| top_k_accuracy(&[-1.0, -1.0], 2, &[0], 0));
     assert!(k.contains("k is 0"), "{k}");
     let prediction = complaint(|| Confusion::new(&[5], &[0], 2));
-    assert!(prediction.contains("prediction is 5"), "{prediction}");
+    assert!(prediction.contains("predictions[0] is 5"), "{prediction}");
     let nll = complaint(|| per_class(&[0], &[0], &[f64::NAN], 2));
     assert!(nll.contains("nll contains a NaN"), "{nll}");
 }

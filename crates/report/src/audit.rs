@@ -35,9 +35,9 @@ pub use settings::AuditSettings;
 
 use crate::covariance::Observer;
 use crate::error::ReportError;
-use findings::Judged;
-use pair_noise::PairNoise;
+use findings::Findings;
 use parts::{Parts, Task};
+use single::Posterior;
 
 /// The name of the score that labels are ranked by: the posterior probability of being wrong.
 const SCORE: &str = "posterior";
@@ -95,14 +95,10 @@ pub fn judge(
     settings: &AuditSettings,
     observer: Observer,
 ) -> Result<Judgement, ReportError> {
-    let arrays::Checked { mut parts, annotators, self_confidence, folds } =
-        input.check(settings)?;
+    let parts = input.parts(settings)?;
     let rows: Vec<ExampleRow> = parts.examples.iter().map(|example| example.row.clone()).collect();
-    let mut posteriors = vec![];
-    let mut audit =
-        conclude(&mut parts, &annotators, rows, settings, Some(&mut posteriors), observer)?;
-    audit.summary.folds = folds;
-    audit.summary.self_confidence = self_confidence;
+    let mut posteriors = vec![vec![]; rows.len()];
+    let audit = conclude(parts, rows, settings, Some(&mut posteriors), observer)?;
     Ok(Judgement { audit, posteriors })
 }
 
@@ -116,131 +112,47 @@ pub fn analyse(
     source: &Source,
     observer: Observer,
 ) -> Result<Audit, ReportError> {
-    let mut parts = Parts::open(dirs, source)?;
+    let parts = Parts::open(dirs, source)?;
     let rows = source.rows(&parts.examples);
-    conclude(&mut parts, &source.annotators, rows, &AuditSettings::STANDARD, None, observer)
+    conclude(parts, rows, &AuditSettings::STANDARD, None, observer)
 }
 
 /// The one judgement, whatever the predictions come from; `rows` are all examples of the data.
 fn conclude(
-    parts: &mut Parts,
-    annotators: &[String],
+    mut parts: Parts,
     rows: Vec<ExampleRow>,
     settings: &AuditSettings,
-    posteriors: Option<&mut Vec<Vec<(u32, f64)>>>,
+    posteriors: Option<&mut Vec<Posterior>>,
     observer: Observer,
 ) -> Result<Audit, ReportError> {
-    match parts.task.link {
-        Link::Softmax => {
-            let (audit, found) = single_labels(parts, annotators, rows, settings, observer)?;
-            if let Some(posteriors) = posteriors {
-                *posteriors = found;
-            }
-            Ok(audit)
-        }
-        Link::Sigmoid => entries(parts, rows, settings, posteriors, observer),
-    }
-}
-
-fn single_labels(
-    parts: &mut Parts,
-    annotators: &[String],
-    rows: Vec<ExampleRow>,
-    settings: &AuditSettings,
-    observer: Observer,
-) -> Result<(Audit, Vec<single::Posterior>), ReportError> {
-    let given: Vec<u32> =
-        parts.examples.iter().map(parts::Example::given).collect::<Result<_, _>>()?;
-    let posteriors = single::judge(parts, settings, observer)?;
-    let Parts { task, examples, parts } = parts;
-    let classes = task.class_names.len();
-    let judged: Vec<Judged> = examples
-        .iter()
-        .zip(given)
-        .zip(&posteriors)
-        .map(|((example, given), posterior)| Judged { example, given, posterior })
-        .collect();
-    let pairs: Vec<(u32, u32)> =
-        judged.iter().map(|label| (label.given, label.suggested().0)).collect();
-    let ties = pair_noise::ties(parts, &pairs, observer)?;
-    let noise = PairNoise::measure(parts, classes, &posteriors, observer)?;
-    let mut issues: Vec<Issue> =
-        judged.iter().zip(&ties).map(|(label, tie)| label.issue(*tie)).collect();
-    let wrong = findings::estimate(parts.len(), examples, &issues);
-    findings::rank(&mut issues, &wrong);
-    let joint = findings::joint(&judged);
-    let counted = Counted { folds: parts.len(), examples: examples.len(), labels: issues.len() };
-    let audit = Audit {
-        summary: summary(task, settings, &counted, wrong, findings::known(&issues)),
-        classes: findings::classes(classes, &judged, &joint),
-        pairs: findings::pairs(classes, &joint, noise.as_ref()),
-        annotators: findings::annotators(annotators, &judged),
-        examples: rows,
-        issues,
+    let judge = match parts.task.link {
+        Link::Softmax => single::judge,
+        Link::Sigmoid => multilabel::judge,
     };
-    Ok((audit, posteriors))
-}
-
-fn entries(
-    parts: &mut Parts,
-    rows: Vec<ExampleRow>,
-    settings: &AuditSettings,
-    mut posteriors: Option<&mut Vec<Vec<(u32, f64)>>>,
-    observer: Observer,
-) -> Result<Audit, ReportError> {
-    if let Some(posteriors) = &mut posteriors {
-        **posteriors = vec![vec![]; parts.examples.len()];
-    }
-    let mut keep = |at: usize, class: usize, on: f64| {
-        if let Some(posteriors) = &mut posteriors {
-            posteriors[at].push((class as u32, on));
-        }
-    };
-    let judged = multilabel::judge(parts, settings, &mut keep, observer)?;
-    let wrong = findings::bounds(&judged.wrong, judged.chance);
-    let mut issues = judged.issues;
+    let found = judge(&mut parts, settings, posteriors, observer)?;
+    let Findings { mut issues, classes, pairs, annotators, wrong } = found;
     findings::rank(&mut issues, &wrong);
-    let (folds, examples) = (parts.parts.len(), parts.examples.len());
-    let counted = Counted { folds, examples, labels: judged.labels };
-    Ok(Audit {
-        summary: summary(&parts.task, settings, &counted, wrong, None),
-        classes: findings::entry_classes(&judged.tables),
-        pairs: vec![],
-        annotators: vec![],
-        examples: rows,
-        issues,
-    })
-}
-
-/// How much was judged.
-struct Counted {
-    folds: usize,
-    examples: usize,
-    labels: usize,
-}
-
-fn summary(
-    task: &Task,
-    settings: &AuditSettings,
-    counted: &Counted,
-    wrong: Estimate,
-    known: Option<Known>,
-) -> AuditSummary {
-    AuditSummary {
+    let Task { link, noise, fingerprint, class_names, folds, self_confidence } = parts.task;
+    let examples = parts.examples.len();
+    let summary = AuditSummary {
         format: AuditSummary::FORMAT,
         version: env!("CARGO_PKG_VERSION").to_string(),
-        link: task.link,
-        noise: task.noise,
-        fingerprint: task.fingerprint.clone(),
-        class_names: task.class_names.clone(),
-        folds: counted.folds,
+        link,
+        noise,
+        fingerprint,
+        folds,
         score: SCORE.to_string(),
-        examples: counted.examples,
-        labels: counted.labels,
+        examples,
+        labels: match link {
+            Link::Softmax => examples,
+            Link::Sigmoid => examples * class_names.len(),
+        },
+        class_names,
         wrong,
-        known,
+        known: findings::known(&issues),
         settings: Some(*settings),
-        self_confidence: None,
+        self_confidence,
         files: None,
-    }
+    };
+    Ok(Audit { summary, classes, pairs, annotators, examples: rows, issues })
 }

@@ -13,7 +13,7 @@ pub struct Order {
 
 /// Two groups that were joined; numbers below K are classes, others earlier joins.
 struct Join {
-    parts: (usize, usize),
+    parts: [usize; 2],
     size: usize,
 }
 
@@ -38,8 +38,8 @@ pub fn order(distances: &[f64], classes: usize) -> Order {
     let joins = joined(distances.to_vec(), classes);
     let mut lists: Vec<Vec<usize>> = (0..classes).map(|class| vec![class]).collect();
     for join in &joins {
-        let first = std::mem::take(&mut lists[join.parts.0]);
-        let second = std::mem::take(&mut lists[join.parts.1]);
+        let first = std::mem::take(&mut lists[join.parts[0]]);
+        let second = std::mem::take(&mut lists[join.parts[1]]);
         lists.push(turned(first, second, |i, j| distances[i * classes + j]));
     }
     let classes_in_order = lists.pop().unwrap_or_default();
@@ -79,7 +79,7 @@ fn joined(mut distances: Vec<f64>, classes: usize) -> Vec<Join> {
         average(&mut distances, classes, (kept, group[kept].1), (gone, group[gone].1));
         active[gone] = false;
         let size = group[kept].1 + group[gone].1;
-        joins.push(Join { parts: (group[kept].0, group[gone].0), size });
+        joins.push(Join { parts: [group[kept].0, group[gone].0], size });
         group[kept] = (classes + joins.len() - 1, size);
     }
     joins
@@ -108,13 +108,11 @@ fn turned(
     let choices =
         [(b, c, false, false), (b, d, false, true), (a, c, true, false), (a, d, true, true)];
     let best = choices.into_iter().min_by(|x, y| distance(x.0, x.1).total_cmp(&distance(y.0, y.1)));
-    if let Some((_, _, turn_first, turn_second)) = best {
-        if turn_first {
-            first.reverse();
-        }
-        if turn_second {
-            second.reverse();
-        }
+    if best.is_some_and(|(.., turn_first, _)| turn_first) {
+        first.reverse();
+    }
+    if best.is_some_and(|(.., turn_second)| turn_second) {
+        second.reverse();
     }
     first.append(&mut second);
     first
@@ -138,40 +136,25 @@ fn bands(joins: &[Join], order: &[usize], classes: usize) -> Vec<Range<usize>> {
         let largest = (0..nodes.len()).max_by_key(|at| (size(nodes[*at]), usize::MAX - at));
         let Some(at) = largest.filter(|at| size(nodes[*at]) > smallest) else { break };
         let parts = joins[nodes[at] - classes].parts;
-        nodes.splice(at..=at, [parts.0, parts.1]);
+        nodes.splice(at..=at, parts);
     }
-    let mut owner = vec![0; classes];
-    for (band, node) in nodes.iter().enumerate() {
-        let mut below = vec![*node];
-        while let Some(node) = below.pop() {
-            if node < classes {
-                owner[node] = band;
-            } else {
-                let (first, second) = joins[node - classes].parts;
-                below.extend([first, second]);
-            }
-        }
+    let mut band = vec![None; classes + joins.len()];
+    nodes.into_iter().for_each(|node| band[node] = Some(node));
+    for (at, join) in joins.iter().enumerate().rev() {
+        join.parts.iter().for_each(|part| band[*part] = band[*part].or(band[classes + at]));
     }
     let mut bands: Vec<Range<usize>> = vec![];
-    for at in 0..order.len() {
+    let mut end = 0;
+    for group in order.chunk_by(|a, b| band[*a] == band[*b]) {
+        let start = end;
+        end += group.len();
         match bands.last_mut() {
-            Some(band) if owner[order[at - 1]] == owner[order[at]] => band.end = at + 1,
-            _ => bands.push(at..at + 1),
+            // Small groups are joined to the previous one.
+            Some(last) if group.len() < smallest || last.len() < smallest => last.end = end,
+            _ => bands.push(start..end),
         }
     }
-    merged(bands, smallest)
-}
-
-/// Joins small groups to the previous one.
-fn merged(bands: Vec<Range<usize>>, smallest: usize) -> Vec<Range<usize>> {
-    let mut out: Vec<Range<usize>> = vec![];
-    for band in bands {
-        match out.last_mut() {
-            Some(last) if band.len() < smallest || last.len() < smallest => last.end = band.end,
-            _ => out.push(band),
-        }
-    }
-    out
+    bands
 }
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ impl Sums {
     }
 
     /// Adds an example of class `from`, with a rate for each class.
-    fn add(&mut self, from: usize, rates: impl Iterator<Item = f64>) {
+    pub fn add(&mut self, from: usize, rates: impl Iterator<Item = f64>) {
         self.examples[from] += 1;
         let sums = &mut self.rates[from * self.classes..(from + 1) * self.classes];
         sums.iter_mut().zip(rates).for_each(|(sum, rate)| *sum += rate);
@@ -128,6 +128,12 @@ impl Sums {
     /// Adds an example by its μ(x) and its log-probabilities, as [`Confusions::expected`] does.
     pub fn add_expected(&mut self, mean: &[f32], log_probs: &[f32]) {
         self.add(argmax(mean), log_probs.iter().map(|log_p| (*log_p as f64).exp()));
+    }
+
+    /// The mean rate of a pair; `None` without an example of `from`.
+    pub fn rate(&self, from: usize, to: usize) -> Option<f64> {
+        let examples = self.examples[from];
+        (examples > 0).then(|| self.rates[from * self.classes + to] / examples as f64)
     }
 
     pub fn finish(mut self) -> Confusions {
@@ -147,33 +153,33 @@ pub(crate) fn flip_rates(
     pairs: impl IntoIterator<Item = (usize, usize)>,
     observer: Observer,
 ) -> Result<BTreeMap<(usize, usize), Option<f64>>, RunError> {
-    let mut targets: BTreeMap<usize, Vec<(usize, f64)>> = BTreeMap::new();
+    // Of each `from`: its number of examples, and the sum of each `to`.
+    let mut sums: BTreeMap<usize, (usize, Vec<(usize, f64)>)> = BTreeMap::new();
     for (from, to) in pairs {
-        targets.entry(from).or_default().push((to, 0.0));
+        sums.entry(from).or_default().1.push((to, 0.0));
     }
     let tops = largest(reader, Field::Mean, observer)?;
     let total = tops.len();
     for rows in pieces(reader) {
         let (done, tops) = (rows.end, &tops[rows.clone()]);
-        if tops.iter().any(|top| targets.contains_key(top)) {
+        if tops.iter().any(|top| sums.contains_key(top)) {
             let predictions = reader.file.rows(rows)?;
             for (example, top) in tops.iter().enumerate() {
-                for (to, sum) in targets.get_mut(top).into_iter().flatten() {
+                let Some((examples, sums)) = sums.get_mut(top) else { continue };
+                *examples += 1;
+                for (to, sum) in sums {
                     *sum += predictions.flip_probability(example, *to, *top);
                 }
             }
         }
         observer(Step { what: "examples: flips", done, total });
     }
-    let mut examples = BTreeMap::new();
-    for top in tops {
-        *examples.entry(top).or_insert(0_usize) += 1;
+    let mut rates = BTreeMap::new();
+    for (from, (examples, sums)) in sums {
+        let rate = |sum: f64| (examples > 0).then(|| sum / examples as f64);
+        rates.extend(sums.into_iter().map(|(to, sum)| ((from, to), rate(sum))));
     }
-    let rate = |from: usize, sum: f64| Some(sum / *examples.get(&from)? as f64);
-    let of_class = |(from, to): (usize, Vec<(usize, f64)>)| {
-        to.into_iter().map(move |(to, sum)| ((from, to), rate(from, sum))).collect::<Vec<_>>()
-    };
-    Ok(targets.into_iter().flat_map(of_class).collect())
+    Ok(rates)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ mod tables;
 mod ties;
 
 pub use against::{Case, Comparison, Ranks};
-pub use best::{Best, Ranked};
+pub use best::Best;
 pub use matrix::{CovarianceMatrix, LARGEST_MATRIX};
 pub use open::Covariances;
 pub(crate) use open::{largest, pieces};

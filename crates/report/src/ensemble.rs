@@ -9,7 +9,7 @@ use aleator_run::{
 };
 
 use crate::error::ReportError;
-use crate::task::same_task;
+use crate::task::task_difference;
 
 /// Averages the probabilities of evaluated runs, writes them and their evaluation as a run
 /// directory of its own, and returns the evaluation.
@@ -21,34 +21,34 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
     let first = runs.first().ok_or(ReportError::TooFew(0))?;
     let examples = first.read_examples()?;
     for other in &runs[1..] {
-        same_task(first, other)?;
-        same_examples(first, &examples, other)?;
+        let theirs = other.read_examples()?;
+        let reason = task_difference(first.info(), other.info())
+            .or_else(|| example_difference(&examples, &theirs));
+        if let Some(reason) = reason {
+            return Err(ReportError::different(first.path(), other, "averaged with", reason));
+        }
     }
-    let validation = average(&runs, Split::Validation)?;
-    let test = match first.info().examples.test {
-        0 => None,
-        _ => Some(average(&runs, Split::Test)?),
+    let split = |split: Split| {
+        let predictions = average(&runs, split)?;
+        let scores = measure(&predictions, split, first, &examples)?;
+        Ok::<_, ReportError>((predictions, scores))
     };
+    let (validation, validation_scores) = split(Split::Validation)?;
+    let has_test = first.info().examples.test > 0;
+    let (test, test_scores) = has_test.then(|| split(Split::Test)).transpose()?.unzip();
     let evaluation = Evaluation {
         format: EVALUATION_FORMAT,
         weights: "ensemble".to_string(),
         step: None,
         class_names: first.info().class_names.clone(),
         calibration: None,
-        validation: measure(&validation, Split::Validation, first, &examples)?,
-        test: match &test {
-            Some(test) => Some(measure(test, Split::Test, first, &examples)?),
-            None => None,
-        },
+        validation: validation_scores,
+        test: test_scores,
     };
-    let recipe_path = first.recipe_path();
-    let recipe = std::fs::read_to_string(&recipe_path).map_err(|source| RunError::Io {
-        action: "read",
-        path: recipe_path,
-        source,
-    })?;
-    let folder = new_folder(out)?;
-    let run = RunDir::create(folder.path(), &CreateRun { recipe, info: first.info().clone() })?;
+    let recipe = first.recipe_path();
+    let recipe = std::fs::read_to_string(&recipe).map_err(RunError::io("read", &recipe))?;
+    let directory = new_directory(out)?;
+    let run = RunDir::create(directory.path(), &CreateRun { recipe, info: first.info().clone() })?;
     run.write_examples(examples)?;
     validation.save(&run.predictions_path(Split::Validation))?;
     if let Some(test) = &test {
@@ -57,19 +57,18 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
     let members: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
     run.write_json("ensemble.json", &serde_json::json!({ "members": members }))?;
     run.write_json(EVALUATION, &evaluation)?;
-    folder.commit()?;
+    directory.commit()?;
     Ok(evaluation)
 }
 
 /// A temporary directory that is renamed to `out` when the ensemble is complete.
-fn new_folder(out: &Path) -> Result<AtomicFolder, RunError> {
-    let is_empty_folder = out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
-    if out.symlink_metadata().is_ok() && !is_empty_folder {
+fn new_directory(out: &Path) -> Result<AtomicFolder, RunError> {
+    let is_empty = out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+    if out.symlink_metadata().is_ok() && !is_empty {
         return Err(RunError::Exists { path: out.to_path_buf() });
     }
     if let Some(parent) = out.parent() {
-        let io = |source| RunError::Io { action: "create", path: parent.to_path_buf(), source };
-        std::fs::create_dir_all(parent).map_err(io)?;
+        std::fs::create_dir_all(parent).map_err(RunError::io("create", parent))?;
     }
     AtomicFolder::create(out)
 }
@@ -82,38 +81,31 @@ pub fn ensemble_once(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportE
     ensemble(dirs, out)
 }
 
-/// Runs can be averaged when they held out the same examples.
-fn same_examples(
-    first: &RunDir,
-    examples: &[ExampleRow],
-    other: &RunDir,
-) -> Result<(), ReportError> {
+/// How the examples that two runs held out differ, if they do.
+fn example_difference(ours: &[ExampleRow], theirs: &[ExampleRow]) -> Option<String> {
     let held_out = |row: &&ExampleRow| row.split != Split::Train;
-    let other_examples = other.read_examples()?;
-    let ours: Vec<&ExampleRow> = examples.iter().filter(held_out).collect();
-    let theirs: Vec<&ExampleRow> = other_examples.iter().filter(held_out).collect();
-    let reason = if ours.len() != theirs.len() {
-        format!("they held out {} and {} examples", ours.len(), theirs.len())
-    } else if let Some((a, b)) = ours.iter().zip(&theirs).find(|(a, b)| a != b) {
-        format!("one has example {:?} where the other has {:?}", a.id, b.id)
-    } else {
-        return Ok(());
-    };
-    Err(ReportError::different(first, other, reason))
+    let ours: Vec<&ExampleRow> = ours.iter().filter(held_out).collect();
+    let theirs: Vec<&ExampleRow> = theirs.iter().filter(held_out).collect();
+    if ours.len() != theirs.len() {
+        return Some(format!("they held out {} and {} examples", ours.len(), theirs.len()));
+    }
+    let (a, b) = ours.iter().zip(&theirs).find(|(a, b)| a != b)?;
+    Some(format!("one has example {:?} where the other has {:?}", a.id, b.id))
 }
 
 /// The mean probabilities of one split. The means of the utilities are averaged too; an average
 /// has no covariance.
 fn average(runs: &[RunDir], split: Split) -> Result<Predictions, ReportError> {
-    let mut sum: Option<Predictions> = None;
-    for run in runs {
-        let member = probabilities(run, split)?;
-        match &mut sum {
-            None => sum = Some(member),
-            Some(sum) => add(sum, &member),
+    let (first, others) = runs.split_first().ok_or(ReportError::TooFew(0))?;
+    let mut mean = probabilities(first, split)?;
+    for other in others {
+        let member = probabilities(other, split)?;
+        log_add(&mut mean.log_probs, &member.log_probs);
+        if let (Some(sum), Some(member)) = (&mut mean.log_probs_off, &member.log_probs_off) {
+            log_add(sum, member);
         }
+        mean.mean.iter_mut().zip(&member.mean).for_each(|(sum, value)| *sum += value);
     }
-    let mut mean = sum.ok_or(ReportError::TooFew(0))?;
     let count = runs.len() as f32;
     let log_count = (runs.len() as f64).ln() as f32;
     mean.log_probs.iter_mut().for_each(|value| *value -= log_count);
@@ -141,7 +133,7 @@ fn probabilities(run: &RunDir, split: Split) -> Result<Predictions, RunError> {
         shared_loadings: None,
     };
     check_probabilities(&member, run.info().link)
-        .map_err(|message| RunError::Damaged { path: file.path().to_path_buf(), message })?;
+        .map_err(|message| RunError::damaged(file.path(), message))?;
     Ok(member)
 }
 
@@ -154,31 +146,23 @@ fn check_probabilities(member: &Predictions, link: Link) -> Result<(), String> {
         return Err(format!("{value} is not the logarithm of a probability"));
     }
     let impossible = |values: &[f32]| values.iter().all(|value| *value == f32::NEG_INFINITY);
-    let rows = || member.log_probs.chunks_exact(member.classes);
-    match (link, &member.log_probs_off) {
-        _ if member.examples() == 0 => Err("holds no examples".to_string()),
-        (Link::Softmax, Some(_)) => Err("log_probs_off is for head.link = \"sigmoid\"".to_string()),
-        (Link::Sigmoid, None) => Err("log_probs_off is missing".to_string()),
-        (Link::Softmax, None) => match rows().position(impossible) {
-            Some(row) => Err(format!("row {row} has no class that is possible")),
-            None => Ok(()),
-        },
+    let wrong = match (link, &member.log_probs_off) {
+        _ if member.examples() == 0 => Some("holds no examples".to_string()),
+        (Link::Softmax, Some(_)) => {
+            Some("log_probs_off is for head.link = \"sigmoid\"".to_string())
+        }
+        (Link::Sigmoid, None) => Some("log_probs_off is missing".to_string()),
+        (Link::Softmax, None) => {
+            let row = member.log_probs.chunks_exact(member.classes).position(impossible);
+            row.map(|row| format!("row {row} has no class that is possible"))
+        }
         (Link::Sigmoid, Some(off)) => {
             let mut pairs = member.log_probs.iter().zip(off);
-            match pairs.position(|(on, off)| impossible(&[*on, *off])) {
-                Some(at) => Err(format!("row {} can be neither on nor off", at / member.classes)),
-                None => Ok(()),
-            }
+            let at = pairs.position(|(on, off)| impossible(&[*on, *off]));
+            at.map(|at| format!("row {} can be neither on nor off", at / member.classes))
         }
-    }
-}
-
-fn add(sum: &mut Predictions, member: &Predictions) {
-    log_add(&mut sum.log_probs, &member.log_probs);
-    if let (Some(sum), Some(member)) = (&mut sum.log_probs_off, &member.log_probs_off) {
-        log_add(sum, member);
-    }
-    sum.mean.iter_mut().zip(&member.mean).for_each(|(sum, value)| *sum += value);
+    };
+    wrong.map_or(Ok(()), Err)
 }
 
 /// log(eᵃ + eᵇ), in place.
@@ -218,26 +202,20 @@ fn truth(
     run: &RunDir,
     label: fn(&ExampleRow) -> Option<&[u32]>,
 ) -> Result<Truth, RunError> {
-    let classes = run.info().class_names.len() as u32;
-    let needs = |row: &ExampleRow, expected: &str| {
-        let message = format!("example {:?} needs labels of {expected} below {classes}", row.id);
-        RunError::Damaged { path: run.examples_path(), message }
-    };
-    Ok(match run.info().link {
-        Link::Softmax => {
-            let one = |row: &&ExampleRow| match label(row) {
-                Some([class]) => Ok(*class),
-                _ => Err(needs(row, "one class")),
-            };
-            Truth::Classes(rows.iter().map(one).collect::<Result<_, _>>()?)
-        }
-        Link::Sigmoid => {
-            let mut on = vec![];
-            for row in rows {
-                let label = label(row).ok_or_else(|| needs(row, "classes"))?;
-                on.extend((0..classes).map(|class| label.contains(&class)));
-            }
-            Truth::MultiHot(on)
-        }
+    let (link, classes) = (run.info().link, run.info().class_names.len() as u32);
+    let expected = if link == Link::Softmax { "one class" } else { "classes" };
+    let mut labels: Vec<&[u32]> = vec![];
+    for row in rows {
+        let label = label(row).filter(|label| link == Link::Sigmoid || label.len() == 1);
+        labels.push(label.ok_or_else(|| {
+            let message =
+                format!("example {:?} needs labels of {expected} below {classes}", row.id);
+            RunError::damaged(&run.examples_path(), message)
+        })?);
+    }
+    let is_on = |label: &&[u32]| (0..classes).map(|class| label.contains(&class)).collect();
+    Ok(match link {
+        Link::Softmax => Truth::Classes(labels.concat()),
+        Link::Sigmoid => Truth::MultiHot(labels.iter().flat_map::<Vec<bool>, _>(is_on).collect()),
     })
 }

@@ -1,6 +1,6 @@
 //! What can be wrong with runs, audits and the page to write.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aleator_run::{RunDir, RunError};
 
@@ -14,12 +14,14 @@ pub enum ReportError {
     #[error("an ensemble needs at least two runs, found {0}")]
     TooFew(usize),
     /// The runs have different classes or examples.
-    #[error("{} and {} cannot be averaged: {reason}", first.display(), other.display())]
+    #[error("{} cannot be {goal} {}: {reason}", first.display(), other.display())]
     Different {
         /// The first run.
         first: PathBuf,
         /// The run that differs from it.
         other: PathBuf,
+        /// What they are needed for, as in "averaged with".
+        goal: &'static str,
         /// The difference.
         reason: String,
     },
@@ -47,16 +49,6 @@ pub enum ReportError {
         /// The run.
         dir: PathBuf,
         /// Why, and what to do.
-        reason: String,
-    },
-    /// Two runs have different examples or classes.
-    #[error("{} cannot be compared with {}: {reason}", first.display(), other.display())]
-    NotComparable {
-        /// The analysed run.
-        first: PathBuf,
-        /// The other one.
-        other: PathBuf,
-        /// What differs.
         reason: String,
     },
     /// The matrix would be too large.
@@ -113,8 +105,13 @@ pub enum ReportError {
 }
 
 impl ReportError {
-    pub(crate) fn different(first: &RunDir, other: &RunDir, reason: String) -> Self {
-        let (first, other) = (first.path().to_path_buf(), other.path().to_path_buf());
-        Self::Different { first, other, reason }
+    pub(crate) fn different(
+        first: &Path,
+        other: &RunDir,
+        goal: &'static str,
+        reason: String,
+    ) -> Self {
+        let (first, other) = (first.to_path_buf(), other.path().to_path_buf());
+        Self::Different { first, other, goal, reason }
     }
 }

@@ -19,6 +19,11 @@ pub fn guarded(text: &str) -> Cow<'_, str> {
     if text.starts_with(MARKED) { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
 }
 
+/// The name of a class, as a cell.
+pub(crate) fn class_cell(class: usize, names: &[String]) -> String {
+    guarded(&names[class]).into_owned()
+}
+
 /// The text of a cell that [`guarded`] made.
 pub fn unguarded(cell: &str) -> &str {
     match cell.strip_prefix('\'') {

@@ -1,8 +1,6 @@
-//! Whether two runs have the same classes.
+//! Whether two runs have the same task.
 
-use aleator_run::{Link, RunDir};
-
-use crate::error::ReportError;
+use aleator_run::{Link, RunInfo};
 
 /// How the names of two runs' classes differ, if they do.
 pub(crate) fn class_difference(ours: &[String], theirs: &[String]) -> Option<String> {
@@ -15,19 +13,13 @@ pub(crate) fn class_difference(ours: &[String], theirs: &[String]) -> Option<Str
     Some(format!("their classes are not the same ({detail})"))
 }
 
-/// Refuses runs whose predictions cannot be put together: of other classes, or another link.
-pub(crate) fn same_task(first: &RunDir, other: &RunDir) -> Result<(), ReportError> {
-    let (a, b) = (first.info(), other.info());
+/// How the tasks of two runs differ, if they do: in their classes or their links.
+pub(crate) fn task_difference(ours: &RunInfo, theirs: &RunInfo) -> Option<String> {
     let name = |link: Link| match link {
         Link::Softmax => "softmax",
         Link::Sigmoid => "sigmoid",
     };
-    let reason = match class_difference(&a.class_names, &b.class_names) {
-        Some(reason) => reason,
-        None if a.link != b.link => {
-            format!("one has the {} link, the other the {} link", name(a.link), name(b.link))
-        }
-        None => return Ok(()),
-    };
-    Err(ReportError::different(first, other, reason))
+    let (a, b) = (name(ours.link), name(theirs.link));
+    let links = || (a != b).then(|| format!("one has the {a} link, the other the {b} link"));
+    class_difference(&ours.class_names, &theirs.class_names).or_else(links)
 }

@@ -186,7 +186,7 @@ fn folds_that_do_not_go_together_are_refused() {
     let path = folds.dirs()[1].join("run.json");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("owl", "hawk")).unwrap();
-    assert!(refusal(&folds).contains("their classes differ"), "{}", refusal(&folds));
+    assert!(refusal(&folds).contains("their classes are not the same"), "{}", refusal(&folds));
     fs::write(&path, text.replace("5d41", "5d42")).unwrap();
     assert!(refusal(&folds).contains("their data differ"), "{}", refusal(&folds));
 }

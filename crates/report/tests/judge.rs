@@ -297,7 +297,7 @@ fn predictions_that_do_not_fit_are_refused() {
         let message = refusal(input);
         assert!(words.iter().all(|word| message.contains(word)), "{message}");
     };
-    check(&|it| it.mean[9] = f32::INFINITY, &["\"mean\"", "row", "not finite"]);
+    check(&|it| it.mean[9] = f32::INFINITY, &["\"mean\"", "row", "holds inf, not a finite number"]);
     check(&|it| it.mean[9] = f32::NAN, &["\"mean\"", "row"]);
     check(&|it| it.mean.truncate(5), &["\"mean\"", "[600, 4]", "found 5 numbers"]);
     check(&|it| it.classes = 3, &["of 4 classes, found 3"]);

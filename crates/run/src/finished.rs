@@ -12,7 +12,7 @@ use crate::record::RunDir;
 pub const EVALUATION: &str = "evaluation.json";
 
 /// The file that a finished audit has.
-const AUDIT: &str = "audit.json";
+pub const AUDIT: &str = "audit.json";
 
 /// A run that is trained and evaluated.
 #[derive(Clone, Debug)]

@@ -36,7 +36,7 @@ pub use document::{Document, Node, Origin, Table, Value};
 pub use error::RunError;
 pub use events::EventFile;
 pub use examples::{ExampleRow, read_examples, write_examples};
-pub use finished::{EVALUATION, EvaluatedRun, RunGroup, RunTree, seed_of_name};
+pub use finished::{AUDIT, EVALUATION, EvaluatedRun, RunGroup, RunTree, seed_of_name};
 pub use group::{GroupFile, GroupKind, GroupMember};
 pub use load::{Resolved, load, load_over};
 pub use log::MetricsLog;

@@ -69,7 +69,7 @@ impl SplitReader {
     /// Ranges of at most `most` rows to read one after the other, where a row has `width` numbers.
     /// They do not depend on the machine.
     pub fn pieces(&self, width: usize, most: usize) -> impl Iterator<Item = Range<usize>> + use<> {
-        let total = self.examples.len();
+        let total = self.file.examples();
         let rows = (PIECE / width.max(1)).clamp(1, most);
         (0..total).step_by(rows).map(move |start| start..total.min(start + rows))
     }

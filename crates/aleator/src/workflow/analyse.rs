@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use aleator_report::covariance::{
-    Best, Covariances, ExampleTies, Measure, Ranked, Step, write_cases, write_pairs, write_ranks,
+    Best, Covariances, ExampleTies, Measure, Step, write_cases, write_pairs, write_ranks,
     write_ties,
 };
 use aleator_run::{GroupFile, RunDir, RunTree, Split};
@@ -92,7 +92,7 @@ fn find(
     let mut keep = |example: &ExampleTies| {
         if let Some(tie) = example.ties.first() {
             let value = Strongest { predicted: example.predicted, tie: *tie };
-            best.offer(tie.value(measure).abs(), Ranked { key: example.row, value });
+            best.offer(tie.value(measure).abs(), example.row, value);
         }
     };
     let examples = covariances.examples().to_vec();
@@ -121,7 +121,7 @@ fn find(
         measure,
         top,
         pairs,
-        strongest: best.into_sorted(),
+        strongest: best.into_sorted().into_iter().map(|(_, row, value)| (row, value)).collect(),
         comparison,
         examples,
     })

@@ -120,7 +120,7 @@ impl Printer {
         self.line(&format!("\nExamples whose prediction is tied most to another class, by {by}"));
         let header =
             ["example", "predicted", "class", "covariance", "centred", "corr.", "relation"];
-        let ties = findings.strongest.iter().map(|it| (it.key, it.value.predicted, it.value.tie));
+        let ties = findings.strongest.iter().map(|(row, it)| (*row, it.predicted, it.tie));
         let rows = self.ties(findings, ties);
         self.table(&header, &rows, &[0, 1, 2, 6]);
     }

@@ -11,6 +11,7 @@
 //! probability 0, and an example with such a label has an infinite NLL at any T.
 
 use crate::checks;
+use crate::classification::multilabel;
 
 /// The lowest fitted temperature.
 ///
@@ -41,33 +42,32 @@ pub const HIGHEST_TEMPERATURE: f64 = 1e3;
 pub fn fit_temperature(log_probs: &[f32], classes: usize, labels: &[u32]) -> f64 {
     let examples = checks::log_probs(log_probs, classes);
     checks::labels(labels, examples, classes);
-    minimise(|beta| {
-        let mut total = Derivatives::default();
-        for (row, label) in log_probs.chunks(classes).zip(labels) {
-            let label = row[*label as usize];
-            if label > f32::NEG_INFINITY {
-                let (peak, moments) = under_softmax(row, beta);
-                total.slope += moments.slope - (label as f64 - peak);
-                total.curvature += moments.curvature;
-            }
-        }
-        total
-    })
+    fit_shares(log_probs, classes, |example| std::iter::once((labels[example] as usize, 1.0)))
 }
 
 /// The T for which softmax(log p / T) has the lowest cross-entropy of soft targets, `[N, K]`.
 pub fn fit_temperature_soft(log_probs: &[f32], classes: usize, targets: &[f32]) -> f64 {
     checks::log_probs(log_probs, classes);
     checks::targets(targets, log_probs.len());
+    fit_shares(log_probs, classes, |example| {
+        let target = targets[example * classes..(example + 1) * classes].iter().enumerate();
+        target.filter(|(_, share)| **share > 0.0).map(|(class, share)| (class, *share as f64))
+    })
+}
+
+/// Fits to the classes that each example has with a share above 0.
+fn fit_shares<T: Iterator<Item = (usize, f64)>>(
+    log_probs: &[f32],
+    classes: usize,
+    shares: impl Fn(usize) -> T,
+) -> f64 {
     minimise(|beta| {
         let mut total = Derivatives::default();
-        for (row, target) in log_probs.chunks(classes).zip(targets.chunks(classes)) {
-            let wanted = || row.iter().zip(target).filter(|(_, share)| **share > 0.0);
-            if wanted().all(|(log_p, _)| *log_p > f32::NEG_INFINITY) {
+        for (example, row) in log_probs.chunks(classes).enumerate() {
+            if shares(example).all(|(class, _)| row[class] > f32::NEG_INFINITY) {
                 let (peak, moments) = under_softmax(row, beta);
-                for (log_p, share) in wanted() {
-                    let share = *share as f64;
-                    total.slope += share * (moments.slope - (*log_p as f64 - peak));
+                for (class, share) in shares(example) {
+                    total.slope += share * (moments.slope - (row[class] as f64 - peak));
                     total.curvature += share * moments.curvature;
                 }
             }
@@ -78,9 +78,7 @@ pub fn fit_temperature_soft(log_probs: &[f32], classes: usize, targets: &[f32]) 
 
 /// The T for which sigmoid((log p − log(1 − p)) / T) has the lowest binary cross-entropy.
 pub fn fit_temperature_multilabel(log_on: &[f32], log_off: &[f32], multi_hot: &[bool]) -> f64 {
-    checks::examples("log_on", log_on.len(), 1);
-    checks::on_off(log_on, log_off);
-    checks::same_shape("multi_hot", multi_hot.len(), log_on.len());
+    multilabel::check(log_on, log_off, 1, multi_hot);
     minimise(|beta| {
         let mut total = Derivatives::default();
         for ((on, off), is_on) in log_on.iter().zip(log_off).zip(multi_hot) {

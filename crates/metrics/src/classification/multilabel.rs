@@ -124,12 +124,14 @@ fn losses(log_on: &[f32], log_off: &[f32], multi_hot: &[bool]) -> impl Iterator<
     sides.map(|((on, off), is_on)| 0.0 - if *is_on { *on } else { *off } as f64)
 }
 
-fn check(log_on: &[f32], log_off: &[f32], classes: usize, multi_hot: &[bool]) -> usize {
+/// Checks that the arguments are `[N, K]`, logarithms and labels; returns `N`.
+pub(crate) fn check(log_on: &[f32], log_off: &[f32], classes: usize, multi_hot: &[bool]) -> usize {
     checks::on_off(log_on, log_off);
     check_on(log_on, classes, multi_hot)
 }
 
-fn check_on(log_on: &[f32], classes: usize, multi_hot: &[bool]) -> usize {
+/// The same without `log_off`.
+pub(crate) fn check_on(log_on: &[f32], classes: usize, multi_hot: &[bool]) -> usize {
     let examples = checks::examples("log_on", log_on.len(), classes);
     checks::logarithms("log_on", log_on);
     checks::same_shape("multi_hot", multi_hot.len(), log_on.len());

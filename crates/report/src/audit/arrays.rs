@@ -60,16 +60,6 @@ pub enum ModelOutput {
     Predictions(Predictions),
 }
 
-/// Input that fits together.
-pub(super) struct Checked {
-    pub parts: Parts,
-    pub annotators: Vec<String>,
-    /// What the probabilities of the classes were divided by.
-    pub self_confidence: Option<Vec<f64>>,
-    /// 0 where nothing is known of folds.
-    pub folds: usize,
-}
-
 /// How far from one a row of probabilities may sum: as rounding to two or three decimals does.
 const SUM_TOLERANCE: f64 = 0.01;
 
@@ -80,62 +70,40 @@ impl AuditInput {
         Self { class_names, labels, output, ids, paths, clean_labels, folds }
     }
 
-    pub(super) fn check(self, settings: &AuditSettings) -> Result<Checked, ReportError> {
+    /// The examples with the predictions that judge them, if all of it fits together.
+    pub(super) fn parts(self, settings: &AuditSettings) -> Result<Parts, ReportError> {
         settings.check()?;
-        let (examples, classes) = (self.labels.len(), self.class_names.len());
-        self.check_names(examples)?;
-        self.labels.check(classes)?;
-        self.check_clean(examples, classes)?;
-        let log_probs = match &self.output {
-            ModelOutput::LogProbs(values) => values,
-            ModelOutput::Predictions(predictions) => &predictions.log_probs,
-        };
-        if log_probs.len() != examples * classes {
-            return Err(refused(
-                "log_probs",
-                format!(
-                    "must be [N, K] = [{examples}, {classes}], as there are labels and classes; \
-                     found {} numbers",
-                    log_probs.len()
-                ),
-            ));
-        }
-        let given = self.labels.given(log_probs, classes);
-        let rows = self.examples(given);
-        let (predictions, self_confidence) =
-            self.output.predictions(&rows, classes, self.labels.link())?;
+        self.check()?;
+        self.labels.check(self.class_names.len())?;
+        let (link, classes) = (self.labels.link(), self.class_names.len());
+        let examples = self.examples();
+        let (predictions, self_confidence) = self.output.predictions(&examples, classes, link)?;
+        let folds = self.folds.iter().flatten().max().map_or(0, |last| last + 1);
         let task = Task {
-            link: self.labels.link(),
+            link,
             noise: noise(&predictions),
-            fingerprint: fingerprint(&self.class_names, &rows),
+            fingerprint: fingerprint(&self.class_names, &examples),
             class_names: self.class_names,
+            folds,
+            self_confidence,
         };
-        let folds =
-            self.folds.as_ref().map_or(0, |folds| folds.iter().max().map_or(0, |last| last + 1));
-        let parts = divide(predictions, &rows, folds.max(1), &task)?;
         let annotators = match self.labels {
             AuditLabels::Votes { annotators, .. } => annotators,
             _ => vec![],
         };
-        let parts = Parts { task, examples: rows, parts };
-        Ok(Checked { parts, annotators, self_confidence, folds })
+        let parts = divide(predictions, &examples, folds.max(1), link)?;
+        Ok(Parts { task, annotators, examples, parts })
     }
 
-    fn check_names(&self, examples: usize) -> Result<(), ReportError> {
-        if examples == 0 {
-            return Err(refused(
-                "labels",
-                "at least one example is needed, found none".to_string(),
-            ));
-        }
-        let least = if self.labels.link() == Link::Softmax { 2 } else { 1 };
-        if self.class_names.len() < least {
-            let found = self.class_names.len();
-            return Err(refused(
-                "class_names",
-                format!("at least {least} classes are needed, found {found}"),
-            ));
-        }
+    /// Everything but the labels and the predictions themselves.
+    fn check(&self) -> Result<(), ReportError> {
+        let (examples, classes) = (self.labels.len(), self.class_names.len());
+        let is_single = self.labels.link() == Link::Softmax;
+        require(examples > 0, "labels", || "at least one example is needed, found none".into())?;
+        let least = if is_single { 2 } else { 1 };
+        require(classes >= least, "class_names", || {
+            format!("at least {least} classes are needed, found {classes}")
+        })?;
         distinct("class_names", &self.class_names)?;
         let lengths = [
             ("ids", self.ids.as_ref().map(Vec::len)),
@@ -144,51 +112,52 @@ impl AuditInput {
             ("folds", self.folds.as_ref().map(Vec::len)),
         ];
         for (field, length) in lengths {
-            if let Some(found) = length.filter(|length| *length != examples) {
-                let message =
-                    format!("must have one entry for each of the {examples} labels, found {found}");
-                return Err(refused(field, message));
-            }
+            let found = length.unwrap_or(examples);
+            require(found == examples, field, || {
+                format!("must have one entry for each of the {examples} labels, found {found}")
+            })?;
         }
-        if let Some((row, fold)) =
-            self.folds.iter().flatten().enumerate().find(|(_, fold)| **fold >= examples)
-        {
-            let message = format!(
-                "row {row}: folds are numbered from 0, found {fold} for {examples} examples"
-            );
-            return Err(refused("folds", message));
+        for (row, fold) in self.folds.iter().flatten().enumerate() {
+            require(*fold < examples, "folds", || {
+                format!(
+                    "row {row}: folds are numbered from 0, found {fold} for {examples} examples"
+                )
+            })?;
         }
-        self.ids.as_ref().map_or(Ok(()), |ids| distinct("ids", ids))
-    }
-
-    fn check_clean(&self, examples: usize, classes: usize) -> Result<(), ReportError> {
-        let Some(clean) = &self.clean_labels else { return Ok(()) };
-        if self.labels.link() == Link::Sigmoid {
-            let message = "true labels are used for labels of one class only; leave them out";
-            return Err(refused("clean_labels", message.to_string()));
-        }
-        (0..examples).try_for_each(|row| check_class("clean_labels", row, clean[row], classes))
+        distinct("ids", self.ids.as_deref().unwrap_or_default())?;
+        require(is_single || self.clean_labels.is_none(), "clean_labels", || {
+            "true labels are used for labels of one class only; leave them out".into()
+        })?;
+        let mut clean = self.clean_labels.iter().flatten().enumerate();
+        clean.try_for_each(|(row, class)| check_class("clean_labels", row, *class, classes))?;
+        let numbers = self.output.log_probs().len();
+        require(numbers == examples * classes, "log_probs", || {
+            format!(
+                "must be [N, K] = [{examples}, {classes}], as there are labels and classes; found \
+                 {numbers} numbers"
+            )
+        })
     }
 
     /// The examples with the labels that are listed for them.
-    fn examples(&self, given: Vec<Vec<u32>>) -> Vec<Example> {
-        let example = |(at, label): (usize, Vec<u32>)| {
+    fn examples(&self) -> Vec<Example> {
+        let log_probs = self.output.log_probs().chunks_exact(self.class_names.len());
+        let example = |(at, log_probs): (usize, &[f32])| {
             let row = ExampleRow {
                 id: self.ids.as_ref().map_or_else(|| at.to_string(), |ids| ids[at].clone()),
                 split: Split::Train,
-                label: Some(label),
+                label: Some(self.labels.given(at, log_probs)),
                 clean_label: self.clean_labels.as_ref().map(|clean| vec![clean[at]]),
             };
             let votes = match &self.labels {
                 AuditLabels::Votes { votes, .. } => votes[at].clone(),
                 _ => vec![],
             };
-            let labels = Example::evidence(&row, &votes);
             let path = self.paths.as_ref().map(|paths| paths[at].clone());
             let part = self.folds.as_ref().map_or(0, |folds| folds[at]);
-            Example { row, path, votes, labels, part }
+            Example::new(row, path, votes, part)
         };
-        given.into_iter().enumerate().map(example).collect()
+        log_probs.enumerate().map(example).collect()
     }
 }
 
@@ -209,68 +178,59 @@ impl AuditLabels {
     }
 
     fn check(&self, classes: usize) -> Result<(), ReportError> {
-        let check = |row: usize, class: u32| check_class("labels", row, class, classes);
-        match self {
-            Self::Single(labels) => {
-                labels.iter().enumerate().try_for_each(|(row, class)| check(row, *class))
+        let check = |(row, class): (usize, &u32)| check_class("labels", row, *class, classes);
+        let (votes, annotators, labels) = match self {
+            Self::Single(labels) => return labels.iter().enumerate().try_for_each(check),
+            Self::Multilabel(rows) => {
+                let mut rows = rows.iter().enumerate();
+                return rows
+                    .try_for_each(|(row, on)| on.iter().try_for_each(|on| check((row, on))));
             }
-            Self::Multilabel(rows) => rows
-                .iter()
-                .enumerate()
-                .try_for_each(|(row, on)| on.iter().try_for_each(|class| check(row, *class))),
-            Self::Votes { votes, annotators, labels } => {
-                distinct("annotators", annotators)?;
-                if let Some(found) = labels.as_ref().map(Vec::len).filter(|it| *it != votes.len()) {
-                    let message =
-                        format!("{found} labels for the votes of {} examples", votes.len());
-                    return Err(refused("labels", message));
-                }
-                for (row, votes) in votes.iter().enumerate() {
-                    for (annotator, class) in votes {
-                        check(row, *class)?;
-                        if *annotator as usize >= annotators.len() {
-                            let message = format!(
-                                "row {row}: annotator {annotator} must be below {}, the number of annotators",
-                                annotators.len()
-                            );
-                            return Err(refused("labels", message));
-                        }
-                    }
-                    match labels {
-                        Some(labels) => check(row, labels[row])?,
-                        None if votes.is_empty() => {
-                            return Err(refused(
-                                "labels",
-                                format!("row {row} has no vote and no label"),
-                            ));
-                        }
-                        None => {}
-                    }
-                }
-                Ok(())
+            Self::Votes { votes, annotators, labels } => (votes, annotators, labels),
+        };
+        distinct("annotators", annotators)?;
+        let found = labels.as_ref().map_or(votes.len(), Vec::len);
+        require(found == votes.len(), "labels", || {
+            format!("{found} labels for the votes of {} examples", votes.len())
+        })?;
+        for (row, votes) in votes.iter().enumerate() {
+            for (annotator, class) in votes {
+                check((row, class))?;
+                let known = annotators.len();
+                require((*annotator as usize) < known, "labels", || {
+                    format!(
+                        "row {row}: annotator {annotator} must be below {known}, the number of \
+                         annotators"
+                    )
+                })?;
+            }
+            require(labels.is_some() || !votes.is_empty(), "labels", || {
+                format!("row {row} has no vote and no label")
+            })?;
+        }
+        labels.iter().flatten().enumerate().try_for_each(check)
+    }
+
+    /// The classes that the label of an example names, ascending.
+    fn given(&self, row: usize, log_probs: &[f32]) -> Vec<u32> {
+        match self {
+            Self::Single(labels) | Self::Votes { labels: Some(labels), .. } => vec![labels[row]],
+            Self::Votes { votes, labels: None, .. } => vec![majority(&votes[row], log_probs)],
+            Self::Multilabel(rows) => {
+                let mut on = rows[row].clone();
+                on.sort_unstable();
+                on.dedup();
+                on
             }
         }
     }
+}
 
-    /// The classes that the label of each example names, ascending.
-    fn given(&self, log_probs: &[f32], classes: usize) -> Vec<Vec<u32>> {
+impl ModelOutput {
+    fn log_probs(&self) -> &[f32] {
         match self {
-            Self::Single(labels) | Self::Votes { labels: Some(labels), .. } => {
-                labels.iter().map(|class| vec![*class]).collect()
-            }
-            Self::Votes { votes, labels: None, .. } => {
-                let rows = votes.iter().zip(log_probs.chunks_exact(classes));
-                rows.map(|(votes, log_probs)| vec![majority(votes, log_probs)]).collect()
-            }
-            Self::Multilabel(rows) => {
-                let sorted = |on: &Vec<u32>| {
-                    let mut on = on.clone();
-                    on.sort_unstable();
-                    on.dedup();
-                    on
-                };
-                rows.iter().map(sorted).collect()
-            }
+            Self::LogProbs(values) => values,
+            Self::Predictions(predictions) => &predictions.log_probs,
         }
     }
 }
@@ -280,28 +240,27 @@ pub(super) fn check_log_probs(
     classes: usize,
     link: Link,
 ) -> Result<(), ReportError> {
+    let most = SUM_TOLERANCE.ln_1p() as f32;
     for (row, values) in log_probs.chunks_exact(classes).enumerate() {
-        if let Some(class) = values.iter().position(|value| value.is_nan()) {
-            let message = format!("row {row}, class {class} is not a number (NaN)");
-            return Err(refused("log_probs", message));
-        }
-        let most = SUM_TOLERANCE.ln_1p() as f32;
-        if let Some(class) = values.iter().position(|value| *value > most) {
-            let message = format!(
-                "row {row}, class {class}: a probability is at most 1, found {}; if these are \
-                 logits, apply the softmax (with several classes on, the sigmoid) first",
-                f64::from(values[class]).exp()
-            );
-            return Err(refused("log_probs", message));
+        for (class, value) in values.iter().enumerate() {
+            require(!value.is_nan(), "log_probs", || {
+                format!("row {row}, class {class} is not a number (NaN)")
+            })?;
+            require(*value <= most, "log_probs", || {
+                format!(
+                    "row {row}, class {class}: a probability is at most 1, found {}; if these are \
+                     logits, apply the softmax (with several classes on, the sigmoid) first",
+                    f64::from(*value).exp()
+                )
+            })?;
         }
         let sum: f64 = values.iter().map(|value| f64::from(*value).exp()).sum();
-        if link == Link::Softmax && (sum - 1.0).abs() > SUM_TOLERANCE {
-            let message = format!(
+        require(link == Link::Sigmoid || (sum - 1.0).abs() <= SUM_TOLERANCE, "log_probs", || {
+            format!(
                 "row {row}: the probabilities of the classes must sum to 1, found {sum}; if these \
                  are logits, apply the softmax first"
-            );
-            return Err(refused("log_probs", message));
-        }
+            )
+        })?;
     }
     Ok(())
 }
@@ -311,15 +270,14 @@ pub(super) fn check_predictions(
     classes: usize,
     link: Link,
 ) -> Result<(), ReportError> {
-    if predictions.classes != classes {
-        let message = format!("must be of {classes} classes, found {}", predictions.classes);
-        return Err(refused("predictions", message));
-    }
-    if (link == Link::Sigmoid) != predictions.log_probs_off.is_some() {
-        let message = "log_probs_off belongs to labels that are on or off, and only to them";
-        return Err(refused("predictions", message.to_string()));
-    }
-    Ok(())
+    let found = predictions.classes;
+    require(found == classes, "predictions", || {
+        format!("must be of {classes} classes, found {found}")
+    })?;
+    let is_on_or_off = predictions.log_probs_off.is_some();
+    require(is_on_or_off == (link == Link::Sigmoid), "predictions", || {
+        "log_probs_off belongs to labels that are on or off, and only to them".into()
+    })
 }
 
 /// The most frequent class; among equally frequent ones the most probable, then the first.
@@ -340,28 +298,30 @@ fn check_class(
     class: u32,
     classes: usize,
 ) -> Result<(), ReportError> {
-    if (class as usize) < classes {
-        return Ok(());
-    }
-    let message =
-        format!("row {row}: class {class} must be below {classes}, the number of classes");
-    Err(refused(field, message))
+    require((class as usize) < classes, field, || {
+        format!("row {row}: class {class} must be below {classes}, the number of classes")
+    })
 }
 
 fn distinct(field: &'static str, names: &[String]) -> Result<(), ReportError> {
     let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
     for (row, name) in names.iter().enumerate() {
-        if name.is_empty() {
-            return Err(refused(field, format!("row {row} is empty; it must have a name")));
-        }
-        if let Some(first) = rows.insert(name, row) {
-            let message = format!("rows {first} and {row} are both {name:?}; they must differ");
-            return Err(refused(field, message));
-        }
+        require(!name.is_empty(), field, || format!("row {row} is empty; it must have a name"))?;
+        let first = rows.insert(name, row);
+        require(first.is_none(), field, || {
+            let first = first.unwrap_or_default();
+            format!("rows {first} and {row} are both {name:?}; they must differ")
+        })?;
     }
     Ok(())
 }
 
-pub(super) fn refused(field: &'static str, message: String) -> ReportError {
-    ReportError::AuditInput { field: field.to_string(), message }
+/// Refuses an array unless it is `valid`.
+pub(super) fn require(
+    valid: bool,
+    field: &'static str,
+    message: impl FnOnce() -> String,
+) -> Result<(), ReportError> {
+    let refused = || ReportError::AuditInput { field: field.to_string(), message: message() };
+    valid.then_some(()).ok_or_else(refused)
 }

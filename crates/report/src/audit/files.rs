@@ -49,16 +49,9 @@ impl ProbabilityFiles {
     /// The command that makes the same audit.
     pub(crate) fn command(&self, out: &str, shell: &dyn Fn(&Path) -> String) -> String {
         let mut words = vec!["aleator audit".to_string()];
-        let files = [
-            ("--probabilities", Some(&self.probabilities)),
-            ("--labels", Some(&self.labels)),
-            ("--ids", self.ids.as_ref()),
-            ("--clean", self.clean_labels.as_ref()),
-        ];
-        for (flag, file) in files {
-            words.extend(file.map(|file| format!("{flag} {}", shell(Path::new(file)))));
+        for (flag, _, file) in self.files() {
+            words.extend(file.map(|file| format!("{flag} {}", shell(file))));
         }
-        words.extend(self.class_names.as_ref().map(|path| format!("--names {}", shell(path))));
         words.extend(self.multilabel.then(|| "--multilabel".to_string()));
         words.extend(self.logarithms.then(|| "--log-probabilities".to_string()));
         words.push(format!("--out {out}"));
@@ -68,14 +61,19 @@ impl ProbabilityFiles {
     /// The error with the name of the file instead of the array.
     pub fn named(&self, error: ReportError) -> ReportError {
         let ReportError::AuditInput { field, message } = error else { return error };
-        let file = match field.as_str() {
-            "log_probs" => Some(self.probabilities.clone()),
-            "labels" => Some(self.labels.clone()),
-            "clean_labels" => self.clean_labels.clone(),
-            "ids" => self.ids.clone(),
-            "class_names" => self.class_names.as_ref().map(|path| path.display().to_string()),
-            _ => None,
-        };
+        let file = self.files().into_iter().find(|(_, array, _)| *array == field);
+        let file = file.and_then(|(.., file)| file).map(|file| file.display().to_string());
         ReportError::AuditInput { field: file.unwrap_or(field), message }
+    }
+
+    /// Of each file: its option of `aleator audit`, the array that it holds, and where it is.
+    fn files(&self) -> [(&'static str, &'static str, Option<&Path>); 5] {
+        [
+            ("--probabilities", "log_probs", Some(Path::new(&self.probabilities))),
+            ("--labels", "labels", Some(Path::new(&self.labels))),
+            ("--ids", "ids", self.ids.as_ref().map(Path::new)),
+            ("--clean", "clean_labels", self.clean_labels.as_ref().map(Path::new)),
+            ("--names", "class_names", self.class_names.as_deref()),
+        ]
     }
 }

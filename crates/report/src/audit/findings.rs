@@ -15,14 +15,24 @@ use crate::covariance::Tie;
 const ALL_PAIRS: usize = 64;
 const WORTH_LISTING: f64 = 0.5;
 
+/// What is found about all labels.
+pub(super) struct Findings {
+    /// In the order of the data, or those most surely wrong first.
+    pub issues: Vec<Issue>,
+    pub classes: Vec<ClassFinding>,
+    pub pairs: Vec<PairFinding>,
+    pub annotators: Vec<AnnotatorFinding>,
+    pub wrong: Estimate,
+}
+
 /// An example with its label and the posterior of its true class.
-pub(super) struct Judged<'a> {
+pub(super) struct Label<'a> {
     pub example: &'a Example,
     pub given: u32,
     pub posterior: &'a Posterior,
 }
 
-impl Judged<'_> {
+impl Label<'_> {
     /// The probability of a class; those that are no candidates have none.
     fn probability(&self, class: u32) -> f64 {
         let found = self.posterior.iter().find(|(other, _)| *other == class);
@@ -32,9 +42,7 @@ impl Judged<'_> {
     /// The most probable class other than the given one.
     pub fn suggested(&self) -> (u32, f64) {
         let others = self.posterior.iter().filter(|(other, _)| *other != self.given);
-        let better =
-            |best: (u32, f64), next: &(u32, f64)| if next.1 > best.1 { *next } else { best };
-        others.fold((u32::from(self.given == 0), f64::NEG_INFINITY), better)
+        most_probable(others).unwrap_or((u32::from(self.given == 0), 0.0))
     }
 
     /// Its row of `issues.csv`.
@@ -47,7 +55,7 @@ impl Judged<'_> {
             given: Answer::Class(self.given),
             suggested: Answer::Class(suggested),
             given_probability,
-            suggested_probability: suggested_probability.max(0.0),
+            suggested_probability,
             score: 1.0 - given_probability,
             wrong: false,
             covariance: tie.map(|tie| tie.centred),
@@ -57,33 +65,51 @@ impl Judged<'_> {
     }
 }
 
-/// How many labels are wrong, from one issue for each example in the order of the data.
-pub(super) fn estimate(parts: usize, examples: &[Example], issues: &[Issue]) -> Estimate {
-    let mut wrong = vec![(0.0, 0); parts];
-    let mut chance = 0.0;
-    for (example, issue) in examples.iter().zip(issues) {
-        let (sum, size) = wrong[example.part];
-        wrong[example.part] = (sum + issue.score, size + 1);
-        chance += issue.score * (1.0 - issue.score);
-    }
-    bounds(&wrong, chance)
+/// The most probable class; of equal ones the first.
+pub(super) fn most_probable<'a>(
+    posterior: impl IntoIterator<Item = &'a (u32, f64)>,
+) -> Option<(u32, f64)> {
+    let known = posterior.into_iter().copied().filter(|(_, probability)| !probability.is_nan());
+    known.reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
 
-/// The sum of the probabilities over parts of (sum, size). The bounds add the variance between
-/// parts to that of independent labels.
-pub(super) fn bounds(parts: &[(f64, usize)], chance: f64) -> Estimate {
-    let count: f64 = parts.iter().map(|(sum, _)| sum).sum();
-    let all: f64 = parts.iter().map(|(_, size)| *size as f64).sum();
-    let rate = count / all;
-    let square = |(sum, size): &(f64, usize)| {
-        let size = *size as f64;
-        size / all * (sum / size - rate).powi(2)
-    };
-    let squares: f64 = parts.iter().filter(|(_, size)| *size > 0).map(square).sum();
-    let spread = squares / (parts.len().max(2) - 1) as f64;
-    let deviation = (chance + all * all * spread).sqrt();
-    let bound = |sign: f64| (count + sign * 1.96 * deviation).clamp(0.0, all);
-    Estimate { count, low: bound(-1.0), high: bound(1.0) }
+/// How many labels are wrong, while they are counted.
+pub(super) struct WrongLabels {
+    /// Of each part: the sum of the probabilities of being wrong, and the number of labels.
+    parts: Vec<(f64, usize)>,
+    /// Σ s (1 − s), the variance of independent labels.
+    chance: f64,
+}
+
+impl WrongLabels {
+    pub fn new(parts: usize) -> Self {
+        Self { parts: vec![(0.0, 0); parts], chance: 0.0 }
+    }
+
+    /// Counts a label of a part that is wrong with probability `score`.
+    pub fn add(&mut self, part: usize, score: f64) {
+        let (sum, size) = &mut self.parts[part];
+        *sum += score;
+        *size += 1;
+        self.chance += score * (1.0 - score);
+    }
+
+    /// The sum of the probabilities. The bounds add the variance between parts to that of
+    /// independent labels.
+    pub fn estimate(&self) -> Estimate {
+        let count: f64 = self.parts.iter().map(|(sum, _)| sum).sum();
+        let all: f64 = self.parts.iter().map(|(_, size)| *size as f64).sum();
+        let rate = count / all;
+        let square = |(sum, size): &(f64, usize)| {
+            let size = *size as f64;
+            size / all * (sum / size - rate).powi(2)
+        };
+        let squares: f64 = self.parts.iter().filter(|(_, size)| *size > 0).map(square).sum();
+        let spread = squares / (self.parts.len().max(2) - 1) as f64;
+        let deviation = (self.chance + all * all * spread).sqrt();
+        let bound = |sign: f64| (count + sign * 1.96 * deviation).clamp(0.0, all);
+        Estimate { count, low: bound(-1.0), high: bound(1.0) }
+    }
 }
 
 /// Sorts by score and marks as many issues as labels are estimated to be wrong.
@@ -111,9 +137,9 @@ pub(super) fn known(issues: &[Issue]) -> Option<Known> {
 }
 
 /// How many examples are expected of each pair (given, true).
-pub(super) fn joint(judged: &[Judged]) -> BTreeMap<(u32, u32), f64> {
+pub(super) fn joint(labels: &[Label]) -> BTreeMap<(u32, u32), f64> {
     let mut joint = BTreeMap::new();
-    for label in judged {
+    for label in labels {
         for (truth, probability) in label.posterior {
             *joint.entry((label.given, *truth)).or_insert(0.0) += probability;
         }
@@ -124,7 +150,7 @@ pub(super) fn joint(judged: &[Judged]) -> BTreeMap<(u32, u32), f64> {
 /// `classes.csv`.
 pub(super) fn classes(
     count: usize,
-    judged: &[Judged],
+    labels: &[Label],
     joint: &BTreeMap<(u32, u32), f64>,
 ) -> Vec<ClassFinding> {
     let (mut expected, mut missed) = (vec![0.0; count], vec![0.0; count]);
@@ -136,16 +162,15 @@ pub(super) fn classes(
             confused[*label as usize].push((*truth, *weight));
         }
     }
-    let (mut labels, mut wrong) = (vec![0_usize; count], vec![Some(0_usize); count]);
-    for label in judged {
-        labels[label.given as usize] += 1;
+    let (mut given, mut wrong) = (vec![0_usize; count], vec![Some(0_usize); count]);
+    for label in labels {
+        given[label.given as usize] += 1;
         let wrong = &mut wrong[label.given as usize];
         let truth = label.example.truth();
         *wrong = wrong.zip(truth).map(|(wrong, truth)| wrong + usize::from(truth != label.given));
     }
-    let share = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
     let finding = |class: usize| {
-        let size = labels[class] as f64;
+        let size = given[class] as f64;
         let mut confused = confused[class].clone();
         confused.sort_by(|a, b| b.1.total_cmp(&a.1));
         let wrong_labels: f64 = confused.iter().map(|(_, weight)| weight).sum();
@@ -153,13 +178,11 @@ pub(super) fn classes(
             confused.iter().take(CONFUSIONS).map(|(to, weight)| (*to, share(*weight, size)));
         ClassFinding {
             class: class as u32,
-            given: labels[class],
+            given: given[class],
             expected: expected[class],
             noise_rate: share(wrong_labels, size),
             missed_rate: share(missed[class], expected[class]),
-            known_noise_rate: wrong[class]
-                .filter(|_| labels[class] > 0)
-                .map(|wrong| share(wrong as f64, size)),
+            known_noise_rate: wrong[class].filter(|_| size > 0.0).map(|wrong| wrong as f64 / size),
             confused_with: shares.filter(|(_, share)| *share > 0.0).collect(),
         }
     };
@@ -197,7 +220,7 @@ pub(super) fn pairs(
 }
 
 /// `annotators.csv`: those who err most first.
-pub(super) fn annotators(names: &[String], judged: &[Judged]) -> Vec<AnnotatorFinding> {
+pub(super) fn annotators(names: &[String], labels: &[Label]) -> Vec<AnnotatorFinding> {
     #[derive(Clone, Default)]
     struct Sums {
         annotations: usize,
@@ -207,7 +230,7 @@ pub(super) fn annotators(names: &[String], judged: &[Judged]) -> Vec<AnnotatorFi
     }
     let empty = Sums { known: Some(0), ..Sums::default() };
     let mut sums = vec![empty; names.len()];
-    for label in judged {
+    for label in labels {
         let truth = label.example.truth();
         for (annotator, class) in &label.example.votes {
             let sums = &mut sums[*annotator as usize];
@@ -245,7 +268,6 @@ pub(super) fn annotators(names: &[String], judged: &[Judged]) -> Vec<AnnotatorFi
 
 /// `classes.csv` of classes that are on or off, from `[given][true]` of each.
 pub(super) fn entry_classes(tables: &[[[f64; 2]; 2]]) -> Vec<ClassFinding> {
-    let share = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
     let finding = |(class, [off, on]): (u32, &[[f64; 2]; 2])| {
         let given = on[0] + on[1];
         let expected = off[1] + on[1];
@@ -260,4 +282,8 @@ pub(super) fn entry_classes(tables: &[[[f64; 2]; 2]]) -> Vec<ClassFinding> {
         }
     };
     (0..).zip(tables).map(finding).collect()
+}
+
+fn share(part: f64, all: f64) -> f64 {
+    if all > 0.0 { part / all } else { 0.0 }
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use aleator_run::{ExampleRow, Link, PredictionsFile, RunDir, RunInfo, Split, SplitReader};
+use aleator_run::{ExampleRow, Link, RunDir, RunError, RunInfo, Split, SplitReader};
 
-use super::parts::{Example, Part, Parts, Task, damaged};
+use super::parts::{Example, Part, Parts, Task};
 use crate::covariance::Covariances;
 use crate::error::ReportError;
+use crate::task::task_difference;
 
 /// What is known of the examples apart from the files of the runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,35 +38,47 @@ impl Parts {
         let runs: Vec<RunDir> =
             dirs.iter().map(|dir| RunDir::open(dir)).collect::<Result<_, _>>()?;
         let Some(first) = runs.first() else { return Err(ReportError::TooFew(0)) };
-        let RunInfo { link, noise, fingerprint, class_names, .. } = first.info().clone();
-        let task = Task { link, noise, fingerprint, class_names };
         for run in &runs {
-            same_task(first, run)?;
+            if let Some(reason) = difference(first.info(), run.info()) {
+                return Err(ReportError::different(first.path(), run, "audited with", reason));
+            }
         }
         check_votes(first, source)?;
         let position: BTreeMap<&str, usize> =
             source.examples.iter().map(|example| example.id.as_str()).zip(0..).collect();
-        let mut found: Vec<Option<(ExampleRow, usize)>> = vec![None; source.examples.len()];
         let mut parts = vec![];
+        // Position in the source, fold, row of the fold.
+        let mut found: Vec<(usize, usize, usize, ExampleRow)> = vec![];
         for (fold, run) in runs.iter().enumerate() {
-            let (file, examples) = open_fold(run, &position, fold, &mut found)?;
-            let covariances = if link == Link::Softmax { covariances(run)? } else { None };
-            parts.push(Part { file, examples, covariances });
+            let mut reader = SplitReader::open(run, Split::Test)?;
+            for (at, row) in std::mem::take(&mut reader.examples).into_iter().enumerate() {
+                let Some(position) = position.get(row.id.as_str()) else {
+                    let reason =
+                        format!("example {:?} is not in the training data any more", row.id);
+                    return Err(changed(run, reason));
+                };
+                found.push((*position, fold, at, row));
+            }
+            let positions = vec![0; reader.file.examples()];
+            parts.push(Part { reader, positions, covariances: covariances(run)? });
+        }
+        found.sort_by_key(|(position, ..)| *position);
+        if let Some(twice) = found.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            let (_, fold, _, row) = &twice[1];
+            let message = format!("example {:?} is in two folds", row.id);
+            return Err(RunError::damaged(&runs[*fold].examples_path(), message).into());
         }
         // Examples that could not be judged, such as images that cannot be decoded, are skipped.
-        let mut kept = vec![None; found.len()];
-        let mut examples = vec![];
-        for (at, (found, source)) in found.into_iter().zip(&source.examples).enumerate() {
-            let Some((row, part)) = found else { continue };
-            kept[at] = Some(examples.len());
-            let (path, votes) = (source.path.clone(), source.votes.clone());
-            let labels = Example::evidence(&row, &votes);
-            examples.push(Example { row, path, votes, labels, part });
+        let mut examples = Vec::with_capacity(found.len());
+        for (position, fold, at, row) in found {
+            parts[fold].positions[at] = examples.len();
+            let SourceExample { path, votes, .. } = source.examples[position].clone();
+            examples.push(Example::new(row, path, votes, fold));
         }
-        for part in &mut parts {
-            part.examples.iter_mut().for_each(|at| *at = kept[*at].expect("was just found"));
-        }
-        Ok(Self { task, examples, parts })
+        let RunInfo { link, noise, fingerprint, class_names, .. } = first.info().clone();
+        let (folds, self_confidence) = (runs.len(), None);
+        let task = Task { link, noise, fingerprint, class_names, folds, self_confidence };
+        Ok(Self { task, annotators: source.annotators.clone(), examples, parts })
     }
 }
 
@@ -88,7 +101,11 @@ impl Source {
     }
 }
 
+/// `None` without a noise model, and where each class is on or off.
 fn covariances(run: &RunDir) -> Result<Option<Covariances>, ReportError> {
+    if run.info().link == Link::Sigmoid {
+        return Ok(None);
+    }
     match Covariances::open(run, Split::Test) {
         Ok(covariances) => Ok(Some(covariances)),
         Err(ReportError::NoCovariance { .. }) => Ok(None),
@@ -96,58 +113,26 @@ fn covariances(run: &RunDir) -> Result<Option<Covariances>, ReportError> {
     }
 }
 
-fn open_fold(
-    run: &RunDir,
-    position: &BTreeMap<&str, usize>,
-    fold: usize,
-    found: &mut [Option<(ExampleRow, usize)>],
-) -> Result<(PredictionsFile, Vec<usize>), ReportError> {
-    let SplitReader { examples, file, .. } = SplitReader::open(run, Split::Test)?;
-    let mut rows = vec![];
-    for row in examples {
-        let Some(at) = position.get(row.id.as_str()).copied() else {
-            return Err(ReportError::Changed {
-                dir: run.path().to_path_buf(),
-                reason: format!("example {:?} is not in the training data any more", row.id),
-            });
-        };
-        rows.push(at);
-        if found[at].replace((row, fold)).is_some() {
-            let id = found[at].as_ref().map(|(row, _)| row.id.clone()).unwrap_or_default();
-            return Err(damaged(&run.examples_path(), format!("example {id:?} is in two folds")));
-        }
-    }
-    Ok((file, rows))
-}
-
 /// Annotations must be of the classes that the runs know.
 fn check_votes(run: &RunDir, source: &Source) -> Result<(), ReportError> {
     let classes = run.info().class_names.len() as u32;
     let unknown =
         |example: &&SourceExample| example.votes.iter().any(|(_, class)| *class >= classes);
-    match source.examples.iter().find(unknown) {
-        None => Ok(()),
-        Some(example) => Err(ReportError::Changed {
-            dir: run.path().to_path_buf(),
-            reason: format!("example {:?} has a class that the run does not know", example.id),
-        }),
-    }
+    source.examples.iter().find(unknown).map_or(Ok(()), |example| {
+        let reason = format!("example {:?} has a class that the run does not know", example.id);
+        Err(changed(run, reason))
+    })
 }
 
-fn same_task(first: &RunDir, other: &RunDir) -> Result<(), ReportError> {
-    let (a, b) = (first.info(), other.info());
-    let reason = if a.class_names != b.class_names {
-        "their classes differ"
-    } else if (a.link, a.noise) != (b.link, b.noise) {
-        "their heads differ"
-    } else if a.fingerprint != b.fingerprint {
-        "their data differ"
-    } else {
-        return Ok(());
-    };
-    Err(ReportError::Different {
-        first: first.path().to_path_buf(),
-        other: other.path().to_path_buf(),
-        reason: reason.to_string(),
-    })
+fn changed(run: &RunDir, reason: String) -> ReportError {
+    ReportError::Changed { dir: run.path().to_path_buf(), reason }
+}
+
+/// How two folds differ, if they do.
+fn difference(ours: &RunInfo, theirs: &RunInfo) -> Option<String> {
+    task_difference(ours, theirs)
+        .or_else(|| (ours.noise != theirs.noise).then(|| "their heads differ".to_string()))
+        .or_else(|| {
+            (ours.fingerprint != theirs.fingerprint).then(|| "their data differ".to_string())
+        })
 }

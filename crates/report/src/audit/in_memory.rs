@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use aleator_run::{FORMAT, Link, Noise, Predictions, PredictionsFile, RunInfo, SplitCounts};
+use aleator_run::{Link, Noise, Predictions, PredictionsFile, RunError, Split, SplitReader};
 use sha2::{Digest, Sha256};
 
-use super::arrays::{ModelOutput, check_log_probs, check_predictions, refused};
-use super::parts::{Example, Part, Task};
+use super::arrays::{ModelOutput, check_log_probs, check_predictions, require};
+use super::parts::{Example, Part};
 use super::self_confidence;
 use crate::covariance::Covariances;
 use crate::error::ReportError;
@@ -19,49 +19,44 @@ impl ModelOutput {
         classes: usize,
         link: Link,
     ) -> Result<(Predictions, Option<Vec<f64>>), ReportError> {
-        match self {
+        let mut log_probs = match self {
+            Self::LogProbs(log_probs) => log_probs,
             Self::Predictions(predictions) => {
                 check_predictions(&predictions, classes, link)?;
-                Ok((predictions, None))
+                return Ok((predictions, None));
             }
-            Self::LogProbs(mut log_probs) => {
-                check_log_probs(&log_probs, classes, link)?;
-                let (log_probs_off, mean, confidence) = match link {
-                    Link::Softmax => {
-                        let labels: Vec<&[u32]> =
-                            examples.iter().map(|example| &example.labels[..]).collect();
-                        let confidence = self_confidence::divide(&mut log_probs, classes, &labels);
-                        // The logarithm of an impossible class is −∞; a mean is finite.
-                        let mean = log_probs.iter().map(|log_p| log_p.max(f32::MIN)).collect();
-                        (None, mean, Some(confidence))
-                    }
-                    Link::Sigmoid => {
-                        log_probs.iter_mut().for_each(|log_p| *log_p = log_p.min(0.0));
-                        let off = |log_p: &f32| (-f64::from(*log_p).exp()).ln_1p();
-                        let mean = log_probs.iter().map(|log_p| {
-                            let log_odds = (f64::from(*log_p) - off(log_p)) as f32;
-                            log_odds.clamp(f32::MIN, f32::MAX)
-                        });
-                        let mean = mean.collect();
-                        let off = log_probs.iter().map(|log_p| off(log_p) as f32).collect();
-                        (Some(off), mean, None)
-                    }
-                };
-                let predictions = Predictions {
-                    classes,
-                    rank: 0,
-                    temperature: 1.0,
-                    log_probs,
-                    log_probs_off,
-                    mean,
-                    diag_scale: None,
-                    loadings: None,
-                    loading_scale: None,
-                    shared_loadings: None,
-                };
-                Ok((predictions, confidence))
+        };
+        check_log_probs(&log_probs, classes, link)?;
+        let (log_probs_off, mean, confidence) = match link {
+            Link::Softmax => {
+                let labels: Vec<&[u32]> = examples.iter().map(|it| &it.labels[..]).collect();
+                let confidence = self_confidence::divide(&mut log_probs, classes, &labels);
+                // The logarithm of an impossible class is −∞; a mean is finite.
+                let mean = log_probs.iter().map(|log_p| log_p.max(f32::MIN)).collect();
+                (None, mean, Some(confidence))
             }
-        }
+            Link::Sigmoid => {
+                log_probs.iter_mut().for_each(|log_p| *log_p = log_p.min(0.0));
+                let off = |log_p: &f32| (-f64::from(*log_p).exp()).ln_1p();
+                let log_odds = |log_p: &f32| (f64::from(*log_p) - off(log_p)) as f32;
+                let mean = log_probs.iter().map(|it| log_odds(it).clamp(f32::MIN, f32::MAX));
+                let off = log_probs.iter().map(|log_p| off(log_p) as f32);
+                (Some(off.collect()), mean.collect(), None)
+            }
+        };
+        let predictions = Predictions {
+            classes,
+            rank: 0,
+            temperature: 1.0,
+            log_probs,
+            log_probs_off,
+            mean,
+            diag_scale: None,
+            loadings: None,
+            loading_scale: None,
+            shared_loadings: None,
+        };
+        Ok((predictions, confidence))
     }
 }
 
@@ -70,31 +65,31 @@ pub(super) fn divide(
     predictions: Predictions,
     examples: &[Example],
     folds: usize,
-    task: &Task,
+    link: Link,
 ) -> Result<Vec<Part>, ReportError> {
     let mut members = vec![vec![]; folds];
     examples.iter().enumerate().for_each(|(at, example)| members[example.part].push(at));
-    if let Some(fold) = members.iter().position(Vec::is_empty) {
-        let message = format!("fold {fold} of {folds} has no example; number the folds from 0");
-        return Err(refused("folds", message));
+    for (fold, members) in members.iter().enumerate() {
+        require(!members.is_empty(), "folds", || {
+            format!("fold {fold} of {folds} has no example; number the folds from 0")
+        })?;
     }
-    let open =
-        |some: &Arc<Predictions>| PredictionsFile::in_memory(Arc::clone(some), "predictions");
+    let open = |some: &Arc<Predictions>| {
+        let file = PredictionsFile::in_memory(Arc::clone(some), "predictions")?;
+        Ok(SplitReader { examples: vec![], file, split: Split::Test })
+    };
     let all = Arc::new(predictions);
     // Refuses arrays of the wrong size before rows of them are selected.
     open(&all)?;
-    let one = |rows: Vec<usize>| {
-        let own = if folds == 1 { Arc::clone(&all) } else { Arc::new(select(&all, &rows)) };
-        let covariances = match task.link {
-            Link::Softmax => {
-                let listed = rows.iter().map(|at| examples[*at].row.clone()).collect();
-                Covariances::in_memory(open(&own)?, listed, info(task, rows.len()))
-            }
+    let one = |positions: Vec<usize>| {
+        let own = if folds == 1 { Arc::clone(&all) } else { Arc::new(select(&all, &positions)) };
+        let covariances = match link {
+            Link::Softmax => Covariances::in_memory(open(&own)?),
             Link::Sigmoid => None,
         };
-        Ok(Part { file: open(&own)?, examples: rows, covariances })
+        Ok(Part { reader: open(&own)?, positions, covariances })
     };
-    members.into_iter().map(one).collect()
+    members.into_iter().map(one).collect::<Result<_, RunError>>().map_err(Into::into)
 }
 
 /// Some rows of predictions.
@@ -125,23 +120,6 @@ pub(super) fn noise(predictions: &Predictions) -> Noise {
         Predictions { loadings: Some(_), .. } => Noise::LowRank { rank },
         Predictions { loading_scale: Some(_), .. } => Noise::SharedLowRank { rank },
         _ => Noise::Diagonal,
-    }
-}
-
-/// A run that exists in memory only.
-fn info(task: &Task, examples: usize) -> RunInfo {
-    RunInfo {
-        format: FORMAT,
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        seed: 0,
-        fingerprint: task.fingerprint.clone(),
-        link: task.link,
-        noise: task.noise,
-        class_names: task.class_names.clone(),
-        input_shape: vec![],
-        examples: SplitCounts { train: 0, validation: 0, test: examples },
-        set_aside: vec![],
-        pretrained: None,
     }
 }
 

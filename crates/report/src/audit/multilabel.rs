@@ -6,47 +6,37 @@
 use aleator_run::Field;
 use rayon::prelude::*;
 
-use super::parts::{Example, Parts};
+use super::findings::{self, Findings, WrongLabels};
+use super::parts::{self, Example, Parts};
 use super::posterior::{Confusion, Counts, Evidence};
 use super::record::{Answer, Issue};
 use super::settings::AuditSettings;
+use super::single::Posterior;
 use crate::covariance::{Best, Observer, Step};
 use crate::error::ReportError;
 
 /// The most entries that are listed, those most surely wrong.
 const LISTED: usize = 1_000_000;
 
-/// What is found about all entries.
-pub(super) struct Entries {
-    /// The entries most surely wrong, in this order.
-    pub issues: Vec<Issue>,
-    /// The number of entries.
-    pub labels: usize,
-    /// Of each part: the sum of the probabilities of being wrong, and the number of entries.
-    pub wrong: Vec<(f64, usize)>,
-    /// Σ s (1 − s).
-    pub chance: f64,
-    /// Of each class: `[given off, given on]` × `[truly off, truly on]`, summed probabilities.
-    pub tables: Vec<[[f64; 2]; 2]>,
-}
+const FIELDS: [Field; 3] = [Field::Mean, Field::LogProbs, Field::LogProbsOff];
+type Row<'a> = parts::Row<'a, { FIELDS.len() }>;
 
-/// Judges every entry; `each` gets the position of an example, a class and its probability to be
-/// on.
+/// Judges every entry; `kept` gets for each example the probabilities of all classes to be on.
 pub(super) fn judge(
     parts: &mut Parts,
     settings: &AuditSettings,
-    each: &mut dyn FnMut(usize, usize, f64),
+    kept: Option<&mut Vec<Posterior>>,
     observer: Observer,
-) -> Result<Entries, ReportError> {
+) -> Result<Findings, ReportError> {
     let classes = parts.task.class_names.len();
     let mut confusions = vec![Confusion::new(2, settings); classes];
     for pass in 0..settings.multilabel_passes {
         let mut counts: Vec<Counts> = confusions.iter().map(Counts::new).collect();
-        each_piece(parts, |rows| {
+        parts.each_piece(FIELDS, |rows| {
             let both = counts.par_iter_mut().zip(&confusions).enumerate();
             both.for_each(|(class, (counts, confusion))| {
                 let evidence: Vec<Evidence> =
-                    rows.iter().map(|row| row.evidence(class, settings)).collect();
+                    rows.iter().map(|row| evidence(row, class, settings)).collect();
                 counts.add_all(&evidence, confusion);
             });
         })?;
@@ -55,55 +45,58 @@ pub(super) fn judge(
         let (done, total) = (pass + 1, settings.multilabel_passes);
         observer(Step { what: "confusion of the labels", done, total });
     }
-    collect(parts, &confusions, settings, each)
+    collect(parts, &confusions, settings, kept)
 }
 
 fn collect(
     parts: &mut Parts,
     confusions: &[Confusion],
     settings: &AuditSettings,
-    each: &mut dyn FnMut(usize, usize, f64),
-) -> Result<Entries, ReportError> {
-    let classes = confusions.len();
-    let mut entries = Entries {
-        issues: vec![],
-        labels: parts.examples.len() * classes,
-        wrong: vec![(0.0, 0); parts.parts.len()],
-        chance: 0.0,
-        tables: vec![[[0.0; 2]; 2]; classes],
-    };
-    let mut best: Best<(usize, usize)> = Best::new(LISTED);
-    each_piece(parts, |rows| {
+    mut kept: Option<&mut Vec<Posterior>>,
+) -> Result<Findings, ReportError> {
+    // Of each class: `[given off, given on]` × `[truly off, truly on]`, summed probabilities.
+    let mut tables = vec![[[0.0; 2]; 2]; confusions.len()];
+    let mut wrong = WrongLabels::new(parts.parts.len());
+    let mut best = Best::new(LISTED);
+    parts.each_piece(FIELDS, |rows| {
         for row in rows {
             for (class, confusion) in confusions.iter().enumerate() {
-                let (posterior, _) = confusion.posterior(&row.evidence(class, settings));
-                let given = usize::from(row.is_on(class));
+                let (posterior, _) = confusion.posterior(&evidence(row, class, settings));
+                let given = usize::from(is_on(row.example, class as u32));
                 let score = 1.0 - posterior[given];
-                entries.tables[class][given][0] += posterior[0];
-                entries.tables[class][given][1] += posterior[1];
-                let part = &mut entries.wrong[row.part];
-                *part = (part.0 + score, part.1 + 1);
-                entries.chance += score * (1.0 - score);
-                best.offer(score, (row.position, class));
-                each(row.position, class, posterior[1]);
+                tables[class][given][0] += posterior[0];
+                tables[class][given][1] += posterior[1];
+                wrong.add(row.example.part, score);
+                best.offer(score, (row.position, class as u32), ());
+                if let Some(kept) = &mut kept {
+                    kept[row.position].push((class as u32, posterior[1]));
+                }
             }
         }
     })?;
-    let ranked = best.into_ranked().into_iter();
-    entries.issues = ranked
-        .map(|(score, (at, class))| issue(&parts.examples[at], class as u32, score))
-        .collect();
-    Ok(entries)
+    let ranked = best.into_sorted().into_iter();
+    Ok(Findings {
+        issues: ranked
+            .map(|(score, (at, class), ())| issue(&parts.examples[at], class, score))
+            .collect(),
+        classes: findings::entry_classes(&tables),
+        pairs: vec![],
+        annotators: vec![],
+        wrong: wrong.estimate(),
+    })
 }
 
 fn issue(example: &Example, class: u32, score: f64) -> Issue {
-    let is_on = example.row.label.iter().flatten().any(|on| *on == class);
-    let (on, off) = (Answer::On(class), Answer::Off(class));
+    let mut answers = [Answer::Off(class), Answer::On(class)];
+    if is_on(example, class) {
+        answers.reverse();
+    }
+    let [given, suggested] = answers;
     Issue {
         id: example.row.id.clone(),
         path: example.path.clone(),
-        given: if is_on { on } else { off },
-        suggested: if is_on { off } else { on },
+        given,
+        suggested,
         given_probability: 1.0 - score,
         suggested_probability: score,
         score,
@@ -114,54 +107,13 @@ fn issue(example: &Example, class: u32, score: f64) -> Issue {
     }
 }
 
-/// One example with its predictions.
-struct Row<'a> {
-    position: usize,
-    part: usize,
-    /// The classes that are on.
-    label: &'a [u32],
-    temperature: f64,
-    mean: &'a [f32],
-    on: &'a [f32],
-    off: &'a [f32],
+fn is_on(example: &Example, class: u32) -> bool {
+    example.row.label.iter().flatten().any(|on| *on == class)
 }
 
-impl Row<'_> {
-    fn is_on(&self, class: usize) -> bool {
-        self.label.contains(&(class as u32))
-    }
-
-    fn evidence(&self, class: usize, settings: &AuditSettings) -> Evidence<'static> {
-        let utilities = [0.0, f64::from(self.mean[class]) / self.temperature];
-        let log_probs = [self.off[class], self.on[class]];
-        let labels: &[u32] = if self.is_on(class) { &[1] } else { &[0] };
-        Evidence::new(utilities.into_iter(), &log_probs, labels, settings)
-    }
-}
-
-fn each_piece(parts: &mut Parts, mut take: impl FnMut(&[Row])) -> Result<(), ReportError> {
-    let Parts { examples, parts, .. } = parts;
-    for (number, part) in parts.iter_mut().enumerate() {
-        let (classes, temperature) = (part.file.classes(), f64::from(part.file.temperature()));
-        for rows in part.pieces() {
-            let positions = part.examples[rows.clone()].to_vec();
-            let mean = part.read(Field::Mean, rows.clone())?;
-            let on = part.read(Field::LogProbs, rows.clone())?;
-            let off = part.read(Field::LogProbsOff, rows)?;
-            let row = |(row, position): (usize, &usize)| {
-                let row = row * classes..(row + 1) * classes;
-                Row {
-                    position: *position,
-                    part: number,
-                    label: examples[*position].row.label.as_deref().unwrap_or_default(),
-                    temperature,
-                    mean: &mean[row.clone()],
-                    on: &on[row.clone()],
-                    off: &off[row],
-                }
-            };
-            take(&positions.iter().enumerate().map(row).collect::<Vec<Row>>());
-        }
-    }
-    Ok(())
+fn evidence(row: &Row, class: usize, settings: &AuditSettings) -> Evidence<'static> {
+    let [mean, on, off] = row.fields;
+    let utilities = [0.0, f64::from(mean[class]) / row.temperature];
+    let labels: &[u32] = if is_on(row.example, class as u32) { &[1] } else { &[0] };
+    Evidence::new(utilities.into_iter(), &[off[class], on[class]], labels, settings)
 }

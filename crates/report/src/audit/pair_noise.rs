@@ -1,19 +1,19 @@
 //! The noise between pairs of classes, from the covariances of the examples.
 
-use aleator_metrics::probability_above_zero;
 use rayon::prelude::*;
 
+use super::findings::most_probable;
 use super::parts::Part;
 use super::single::Posterior;
+use crate::confusion::Sums;
 use crate::covariance::{LARGEST_MATRIX, Observer, Tie};
 use crate::error::ReportError;
 
 /// The noise between all pairs of classes.
-#[derive(Clone, Debug)]
 pub(super) struct PairNoise {
     classes: usize,
-    /// P(u_column > u_row), averaged over the examples whose most probable class is the row's.
-    flips: Vec<f64>,
+    /// P(u_column > u_row), over the examples whose most probable class is the row's.
+    flips: Sums,
     /// Mean of C Σ C / τ².
     covariance: Vec<f64>,
 }
@@ -30,24 +30,23 @@ impl PairNoise {
             return Ok(None);
         }
         let mut covariance = vec![0.0; classes * classes];
-        let mut flips = Flips::new(classes);
+        let mut flips = Sums::new(classes);
         let all = posteriors.len() as f64;
         for part in parts {
             let Some(covariances) = &mut part.covariances else { return Ok(None) };
-            let share = part.examples.len() as f64 / all;
+            let share = part.positions.len() as f64 / all;
             let matrix = covariances.average_covariance(observer)?;
             let sums = covariance.iter_mut().zip(&matrix.centred);
             sums.for_each(|(sum, value)| *sum += share * value);
-            flips.add(part, posteriors)?;
+            add_flips(&mut flips, part, classes, posteriors)?;
         }
-        Ok(Some(Self { classes, flips: flips.finish(), covariance }))
+        Ok(Some(Self { classes, flips, covariance }))
     }
 
     /// How likely the utility of `given` is above that of `truth` where `truth` is the most probable
     /// class; `None` if no example is.
     pub fn flip(&self, truth: u32, given: u32) -> Option<f64> {
-        let rate = self.flips[truth as usize * self.classes + given as usize];
-        (!rate.is_nan()).then_some(rate)
+        self.flips.rate(truth as usize, given as usize)
     }
 
     /// C Σ̄ C / τ².
@@ -62,6 +61,27 @@ impl PairNoise {
     }
 }
 
+fn add_flips(
+    flips: &mut Sums,
+    part: &mut Part,
+    classes: usize,
+    posteriors: &[Posterior],
+) -> Result<(), ReportError> {
+    for rows in part.pieces() {
+        let positions = &part.positions[rows.clone()];
+        let predictions = part.reader.file.rows(rows)?;
+        let rates = |(row, position): (usize, &usize)| {
+            let truth =
+                most_probable(&posteriors[*position]).map_or(0, |(class, _)| class as usize);
+            let flip = |class: usize| predictions.flip_probability(row, class, truth);
+            (truth, (0..classes).map(flip).collect::<Vec<f64>>())
+        };
+        let found: Vec<(usize, Vec<f64>)> = positions.par_iter().enumerate().map(rates).collect();
+        found.into_iter().for_each(|(truth, rates)| flips.add(truth, rates.into_iter()));
+    }
+    Ok(())
+}
+
 /// The covariance of two classes of each example, in the order of the data.
 pub(super) fn ties(
     parts: &mut [Part],
@@ -72,60 +92,10 @@ pub(super) fn ties(
     for part in parts {
         let Some(covariances) = &mut part.covariances else { return Ok(ties) };
         let pair = |at: &usize| (pairs[*at].0 as usize, pairs[*at].1 as usize);
-        let pairs: Vec<(usize, usize)> = part.examples.iter().map(pair).collect();
-        for (at, tie) in part.examples.iter().zip(covariances.between(&pairs, observer)?) {
+        let pairs: Vec<(usize, usize)> = part.positions.iter().map(pair).collect();
+        for (at, tie) in part.positions.iter().zip(covariances.between(&pairs, observer)?) {
             ties[*at] = Some(tie);
         }
     }
     Ok(ties)
-}
-
-struct Flips {
-    classes: usize,
-    examples: Vec<usize>,
-    sums: Vec<f64>,
-}
-
-impl Flips {
-    fn new(classes: usize) -> Self {
-        Self { classes, examples: vec![0; classes], sums: vec![0.0; classes * classes] }
-    }
-
-    fn add(&mut self, part: &mut Part, posteriors: &[Posterior]) -> Result<(), ReportError> {
-        let classes = self.classes;
-        for rows in part.pieces() {
-            let examples = part.examples[rows.clone()].to_vec();
-            let predictions = part.file.rows(rows)?;
-            let flips = |(row, example): (usize, &usize)| {
-                let truth = likeliest(&posteriors[*example]) as usize;
-                let above = |class: usize| {
-                    let difference = predictions.difference(row, class, truth);
-                    probability_above_zero(difference.mean, difference.variance)
-                };
-                (truth, (0..classes).map(above).collect::<Vec<f64>>())
-            };
-            let found: Vec<(usize, Vec<f64>)> =
-                examples.par_iter().enumerate().map(flips).collect();
-            for (truth, rates) in found {
-                self.examples[truth] += 1;
-                let sums = &mut self.sums[truth * classes..(truth + 1) * classes];
-                sums.iter_mut().zip(rates).for_each(|(sum, rate)| *sum += rate);
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> Vec<f64> {
-        for (row, examples) in self.sums.chunks_exact_mut(self.classes).zip(&self.examples) {
-            // NaN without an example, which `PairNoise::flip` turns into `None`.
-            row.iter_mut().for_each(|sum| *sum /= *examples as f64);
-        }
-        self.sums
-    }
-}
-
-/// The most probable class; of equal ones the first.
-pub(super) fn likeliest(posterior: &Posterior) -> u32 {
-    let better = |best: (u32, f64), next: &(u32, f64)| if next.1 > best.1 { *next } else { best };
-    posterior.iter().fold((0, f64::NEG_INFINITY), better).0
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use aleator_run::{ExampleRow, Field, Link, Noise, PredictionsFile, RunError};
+use aleator_run::{ExampleRow, Field, Link, Noise, RunError, SplitReader};
 
 use crate::covariance::Covariances;
 use crate::error::ReportError;
@@ -13,6 +13,8 @@ use crate::error::ReportError;
 #[derive(Debug)]
 pub(super) struct Parts {
     pub task: Task,
+    /// The names of the annotators; empty where they are not known.
+    pub annotators: Vec<String>,
     /// The judged examples, in the order of the data.
     pub examples: Vec<Example>,
     /// The predictions, divided by the model that made them.
@@ -20,12 +22,16 @@ pub(super) struct Parts {
 }
 
 /// What all parts have in common.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Task {
     pub link: Link,
     pub noise: Noise,
     pub fingerprint: String,
     pub class_names: Vec<String>,
+    /// 0 where nothing is known of folds.
+    pub folds: usize,
+    /// What the probabilities of the classes were divided by.
+    pub self_confidence: Option<Vec<f64>>,
 }
 
 /// An example that is judged.
@@ -45,23 +51,66 @@ pub(super) struct Example {
 /// The predictions of one model.
 #[derive(Debug)]
 pub(super) struct Part {
-    pub file: PredictionsFile,
-    /// Of each row of the file, its position in [`Parts::examples`].
-    pub examples: Vec<usize>,
+    /// The predictions; their examples are in [`Parts::examples`].
+    pub reader: SplitReader,
+    /// Of each row of the predictions, its position in [`Parts::examples`].
+    pub positions: Vec<usize>,
     /// `None` without a noise model, and where each class is on or off.
     pub covariances: Option<Covariances>,
 }
 
-/// The most numbers of one tensor that are read at a time.
-const PIECE: usize = 1 << 22;
+/// One example with some of its predictions.
+pub(super) struct Row<'a, const F: usize> {
+    /// Its position in [`Parts::examples`].
+    pub position: usize,
+    pub example: &'a Example,
+    pub temperature: f64,
+    /// The numbers of each field that was asked for, `[K]`.
+    pub fields: [&'a [f32]; F],
+}
+
+impl Parts {
+    /// Gives `take` the predictions of some examples at a time.
+    pub fn each_piece<const F: usize>(
+        &mut self,
+        fields: [Field; F],
+        mut take: impl FnMut(&[Row<F>]),
+    ) -> Result<(), ReportError> {
+        let Self { examples, parts, .. } = self;
+        for part in parts {
+            let file = &part.reader.file;
+            let (classes, temperature) = (file.classes(), f64::from(file.temperature()));
+            for rows in part.pieces() {
+                let mut tensors = [const { vec![] }; F];
+                for (tensor, field) in tensors.iter_mut().zip(fields) {
+                    *tensor = part.reader.read(field, rows.clone())?;
+                }
+                let row = |(row, position): (usize, &usize)| Row {
+                    position: *position,
+                    example: &examples[*position],
+                    temperature,
+                    fields: tensors.each_ref().map(|it| &it[row * classes..(row + 1) * classes]),
+                };
+                let positions = part.positions[rows].iter();
+                take(&positions.enumerate().map(row).collect::<Vec<Row<F>>>());
+            }
+        }
+        Ok(())
+    }
+}
 
 impl Example {
-    /// The labels that count as evidence.
-    pub fn evidence(row: &ExampleRow, votes: &[(u32, u32)]) -> Vec<u32> {
-        match votes {
+    pub fn new(
+        row: ExampleRow,
+        path: Option<PathBuf>,
+        votes: Vec<(u32, u32)>,
+        part: usize,
+    ) -> Self {
+        let labels = match &votes[..] {
             [] => row.label.clone().unwrap_or_default(),
-            _ => votes.iter().map(|(_, class)| *class).collect(),
-        }
+            votes => votes.iter().map(|(_, class)| *class).collect(),
+        };
+        Self { row, path, votes, labels, part }
     }
 
     /// The true class, where it is known.
@@ -70,10 +119,10 @@ impl Example {
     }
 
     /// The given label, which must be one class.
-    pub fn given(&self) -> Result<u32, ReportError> {
+    pub fn given(&self) -> Result<u32, RunError> {
         match self.row.label.as_deref() {
             Some([class]) => Ok(*class),
-            _ => Err(damaged(
+            _ => Err(RunError::damaged(
                 Path::new("examples.csv"),
                 format!("example {:?} must have a label of one class", self.row.id),
             )),
@@ -82,31 +131,8 @@ impl Example {
 }
 
 impl Part {
-    /// The rows of the file that are read together.
+    /// The rows that are read together.
     pub fn pieces(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        let rows = self.examples.len();
-        let step = (PIECE / self.file.classes()).max(1);
-        (0..rows).step_by(step).map(move |start| start..rows.min(start + step))
+        self.reader.pieces(self.reader.file.classes(), usize::MAX)
     }
-
-    /// Some rows of a tensor that every file has.
-    pub fn read(&mut self, field: Field, rows: Range<usize>) -> Result<Vec<f32>, ReportError> {
-        let values = self.file.read(field, rows.clone())?.unwrap_or_default();
-        // An impossible class has the logarithm −∞; a mean is finite.
-        let valid = |value: &f32| {
-            value.is_finite() || (field != Field::Mean && *value == f32::NEG_INFINITY)
-        };
-        match values.iter().position(|value| !valid(value)) {
-            None => Ok(values),
-            Some(at) => {
-                let row = rows.start + at / self.file.classes();
-                let message = format!("tensor {:?}: row {row} is not finite", field.name());
-                Err(damaged(self.file.path(), message))
-            }
-        }
-    }
-}
-
-pub(super) fn damaged(path: &Path, message: String) -> ReportError {
-    RunError::Damaged { path: path.to_path_buf(), message }.into()
 }

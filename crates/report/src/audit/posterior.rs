@@ -10,6 +10,8 @@
 //! examples: annotators err toward the classes that are confused in general (C) and that are
 //! plausible for this example (p, where Σ acts). [`AuditSettings`] has a and b.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::settings::AuditSettings;
@@ -44,13 +46,12 @@ impl<'a> Evidence<'a> {
             (0..).zip(sharp.iter().map(|value| (value - most).exp())).collect();
         if candidates.len() > settings.candidates {
             let order = |a: &(u32, f64), b: &(u32, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-            let (first, _, rest) =
-                candidates.select_nth_unstable_by(settings.candidates - 1, order);
-            let missing: Vec<(u32, f64)> =
-                rest.iter().filter(|(class, _)| labels.contains(class)).copied().collect();
-            let kept = first.len() + 1;
-            candidates.truncate(kept);
-            candidates.extend(missing);
+            candidates.select_nth_unstable_by(settings.candidates - 1, order);
+            let rest = candidates[settings.candidates..].iter().copied();
+            let labelled: Vec<(u32, f64)> =
+                rest.filter(|(class, _)| labels.contains(class)).collect();
+            candidates.truncate(settings.candidates);
+            candidates.extend(labelled);
             candidates.sort_unstable_by_key(|(class, _)| *class);
         }
         let sum: f64 = candidates.iter().map(|(_, weight)| weight).sum();
@@ -66,11 +67,18 @@ impl<'a> Evidence<'a> {
 
 /// Which label is given where a class is true, apart from what is particular to an example.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Confusion {
+pub(super) struct Confusion {
+    form: Form,
+    weights: Vec<f64>,
+}
+
+/// The weights that a [`Confusion`] holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
     /// C, `[K, K]`, rows are true classes.
-    Pairs { classes: usize, weights: Vec<f64> },
+    Pairs { classes: usize },
     /// C_kk where all off-diagonals are 1, `[K]`, for very many classes.
-    Classes(Vec<f64>),
+    Diagonal,
 }
 
 impl Confusion {
@@ -79,41 +87,41 @@ impl Confusion {
         let right = settings.initial_accuracy;
         let wrong = (1.0 - right) / (classes.max(2) - 1) as f64;
         if classes > settings.confusion_classes {
-            return Self::Classes(vec![right / wrong; classes]);
+            return Self { form: Form::Diagonal, weights: vec![right / wrong; classes] };
         }
         let weight = |at: usize| if at / classes == at % classes { right } else { wrong };
-        Self::Pairs { classes, weights: (0..classes * classes).map(weight).collect() }
+        let weights = (0..classes * classes).map(weight).collect();
+        Self { form: Form::Pairs { classes }, weights }
     }
 
-    /// All weights zero, to count in.
-    fn zeros_like(&self) -> Self {
-        match self {
-            Self::Pairs { classes, weights } => {
-                Self::Pairs { classes: *classes, weights: vec![0.0; weights.len()] }
-            }
-            Self::Classes(right) => Self::Classes(vec![0.0; right.len()]),
+    /// Where the weight of a pair is held; `None` if it is 1.
+    fn place(&self, truth: usize, label: usize) -> Option<usize> {
+        match self.form {
+            Form::Pairs { classes } => Some(truth * classes + label),
+            Form::Diagonal => (truth == label).then_some(truth),
         }
     }
 
     fn weight(&self, truth: usize, label: usize) -> f64 {
-        match self {
-            Self::Pairs { classes, weights } => weights[truth * classes + label],
-            Self::Classes(right) if truth == label => right[truth],
-            Self::Classes(_) => 1.0,
+        self.place(truth, label).map_or(1.0, |at| self.weights[at])
+    }
+
+    /// Where the weights of a true class are held, and p^b of the labels that they are for.
+    fn row<'a>(&self, truth: usize, evidence: &'a Evidence) -> (Range<usize>, &'a [f64]) {
+        match self.form {
+            Form::Pairs { classes } => (truth * classes..(truth + 1) * classes, &evidence.tempered),
+            Form::Diagonal => (truth..truth + 1, &evidence.tempered[truth..=truth]),
         }
     }
 
     /// Σ_j C_cj p_j^b.
     fn total(&self, truth: usize, evidence: &Evidence) -> f64 {
-        match self {
-            Self::Pairs { classes, weights } => {
-                let row = &weights[truth * classes..(truth + 1) * classes];
-                row.iter().zip(&evidence.tempered).map(|(weight, root)| weight * root).sum()
-            }
-            Self::Classes(right) => {
-                let own = evidence.tempered[truth];
-                evidence.total - own + right[truth] * own
-            }
+        let (row, tempered) = self.row(truth, evidence);
+        let held = self.weights[row].iter().zip(tempered);
+        let held: f64 = held.map(|(weight, root)| weight * root).sum();
+        match self.form {
+            Form::Pairs { .. } => held,
+            Form::Diagonal => evidence.total - tempered[0] + held,
         }
     }
 
@@ -142,13 +150,13 @@ impl Confusion {
     }
 }
 
-/// What one pass over all examples counts.
+/// What one pass over all examples counts, for each weight of a [`Confusion`].
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
     /// How often each label was given where a class is true, by the posterior.
-    seen: Confusion,
+    seen: Vec<f64>,
     /// The same by the confusion as it is.
-    expected: Confusion,
+    expected: Vec<f64>,
     /// Σ log P(labels).
     pub log_likelihood: f64,
 }
@@ -156,7 +164,7 @@ pub(super) struct Counts {
 impl Counts {
     /// No examples yet.
     pub fn new(confusion: &Confusion) -> Self {
-        let zeros = confusion.zeros_like();
+        let zeros = vec![0.0; confusion.weights.len()];
         Self { seen: zeros.clone(), expected: zeros, log_likelihood: 0.0 }
     }
 
@@ -171,9 +179,12 @@ impl Counts {
                 counts
             })
             .collect();
+        let add = |sums: &mut [f64], values: &[f64]| {
+            sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+        };
         for part in parts {
-            self.seen.add(&part.seen);
-            self.expected.add(&part.expected);
+            add(&mut self.seen, &part.seen);
+            add(&mut self.expected, &part.expected);
             self.log_likelihood += part.log_likelihood;
         }
     }
@@ -189,74 +200,29 @@ impl Counts {
                 continue;
             }
             for label in evidence.labels {
-                self.seen.count(truth, *label as usize, probability);
+                if let Some(at) = confusion.place(truth, *label as usize) {
+                    self.seen[at] += probability;
+                }
             }
             let scale = probability * evidence.labels.len() as f64 / total;
-            self.expected.expect(truth, scale, evidence, confusion);
+            let (row, tempered) = confusion.row(truth, evidence);
+            let terms = confusion.weights[row.clone()].iter().zip(tempered);
+            let sums = self.expected[row].iter_mut();
+            sums.zip(terms).for_each(|(sum, (weight, root))| *sum += scale * weight * root);
         }
     }
 
     /// One step toward the confusion under which the labels that were seen are expected.
     pub fn updated(&self, confusion: &Confusion, settings: &AuditSettings) -> Confusion {
-        let step = |weight: &f64, seen: &f64, expected: &f64, count: usize| {
-            let prior = settings.smoothing / count as f64;
+        let prior = match confusion.form {
+            Form::Pairs { classes } => settings.smoothing / classes as f64,
+            Form::Diagonal => settings.smoothing,
+        };
+        let counts = self.seen.iter().zip(&self.expected);
+        let step = |(weight, (seen, expected)): (&f64, (&f64, &f64))| {
             weight * (seen + prior) / (expected + prior)
         };
-        match (confusion, &self.seen, &self.expected) {
-            (
-                Confusion::Pairs { classes, weights },
-                Confusion::Pairs { weights: seen, .. },
-                Confusion::Pairs { weights: expected, .. },
-            ) => {
-                let all = weights.iter().zip(seen.iter().zip(expected));
-                let weights =
-                    all.map(|(weight, (seen, expected))| step(weight, seen, expected, *classes));
-                Confusion::Pairs { classes: *classes, weights: weights.collect() }
-            }
-            (Confusion::Classes(right), Confusion::Classes(seen), Confusion::Classes(expected)) => {
-                let all = right.iter().zip(seen.iter().zip(expected));
-                Confusion::Classes(
-                    all.map(|(right, (seen, expected))| step(right, seen, expected, 1)).collect(),
-                )
-            }
-            _ => unreachable!("counts have the form of their confusion"),
-        }
-    }
-}
-
-impl Confusion {
-    fn add(&mut self, other: &Self) {
-        let (sums, values) = match (self, other) {
-            (Self::Pairs { weights: sums, .. }, Self::Pairs { weights: values, .. }) => {
-                (sums, values)
-            }
-            (Self::Classes(sums), Self::Classes(values)) => (sums, values),
-            _ => unreachable!("sums have one form"),
-        };
-        sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
-    }
-
-    /// `seen`: one label.
-    fn count(&mut self, truth: usize, label: usize, probability: f64) {
-        match self {
-            Self::Pairs { classes, weights } => weights[truth * *classes + label] += probability,
-            Self::Classes(right) => right[truth] += if truth == label { probability } else { 0.0 },
-        }
-    }
-
-    /// `expected`: the labels that `confusion` would give.
-    fn expect(&mut self, truth: usize, scale: f64, evidence: &Evidence, confusion: &Self) {
-        match (self, confusion) {
-            (Self::Pairs { classes, weights: sums }, Self::Pairs { weights, .. }) => {
-                let row = truth * *classes..(truth + 1) * *classes;
-                let terms = weights[row.clone()].iter().zip(&evidence.tempered);
-                let sums = sums[row].iter_mut();
-                sums.zip(terms).for_each(|(sum, (weight, root))| *sum += scale * weight * root);
-            }
-            (Self::Classes(sums), Self::Classes(right)) => {
-                sums[truth] += scale * right[truth] * evidence.tempered[truth];
-            }
-            _ => unreachable!("sums have the form of their confusion"),
-        }
+        let weights = confusion.weights.iter().zip(counts).map(step).collect();
+        Confusion { form: confusion.form, weights }
     }
 }

@@ -2,17 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use aleator_run::{ExampleRow, Link, Noise, RunError, read_examples, write_examples, write_file};
+use aleator_run::{
+    AUDIT, ExampleRow, Link, Noise, RunError, read_examples, write_examples, write_file,
+};
 use serde::{Deserialize, Serialize};
 
 use super::files::ProbabilityFiles;
 use super::settings::AuditSettings;
 use super::tables;
 use crate::error::ReportError;
-
-/// The version of the files that this program writes and reads.
-const FORMAT: u32 = 1;
-const SUMMARY: &str = "audit.json";
 
 /// The findings of an audit.
 #[derive(Clone, Debug, PartialEq)]
@@ -201,36 +199,34 @@ pub struct AnnotatorFinding {
 impl Audit {
     /// Whether a directory holds an audit that was finished.
     pub fn is_at(dir: &Path) -> bool {
-        dir.join(SUMMARY).is_file()
+        dir.join(AUDIT).is_file()
     }
 
     /// Writes all files; `audit.json` last, so that where it is, the audit is finished.
     pub fn save(&self, dir: &Path) -> Result<(), ReportError> {
-        let names = &self.summary.class_names;
-        tables::write_issues(&dir.join("issues.csv"), &self.issues, names)?;
-        tables::write_classes(&dir.join("classes.csv"), &self.classes, names)?;
-        tables::write_pairs(&dir.join("pairs.csv"), &self.pairs, names)?;
+        tables::write(&dir.join("issues.csv"), &self.issues, &self.summary)?;
+        tables::write(&dir.join("classes.csv"), &self.classes, &self.summary)?;
+        tables::write(&dir.join("pairs.csv"), &self.pairs, &self.summary)?;
         if !self.annotators.is_empty() {
-            tables::write_annotators(&dir.join("annotators.csv"), &self.annotators, names)?;
+            tables::write(&dir.join("annotators.csv"), &self.annotators, &self.summary)?;
         }
         write_examples(&dir.join("examples.csv"), self.examples.iter().cloned())?;
-        let path = dir.join(SUMMARY);
+        let path = dir.join(AUDIT);
         let text = serde_json::to_string_pretty(&self.summary)
-            .map_err(|error| damaged(&path, error.to_string()))?;
+            .map_err(|error| RunError::damaged(&path, error.to_string()))?;
         Ok(write_file(&path, (text + "\n").as_bytes())?)
     }
 
     /// Reads what [`save`](Self::save) wrote.
     pub fn load(dir: &Path) -> Result<Self, ReportError> {
-        let summary = read_summary(dir)?;
-        let names = tables::Names::new(&summary.class_names);
+        let summary = AuditSummary::load(dir)?;
         let annotators = dir.join("annotators.csv");
         Ok(Self {
-            issues: tables::read_issues(&dir.join("issues.csv"), &names, summary.link)?,
-            classes: tables::read_classes(&dir.join("classes.csv"), &names)?,
-            pairs: tables::read_pairs(&dir.join("pairs.csv"), &names)?,
+            issues: tables::read(&dir.join("issues.csv"), &summary)?,
+            classes: tables::read(&dir.join("classes.csv"), &summary)?,
+            pairs: tables::read(&dir.join("pairs.csv"), &summary)?,
             annotators: match annotators.exists() {
-                true => tables::read_annotators(&annotators, &names)?,
+                true => tables::read(&annotators, &summary)?,
                 false => vec![],
             },
             examples: read_examples(&dir.join("examples.csv"))?,
@@ -239,36 +235,27 @@ impl Audit {
     }
 }
 
-fn read_summary(dir: &Path) -> Result<AuditSummary, ReportError> {
-    let path = dir.join(SUMMARY);
-    if !path.exists() {
-        return Err(ReportError::NoAudit { dir: dir.to_path_buf() });
-    }
-    let text = std::fs::read_to_string(&path).map_err(|source| RunError::Io {
-        action: "read",
-        path: path.clone(),
-        source,
-    })?;
-    let version: Version =
-        serde_json::from_str(&text).map_err(|error| damaged(&path, error.to_string()))?;
-    if version.format != FORMAT {
-        let (found, writer) = (version.format.to_string(), version.version);
-        return Err(RunError::Format { path, found, writer }.into());
-    }
-    Ok(serde_json::from_str(&text).map_err(|error| damaged(&path, error.to_string()))?)
-}
-
-#[derive(Deserialize)]
-struct Version {
-    format: u32,
-    version: String,
-}
-
-fn damaged(path: &Path, message: String) -> RunError {
-    RunError::Damaged { path: path.to_path_buf(), message }
-}
-
 impl AuditSummary {
-    /// The format that this program writes.
-    pub const FORMAT: u32 = FORMAT;
+    /// The version of the files that this program writes and reads.
+    pub const FORMAT: u32 = 1;
+
+    fn load(dir: &Path) -> Result<Self, ReportError> {
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+            version: String,
+        }
+        let path = dir.join(AUDIT);
+        if !path.exists() {
+            return Err(ReportError::NoAudit { dir: dir.to_path_buf() });
+        }
+        let text = std::fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
+        let damaged = |error: serde_json::Error| RunError::damaged(&path, error.to_string());
+        let Version { format, version } = serde_json::from_str(&text).map_err(damaged)?;
+        if format != Self::FORMAT {
+            let found = format.to_string();
+            return Err(RunError::Format { path, found, writer: version }.into());
+        }
+        Ok(serde_json::from_str(&text).map_err(damaged)?)
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::arrays::refused;
+use super::arrays::require;
 use crate::error::ReportError;
 
 /// How labels are judged; `audit.json` records it.
@@ -50,23 +50,20 @@ impl AuditSettings {
 
     pub(super) fn check(&self) -> Result<(), ReportError> {
         let Self { sharpness, label_power, smoothing, initial_accuracy, tolerance, .. } = *self;
-        let wrong = if !(sharpness.is_finite() && sharpness > 0.0) {
-            "sharpness must be a number above 0"
-        } else if !(0.0..=1.0).contains(&label_power) {
-            "label_power must be from 0 to 1"
-        } else if self.candidates < 2 {
-            "candidates must be at least 2"
-        } else if !(smoothing.is_finite() && smoothing > 0.0) {
-            "smoothing must be a number above 0"
-        } else if !(initial_accuracy > 0.0 && initial_accuracy < 1.0) {
-            "initial_accuracy must be between 0 and 1"
-        } else if self.passes == 0 || self.multilabel_passes == 0 {
-            "passes must be at least 1"
-        } else if tolerance.is_nan() || tolerance < 0.0 {
-            "tolerance must be at least 0"
-        } else {
-            return Ok(());
-        };
-        Err(refused("settings", wrong.to_string()))
+        let checks = [
+            (sharpness.is_finite() && sharpness > 0.0, "sharpness must be a number above 0"),
+            ((0.0..=1.0).contains(&label_power), "label_power must be from 0 to 1"),
+            (self.candidates >= 2, "candidates must be at least 2"),
+            (smoothing.is_finite() && smoothing > 0.0, "smoothing must be a number above 0"),
+            (
+                initial_accuracy > 0.0 && initial_accuracy < 1.0,
+                "initial_accuracy must be between 0 and 1",
+            ),
+            (self.passes > 0 && self.multilabel_passes > 0, "passes must be at least 1"),
+            (tolerance >= 0.0, "tolerance must be at least 0"),
+        ];
+        checks
+            .into_iter()
+            .try_for_each(|(valid, expected)| require(valid, "settings", || expected.to_string()))
     }
 }

@@ -100,12 +100,8 @@ impl Covariances {
         measure: Measure,
         observer: Observer,
     ) -> Result<Comparison, ReportError> {
-        let (first, path) = (self.dir().to_path_buf(), other.path().to_path_buf());
-        let differ = |reason: String| ReportError::NotComparable {
-            first: first.clone(),
-            other: path.clone(),
-            reason,
-        };
+        let first = self.dir.clone();
+        let differ = |reason| ReportError::different(&first, other, "compared with", reason);
         if !self.has_factors() {
             return Err(differ(
                 "its noise is \"diagonal\", so that no two classes share any; train with \
@@ -113,11 +109,10 @@ impl Covariances {
                     .to_string(),
             ));
         }
-        let (ours, theirs) = (&self.info().class_names, &other.info().class_names);
-        if let Some(reason) = class_difference(ours, theirs) {
+        if let Some(reason) = class_difference(&self.class_names, &other.info().class_names) {
             return Err(differ(reason));
         }
-        let mut reader = open_split(other, self.split())?;
+        let mut reader = open_split(other, self.reader.split)?;
         let places = same_examples(self.examples(), &reader.examples).map_err(differ)?;
         let theirs = largest(&mut reader, Field::LogProbs, observer)?;
         let others: Vec<usize> = places.into_iter().map(|place| theirs[place]).collect();
@@ -173,6 +168,12 @@ impl Covariances {
 
 /// For each of our examples, its position in theirs.
 fn same_examples(ours: &[ExampleRow], theirs: &[ExampleRow]) -> Result<Vec<usize>, String> {
+    let only_in = |id: &str, which: &str| {
+        format!(
+            "they are not of the same examples: {id:?} is in the {which} only; train both with the \
+             same data and splits"
+        )
+    };
     let mut places = BTreeMap::new();
     for (place, row) in theirs.iter().enumerate() {
         if places.insert(row.id.as_str(), place).is_some() {
@@ -181,25 +182,13 @@ fn same_examples(ours: &[ExampleRow], theirs: &[ExampleRow]) -> Result<Vec<usize
     }
     let mut found = Vec::with_capacity(ours.len());
     for row in ours {
-        let Some(place) = places.remove(row.id.as_str()) else {
-            return Err(format!(
-                "they are not of the same examples: {:?} is in the first only; train both with \
-                 the same data and splits",
-                row.id
-            ));
-        };
+        let place = places.remove(row.id.as_str()).ok_or_else(|| only_in(&row.id, "first"))?;
         if truth(row) != truth(&theirs[place]) {
             return Err(format!("example {:?} has another label there", row.id));
         }
         found.push(place);
     }
-    match places.keys().next() {
-        None => Ok(found),
-        Some(id) => Err(format!(
-            "they are not of the same examples: {id:?} is in the second only; train both with the \
-             same data and splits"
-        )),
-    }
+    places.keys().next().map_or(Ok(found), |id| Err(only_in(id, "second")))
 }
 
 #[cfg(test)]

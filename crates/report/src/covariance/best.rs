@@ -1,132 +1,74 @@
 //! The largest of many, in little memory.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::cmp::Ordering;
 
-/// The items of the largest magnitudes; of equal ones, those that are smaller.
+/// The values of the largest magnitudes; of equal ones, those of smaller keys.
 ///
-/// What is kept does not depend on the order in which items are offered.
+/// What is kept does not depend on the order in which values are offered.
 ///
 /// ```
 /// use aleator_report::covariance::Best;
 ///
 /// let mut best = Best::new(2);
-/// for (magnitude, item) in [(1.0, "c"), (3.0, "a"), (3.0, "b")] {
-///     best.offer(magnitude, item);
+/// for (magnitude, key, value) in [(1.0, 5, "c"), (3.0, 7, "a"), (3.0, 8, "b")] {
+///     best.offer(magnitude, key, value);
 /// }
-/// assert_eq!(best.into_sorted(), ["a", "b"]);
+/// assert_eq!(best.into_sorted(), [(3.0, 7, "a"), (3.0, 8, "b")]);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Best<T: Ord> {
+pub struct Best<K, V> {
     limit: usize,
     /// Smaller magnitudes are not kept; most offers end here.
     floor: f64,
-    heap: BinaryHeap<Reverse<Candidate<T>>>,
+    /// The largest so far, unordered, and at most half as many that came after them.
+    kept: Vec<(f64, K, V)>,
 }
 
-/// An item of [`Best`] whose key alone decides between equal magnitudes.
-#[derive(Clone, Copy, Debug)]
-pub struct Ranked<K, V> {
-    /// What orders it.
-    pub key: K,
-    /// What goes along.
-    pub value: V,
-}
-
-#[derive(Clone, Debug)]
-struct Candidate<T> {
-    magnitude: f64,
-    item: T,
-}
-
-impl<T: Ord> Best<T> {
+impl<K: Ord, V> Best<K, V> {
     /// Keeps at most `limit`.
     pub fn new(limit: usize) -> Self {
         let floor = if limit == 0 { f64::INFINITY } else { f64::NEG_INFINITY };
-        Self { limit, floor, heap: BinaryHeap::new() }
+        Self { limit, floor, kept: vec![] }
     }
 
-    /// Keeps the item if it is among the largest.
+    /// Keeps the value if it is among the largest.
     #[inline]
-    pub fn offer(&mut self, magnitude: f64, item: T) {
+    pub fn offer(&mut self, magnitude: f64, key: K, value: V) {
         if magnitude >= self.floor {
-            self.keep(Candidate { magnitude, item });
+            self.kept.push((magnitude, key, value));
+            if self.kept.len() > self.limit + self.limit / 2 {
+                self.drop_smallest();
+            }
         }
     }
 
-    fn keep(&mut self, candidate: Candidate<T>) {
-        if self.heap.len() < self.limit {
-            self.heap.push(Reverse(candidate));
-        } else if let Some(mut worst) = self.heap.peek_mut()
-            && candidate > worst.0
-        {
-            *worst = Reverse(candidate);
+    fn drop_smallest(&mut self) {
+        if self.limit > 0 && self.kept.len() > self.limit {
+            let (_, smallest, _) = self.kept.select_nth_unstable_by(self.limit - 1, largest_first);
+            self.floor = smallest.0;
         }
-        if self.heap.len() == self.limit
-            && let Some(Reverse(worst)) = self.heap.peek()
-        {
-            self.floor = worst.magnitude;
-        }
+        self.kept.truncate(self.limit);
     }
 
     /// Keeps the largest of both.
     pub fn merge(&mut self, other: Self) {
-        for Reverse(candidate) in other.heap {
-            self.offer(candidate.magnitude, candidate.item);
-        }
+        other
+            .kept
+            .into_iter()
+            .for_each(|(magnitude, key, value)| self.offer(magnitude, key, value));
     }
 
-    /// The largest first.
-    pub fn into_sorted(self) -> Vec<T> {
-        self.into_ranked().into_iter().map(|(_, item)| item).collect()
-    }
-
-    /// The largest first, each with its magnitude.
-    pub fn into_ranked(self) -> Vec<(f64, T)> {
-        let pair = |Reverse(Candidate { magnitude, item })| (magnitude, item);
-        self.heap.into_sorted_vec().into_iter().map(pair).collect()
+    /// The largest first: magnitude, key and value.
+    pub fn into_sorted(mut self) -> Vec<(f64, K, V)> {
+        self.drop_smallest();
+        self.kept.sort_unstable_by(largest_first);
+        self.kept
     }
 }
 
-impl<T: Ord> Ord for Candidate<T> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.magnitude.total_cmp(&other.magnitude).then_with(|| other.item.cmp(&self.item))
-    }
+fn largest_first<K: Ord, V>(a: &(f64, K, V), b: &(f64, K, V)) -> Ordering {
+    b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1))
 }
-
-impl<T: Ord> PartialOrd for Candidate<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T: Ord> PartialEq for Candidate<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl<T: Ord> Eq for Candidate<T> {}
-
-impl<K: Ord, V> Ord for Ranked<K, V> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key.cmp(&other.key)
-    }
-}
-
-impl<K: Ord, V> PartialOrd for Ranked<K, V> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<K: Ord, V> PartialEq for Ranked<K, V> {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl<K: Ord, V> Eq for Ranked<K, V> {}
 
 #[cfg(test)]
 mod tests {
@@ -138,19 +80,19 @@ mod tests {
         for turn in 0..all.len() {
             let (mut first, mut second) = (Best::new(3), Best::new(3));
             for at in 0..all.len() {
-                let (magnitude, item) = all[(at + turn) % all.len()];
+                let (magnitude, key) = all[(at + turn) % all.len()];
                 let half = if at < 2 { &mut first } else { &mut second };
-                half.offer(magnitude, item);
+                half.offer(magnitude, key, ());
             }
             first.merge(second);
-            assert_eq!(first.into_sorted(), [9, 3, 4]);
+            assert_eq!(first.into_sorted(), [(4.0, 9, ()), (2.0, 3, ()), (2.0, 4, ())]);
         }
     }
 
     #[test]
     fn none_are_kept_where_none_are_wanted() {
         let mut best = Best::new(0);
-        best.offer(1.0, 1);
+        best.offer(1.0, 1, ());
         assert!(best.into_sorted().is_empty());
     }
 }

@@ -47,13 +47,20 @@ impl Covariances {
         let (classes, total) = (self.classes(), self.reader.file.examples());
         let passes = plan(classes, self.memory);
         let steps = passes.len() * total;
+        let examples = match self.shared {
+            Some(_) => DEPTH,
+            None => (DEPTH / self.reader.file.rank().max(1)).max(1),
+        };
         let mut scratch = Scratch::default();
         for (pass, blocks) in passes.iter().enumerate() {
-            let mut blocks: Vec<Block> =
-                blocks.iter().map(|rows| Block::zero(rows.clone(), classes)).collect();
+            let zero = |rows: &Range<usize>| Block {
+                values: vec![0.0; rows.len() * (classes - rows.start)],
+                rows: rows.clone(),
+            };
+            let mut blocks: Vec<Block> = blocks.iter().map(zero).collect();
             let mut read = 0;
             while self.has_factors() && read < total {
-                let rows = read..total.min(read + self.examples_of_product());
+                let rows = read..total.min(read + examples);
                 read = rows.end;
                 let columns = self.columns(rows)?;
                 blocks.iter_mut().for_each(|block| block.add(&columns, classes, &mut scratch));
@@ -66,13 +73,6 @@ impl Covariances {
             }
         }
         Ok(())
-    }
-
-    fn examples_of_product(&self) -> usize {
-        match self.shared {
-            Some(_) => DEPTH,
-            None => (DEPTH / self.reader.file.rank().max(1)).max(1),
-        }
     }
 
     /// The matrix whose product with itself is added up, `[terms, K]`.
@@ -101,10 +101,6 @@ impl Covariances {
 }
 
 impl Block {
-    fn zero(rows: Range<usize>, classes: usize) -> Self {
-        Self { values: vec![0.0; rows.len() * (classes - rows.start)], rows }
-    }
-
     /// The numbers of one row, from its own class on.
     pub fn row(&self, row: usize, classes: usize) -> &[f64] {
         let width = classes - self.rows.start;

@@ -11,17 +11,16 @@ pub(super) struct LowRank<'a> {
     pub rank: usize,
     /// d, `[n, K]`.
     pub diag: Vec<f32>,
-    pub loadings: Loadings,
-    pub shared: Option<&'a SharedFactors>,
+    pub loadings: Loadings<'a>,
 }
 
 #[derive(Debug)]
-pub(super) enum Loadings {
+pub(super) enum Loadings<'a> {
     None,
     /// V(x), `[n, K, R]`.
     Full(Vec<f32>),
-    /// v(x), `[n, K]`.
-    Shared(Vec<f32>),
+    /// v(x), `[n, K]`, and V.
+    Shared(Vec<f32>, &'a SharedFactors),
 }
 
 /// V of all examples of noise `"shared"`.
@@ -67,27 +66,25 @@ impl LowRank<'_> {
     /// The row of V of one class, `[R]`.
     pub fn loading(&self, example: usize, class: usize) -> Vec<f64> {
         let (at, rank) = (example * self.classes + class, self.rank);
-        match (&self.loadings, self.shared) {
-            (Loadings::Full(values), _) => {
+        match &self.loadings {
+            Loadings::Full(values) => {
                 values[at * rank..(at + 1) * rank].iter().map(|value| *value as f64).collect()
             }
-            (Loadings::Shared(scale), Some(shared)) => {
+            Loadings::Shared(scale, shared) => {
                 let row = &shared.rows[class * rank..(class + 1) * rank];
                 row.iter().map(|value| scale[at] as f64 * *value as f64).collect()
             }
-            _ => vec![0.0; rank],
+            Loadings::None => vec![0.0; rank],
         }
     }
 
     /// ‖V_k‖² of one example and class.
     pub fn square(&self, example: usize, class: usize) -> f64 {
         let (at, rank) = (example * self.classes + class, self.rank);
-        match (&self.loadings, self.shared) {
-            (Loadings::Full(values), _) => square_norm(&values[at * rank..(at + 1) * rank]),
-            (Loadings::Shared(scale), Some(shared)) => {
-                (scale[at] as f64).powi(2) * shared.squares[class]
-            }
-            _ => 0.0,
+        match &self.loadings {
+            Loadings::Full(values) => square_norm(&values[at * rank..(at + 1) * rank]),
+            Loadings::Shared(scale, shared) => (scale[at] as f64).powi(2) * shared.squares[class],
+            Loadings::None => 0.0,
         }
     }
 
@@ -97,8 +94,8 @@ impl LowRank<'_> {
         if out.is_empty() {
             return out;
         }
-        match (&self.loadings, self.shared) {
-            (Loadings::Full(values), _) => {
+        match &self.loadings {
+            Loadings::Full(values) => {
                 let examples = values.par_chunks_exact(self.classes * self.rank);
                 out.par_chunks_exact_mut(self.rank).zip(examples).for_each(|(sums, values)| {
                     for row in values.chunks_exact(self.rank) {
@@ -106,8 +103,8 @@ impl LowRank<'_> {
                     }
                 });
             }
-            (Loadings::Shared(scale), Some(shared)) => self.shared_sums(scale, shared, &mut out),
-            _ => {}
+            Loadings::Shared(scale, shared) => self.shared_sums(scale, shared, &mut out),
+            Loadings::None => {}
         }
         out
     }
@@ -134,8 +131,8 @@ impl LowRank<'_> {
         if factors.is_empty() {
             return out;
         }
-        match (&self.loadings, self.shared) {
-            (Loadings::Full(values), _) => {
+        match &self.loadings {
+            Loadings::Full(values) => {
                 let examples = values.par_chunks_exact(self.classes * self.rank);
                 let factors = factors.par_chunks_exact(self.rank);
                 let rows = out.par_chunks_exact_mut(self.classes).zip(examples.zip(factors));
@@ -145,7 +142,7 @@ impl LowRank<'_> {
                     }
                 });
             }
-            (Loadings::Shared(scale), Some(shared)) => {
+            Loadings::Shared(scale, shared) => {
                 let factors: Vec<f32> = factors.iter().map(|value| *value as f32).collect();
                 let mut product = vec![0.0; out.len()];
                 let (batch, inputs, outputs) = (self.examples(), self.rank, self.classes);
@@ -154,7 +151,7 @@ impl LowRank<'_> {
                 let values = product.par_iter().zip(scale).map(|(a, b)| *a as f64 * *b as f64);
                 out.par_iter_mut().zip(values).for_each(|(out, value)| *out = value);
             }
-            _ => {}
+            Loadings::None => {}
         }
         out
     }

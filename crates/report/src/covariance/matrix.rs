@@ -1,7 +1,7 @@
 //! The average covariance as a matrix, for few classes.
 
+use super::Observer;
 use super::open::Covariances;
-use super::{Measure, Observer};
 use crate::error::ReportError;
 
 /// The average covariance over a split, in three forms; all `[K, K]`, row by row.
@@ -19,22 +19,6 @@ pub struct CovarianceMatrix {
 
 /// Most classes of a matrix: three matrices of this size are 100 MB.
 pub const LARGEST_MATRIX: usize = 2048;
-
-impl CovarianceMatrix {
-    /// One number of the matrix.
-    ///
-    /// # Panics
-    /// When there is no such class.
-    pub fn at(&self, measure: Measure, row: usize, column: usize) -> f64 {
-        assert!(column < self.classes, "class {column} of {}", self.classes);
-        let at = row * self.classes + column;
-        match measure {
-            Measure::Raw => self.raw[at],
-            Measure::Centred => self.centred[at],
-            Measure::Correlation => self.correlation[at],
-        }
-    }
-}
 
 impl Covariances {
     /// The average covariance of at most [`LARGEST_MATRIX`] classes.

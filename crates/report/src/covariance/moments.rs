@@ -1,22 +1,10 @@
-//! The diagonal and the row means of the average covariance, which centring needs.
+//! The numbers of the average covariance, centred by its diagonal and its row means.
+
+use rayon::prelude::*;
 
 use super::open::Covariances;
 use super::{Observer, ROUNDING, Step};
 use crate::error::ReportError;
-use rayon::prelude::*;
-
-/// Of Σ̄ = diag(`diag`) + mean V Vᵀ; all `[K]`.
-#[derive(Clone, Debug)]
-pub(super) struct Moments {
-    /// The mean of d².
-    pub diag: Vec<f64>,
-    /// The diagonal of mean V Vᵀ.
-    pub factors: Vec<f64>,
-    /// The means of the rows of mean V Vᵀ.
-    pub factor_rows: Vec<f64>,
-    /// The mean of all numbers of mean V Vᵀ.
-    pub factor_mean: f64,
-}
 
 /// One number of Σ̄ in its three forms.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,11 +16,15 @@ pub(super) struct Entry {
     pub correlation: f64,
 }
 
-/// Turns numbers of mean V Vᵀ into those of Σ̄.
+/// Turns numbers of mean V Vᵀ into those of Σ̄ = diag(mean d²) + mean V Vᵀ; vectors are `[K]`.
 #[derive(Clone, Debug)]
 pub(super) struct Entries {
-    moments: Moments,
-    /// Whether those numbers are of C V (C V)ᵀ.
+    /// The diagonal of Σ̄.
+    variances: Vec<f64>,
+    /// The means of the rows of mean V Vᵀ, and of these.
+    factor_rows: Vec<f64>,
+    factor_mean: f64,
+    /// Whether the numbers are of C V (C V)ᵀ.
     centred: bool,
     /// The means of the rows of Σ̄, and of these.
     rows: Vec<f64>,
@@ -46,9 +38,11 @@ pub(super) struct Entries {
 const CLASSES: usize = 64;
 
 impl Covariances {
-    pub(super) fn moments(&mut self, observer: Observer) -> Result<Moments, ReportError> {
+    /// Reads what converts the numbers of blocks into those of Σ̄.
+    pub(super) fn entries(&mut self, observer: Observer) -> Result<Entries, ReportError> {
         let (classes, total) = (self.classes(), self.reader.file.examples());
-        let mut sums = vec![Sums::default(); classes];
+        // Of each class: d², its square of V, its row of V Vᵀ.
+        let mut sums = vec![[0.0; 3]; classes];
         let mut mean = 0.0;
         for rows in self.pieces() {
             let done = rows.end;
@@ -59,50 +53,45 @@ impl Covariances {
             sums.par_chunks_mut(CLASSES).enumerate().for_each(|(chunk, sums)| {
                 let first = chunk * CLASSES;
                 for example in 0..noise.examples() {
-                    for (class, sums) in (first..).zip(sums.iter_mut()) {
+                    for (class, [diag, factors, row]) in (first..).zip(sums.iter_mut()) {
                         let at = example * classes + class;
-                        sums.diag += (noise.diag[at] as f64).powi(2);
-                        sums.factors += noise.square(example, class);
-                        sums.rows += products[at];
+                        *diag += (noise.diag[at] as f64).powi(2);
+                        *factors += noise.square(example, class);
+                        *row += products[at];
                     }
                 }
             });
             observer(Step { what: "examples: variances", done, total });
         }
         let (n, k) = (total as f64, classes as f64);
-        let collect = |read: fn(&Sums) -> f64, over: f64| {
-            sums.iter().map(|sums| read(sums) / over).collect::<Vec<f64>>()
-        };
-        Ok(Moments {
-            diag: collect(|it| it.diag, n),
-            factors: collect(|it| it.factors, n),
-            factor_rows: collect(|it| it.rows, n * k),
-            factor_mean: mean / (n * k * k),
+        let diag: Vec<f64> = sums.iter().map(|[diag, ..]| diag / n).collect();
+        let variances: Vec<f64> =
+            diag.iter().zip(&sums).map(|(own, [_, factors, _])| own + factors / n).collect();
+        let factor_rows: Vec<f64> = sums.iter().map(|[.., row]| row / (n * k)).collect();
+        let factor_mean = mean / (n * k * k);
+        let rows: Vec<f64> =
+            diag.iter().zip(&factor_rows).map(|(own, row)| own / k + row).collect();
+        let mean = diag.iter().sum::<f64>() / (k * k) + factor_mean;
+        let inverse = variances.iter().zip(&rows);
+        let inverse = inverse.map(|(raw, row)| inverse_deviation(*raw, *row, mean)).collect();
+        let (centred, temperature) = (self.blocks_are_centred(), self.temperature());
+        Ok(Entries {
+            variances,
+            factor_rows,
+            factor_mean,
+            centred,
+            rows,
+            mean,
+            inverse,
+            temperature,
         })
     }
 }
 
-#[derive(Clone, Default)]
-struct Sums {
-    diag: f64,
-    factors: f64,
-    rows: f64,
-}
-
 impl Entries {
-    pub fn new(moments: Moments, centred: bool, temperature: f64) -> Self {
-        let k = moments.diag.len() as f64;
-        let rows: Vec<f64> =
-            moments.diag.iter().zip(&moments.factor_rows).map(|(own, row)| own / k + row).collect();
-        let mean = moments.diag.iter().sum::<f64>() / (k * k) + moments.factor_mean;
-        let variances = moments.diag.iter().zip(&moments.factors).map(|(own, of)| own + of);
-        let inverse = variances.zip(&rows).map(|(raw, row)| inverse_deviation(raw, *row, mean));
-        Self { inverse: inverse.collect(), moments, centred, rows, mean, temperature }
-    }
-
     /// Of two different classes, from their number of mean V Vᵀ, raw or centred.
     pub fn pair(&self, i: usize, j: usize, factors: f64) -> Entry {
-        let Moments { factor_rows, factor_mean, .. } = &self.moments;
+        let Self { factor_rows, factor_mean, .. } = self;
         let (raw, centred) = if self.centred {
             // The factors are centred exactly already; only the diagonal has to be centred.
             let row = |class: usize| self.rows[class] - factor_rows[class];
@@ -117,7 +106,7 @@ impl Entries {
 
     /// The variance of one class.
     pub fn variance(&self, class: usize) -> Entry {
-        let raw = self.moments.diag[class] + self.moments.factors[class];
+        let raw = self.variances[class];
         let centred = raw - 2.0 * self.rows[class] + self.mean;
         let correlation = f64::from(u8::from(self.inverse[class] > 0.0));
         Entry { raw, centred: centred / self.temperature.powi(2), correlation }

@@ -1,7 +1,7 @@
 //! The covariances of a split, read in pieces.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use aleator_metrics::classification::argmax;
 use aleator_run::{
@@ -32,8 +32,10 @@ pub struct Covariances {
     pub(super) reader: SplitReader,
     pub(super) shared: Option<SharedFactors>,
     pub(super) memory: usize,
-    info: RunInfo,
-    dir: PathBuf,
+    pub(super) link: Link,
+    /// Of the run; empty for predictions in memory.
+    pub(super) class_names: Vec<String>,
+    pub(super) dir: PathBuf,
 }
 
 /// Default limit of the sums over pairs of classes, in bytes.
@@ -45,9 +47,8 @@ const ROWS: usize = 1024;
 impl Covariances {
     /// Opens the predictions of a split, and refuses those that hold no covariance.
     pub fn open(run: &RunDir, split: Split) -> Result<Self, ReportError> {
-        let info = run.info().clone();
         let none = |reason: String| ReportError::NoCovariance { dir: run.path().into(), reason };
-        if info.noise == Noise::None {
+        if run.info().noise == Noise::None {
             return Err(none(
                 "it was trained with head.noise = \"none\"; train with head.noise = \"full\" or \
                  \"shared\""
@@ -55,29 +56,26 @@ impl Covariances {
             ));
         }
         let reader = open_split(run, split)?;
-        let file = &reader.file;
-        if let Some(reason) = missing(run, file, split) {
+        if let Some(reason) = missing(run, &reader.file, split) {
             return Err(none(reason));
         }
-        check_kind(&info, file)?;
-        let shared = file.shared_loadings().map(|loadings| SharedFactors::new(loadings, file));
+        check_kind(run.info().noise, &reader.file)?;
+        let RunInfo { link, class_names, .. } = run.info().clone();
         let dir = run.path().to_path_buf();
-        Ok(Self { reader, shared, memory: MEMORY, info, dir })
+        Ok(Self { link, class_names, dir, ..Self::of_softmax(reader) })
     }
 
     /// The covariances of predictions that are in memory and belong to no run directory; `None`
     /// without a noise model.
-    pub(crate) fn in_memory(
-        file: PredictionsFile,
-        examples: Vec<ExampleRow>,
-        info: RunInfo,
-    ) -> Option<Self> {
-        if !file.has(Field::DiagScale) {
-            return None;
-        }
-        let shared = file.shared_loadings().map(|loadings| SharedFactors::new(loadings, &file));
-        let reader = SplitReader { examples, file, split: Split::Test };
-        Some(Self { reader, shared, memory: MEMORY, info, dir: PathBuf::new() })
+    pub(crate) fn in_memory(reader: SplitReader) -> Option<Self> {
+        reader.file.has(Field::DiagScale).then(|| Self::of_softmax(reader))
+    }
+
+    fn of_softmax(reader: SplitReader) -> Self {
+        let file = &reader.file;
+        let shared = file.shared_loadings().map(|loadings| SharedFactors::new(loadings, file));
+        let (class_names, dir) = (vec![], PathBuf::new());
+        Self { reader, shared, memory: MEMORY, link: Link::Softmax, class_names, dir }
     }
 
     /// Limits the memory of the sums over pairs of classes; with less, the file is read more often.
@@ -101,21 +99,6 @@ impl Covariances {
         &self.reader.examples
     }
 
-    /// The `run.json` of the run.
-    pub fn info(&self) -> &RunInfo {
-        &self.info
-    }
-
-    /// The run directory.
-    pub fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    /// The split.
-    pub fn split(&self) -> Split {
-        self.reader.split
-    }
-
     /// Whether classes share noise; false with `"diagonal"`.
     pub fn has_factors(&self) -> bool {
         self.reader.file.rank() > 0
@@ -134,13 +117,15 @@ impl Covariances {
     /// The noise of some examples.
     pub(super) fn noise(&mut self, rows: Range<usize>) -> Result<LowRank<'_>, ReportError> {
         let diag = self.reader.read(Field::DiagScale, rows.clone())?;
-        let loadings = match (self.reader.file.has(Field::Loadings), self.shared.is_some()) {
-            (true, _) => Loadings::Full(self.reader.read(Field::Loadings, rows)?),
-            (_, true) => Loadings::Shared(self.reader.read(Field::LoadingScale, rows)?),
-            _ => Loadings::None,
+        let loadings = match &self.shared {
+            _ if self.reader.file.has(Field::Loadings) => {
+                Loadings::Full(self.reader.read(Field::Loadings, rows)?)
+            }
+            Some(shared) => Loadings::Shared(self.reader.read(Field::LoadingScale, rows)?, shared),
+            None => Loadings::None,
         };
         let (classes, rank) = (self.reader.file.classes(), self.reader.file.rank());
-        Ok(LowRank { classes, rank, diag, loadings, shared: self.shared.as_ref() })
+        Ok(LowRank { classes, rank, diag, loadings })
     }
 }
 
@@ -148,8 +133,7 @@ impl Covariances {
 pub(super) fn open_split(run: &RunDir, split: Split) -> Result<SplitReader, RunError> {
     let reader = SplitReader::open(run, split)?;
     if reader.examples.is_empty() {
-        let path = reader.file.path().to_path_buf();
-        return Err(RunError::Damaged { path, message: "holds no examples".to_string() });
+        return Err(RunError::damaged(reader.file.path(), "holds no examples"));
     }
     Ok(reader)
 }
@@ -160,7 +144,7 @@ pub(crate) fn largest(
     field: Field,
     observer: Observer,
 ) -> Result<Vec<usize>, RunError> {
-    let (total, classes) = (reader.examples.len(), reader.file.classes());
+    let (total, classes) = (reader.file.examples(), reader.file.classes());
     let mut out = Vec::with_capacity(total);
     for rows in reader.pieces(classes, ROWS) {
         let values = reader.read(field, rows)?;
@@ -217,9 +201,9 @@ fn members(run: &RunDir) -> Option<String> {
 }
 
 /// The file must have the noise that `run.json` names.
-fn check_kind(info: &RunInfo, file: &PredictionsFile) -> Result<(), RunError> {
+fn check_kind(noise: Noise, file: &PredictionsFile) -> Result<(), RunError> {
     let found = (file.has(Field::Loadings), file.has(Field::LoadingScale), file.rank());
-    let expected = match info.noise {
+    let expected = match noise {
         Noise::None | Noise::Diagonal => (false, false, 0),
         Noise::LowRank { rank } => (true, false, rank),
         Noise::SharedLowRank { rank } => (false, true, rank),
@@ -227,17 +211,12 @@ fn check_kind(info: &RunInfo, file: &PredictionsFile) -> Result<(), RunError> {
     if found == expected {
         return Ok(());
     }
-    let noise = serde_json::to_string(&info.noise).unwrap_or_default();
+    let noise = serde_json::to_string(&noise).unwrap_or_default();
     let message = format!("does not hold the noise {noise} that run.json names");
-    Err(RunError::Damaged { path: file.path().to_path_buf(), message })
+    Err(RunError::damaged(file.path(), message))
 }
 
 /// The true label of an example, or the given one if the true one is unknown.
 pub(super) fn truth(row: &ExampleRow) -> Option<&[u32]> {
     row.clean_label.as_deref().or(row.label.as_deref())
-}
-
-/// Whether the relation of a pair is the sign of the centred covariance.
-pub(super) fn is_centred(info: &RunInfo) -> bool {
-    info.link == Link::Softmax
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use aleator_run::Link;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::best::{Best, Ranked};
+use super::best::Best;
 use super::gram::Block;
 use super::moments::Entries;
-use super::open::{Covariances, is_centred};
+use super::open::Covariances;
 use super::{Measure, Observer};
 use crate::confusion::flip_rates;
 use crate::error::ReportError;
@@ -84,8 +85,8 @@ impl TopPairs {
     }
 }
 
-/// A pair (i, j) as [`Best`] orders it, with its number of mean V Vᵀ.
-type Found = Ranked<(usize, usize), f64>;
+/// The largest pairs (i, j), with their numbers of mean V Vᵀ.
+type BestPairs = Best<(usize, usize), f64>;
 
 impl Covariances {
     /// The pairs of classes of largest absolute average covariance.
@@ -97,7 +98,7 @@ impl Covariances {
         let mut best = [(); 3].map(|()| Best::new(top));
         self.for_each_block(observer, |block| {
             let rows: Vec<usize> = block.rows.clone().collect();
-            let found: Vec<[Best<Found>; 3]> = rows
+            let found: Vec<[BestPairs; 3]> = rows
                 .par_chunks(ROWS)
                 .map(|rows| best_of_rows(block, rows, classes, &entries, top))
                 .collect();
@@ -106,14 +107,13 @@ impl Covariances {
             }
         })?;
         let lists = best.map(Best::into_sorted);
-        let pairs: BTreeSet<(usize, usize)> = lists.iter().flatten().map(|it| it.key).collect();
+        let pairs: BTreeSet<(usize, usize)> = lists.iter().flatten().map(|it| it.1).collect();
         let both_ways = pairs.into_iter().flat_map(|(i, j)| [(i, j), (j, i)]);
         let flips = flip_rates(&mut self.reader, both_ways, observer)?;
-        let softmax = is_centred(self.info());
         let related = self.has_factors();
-        let describe = |Ranked { key: (i, j), value }: Found| {
-            let entry = entries.pair(i, j, value);
-            let signed = if softmax { entry.centred } else { entry.raw };
+        let describe = |(_, (i, j), factors): (f64, (usize, usize), f64)| {
+            let entry = entries.pair(i, j, factors);
+            let signed = if self.link == Link::Softmax { entry.centred } else { entry.raw };
             ClassPair {
                 first: i,
                 second: j,
@@ -133,12 +133,6 @@ impl Covariances {
             lists.map(|list| list.into_iter().map(describe).collect());
         Ok(TopPairs { by_covariance, by_centred, by_correlation })
     }
-
-    /// Converts the numbers of blocks into those of Σ̄.
-    pub(super) fn entries(&mut self, observer: Observer) -> Result<Entries, ReportError> {
-        let moments = self.moments(observer)?;
-        Ok(Entries::new(moments, self.blocks_are_centred(), self.temperature()))
-    }
 }
 
 /// Rows of a block for one task.
@@ -150,7 +144,7 @@ fn best_of_rows(
     classes: usize,
     entries: &Entries,
     top: usize,
-) -> [Best<Found>; 3] {
+) -> [BestPairs; 3] {
     let mut best = [(); 3].map(|()| Best::new(top));
     for i in rows.iter().copied() {
         let others: Range<usize> = i + 1..classes;
@@ -159,7 +153,7 @@ fn best_of_rows(
             let values = [entry.raw, entry.centred, entry.correlation];
             for (best, value) in best.iter_mut().zip(values) {
                 if value != 0.0 {
-                    best.offer(value.abs(), Ranked { key: (i, j), value: *factors });
+                    best.offer(value.abs(), (i, j), *factors);
                 }
             }
         }

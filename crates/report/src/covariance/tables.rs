@@ -5,52 +5,37 @@ use std::path::Path;
 use aleator_run::{CsvFile, ExampleRow, RunError};
 
 use super::open::truth;
-use super::{Case, ClassPair, ExampleTies, Measure, Ranks, Tie, TopPairs};
-use crate::spreadsheet::guarded;
+use super::{Case, ExampleTies, Ranks, Tie, TopPairs};
+use crate::spreadsheet::{class_cell, guarded};
+
+/// The columns of a covariance, as [`Measure`](super::Measure) has them.
+const MEASURES: [&str; 3] = ["covariance", "centred_covariance", "correlation"];
 
 /// `pairs.csv`: the strongest pairs by each measure.
 pub fn write_pairs(path: &Path, pairs: &TopPairs, names: &[String]) -> Result<(), RunError> {
-    let header = [
-        "ranked_by",
-        "position",
-        "class_a",
-        "class_b",
-        "covariance",
-        "centred_covariance",
-        "correlation",
-        "flip_a_to_b",
-        "flip_b_to_a",
-        "relation",
-    ];
-    let rankings = [
-        ("covariance", Measure::Raw),
-        ("centred_covariance", Measure::Centred),
-        ("correlation", Measure::Correlation),
-    ];
+    let classes = ["ranked_by", "position", "class_a", "class_b"];
+    let relation = ["flip_a_to_b", "flip_b_to_a", "relation"];
+    let header = [&classes[..], &MEASURES, &relation].concat();
+    let rankings = [&pairs.by_covariance, &pairs.by_centred, &pairs.by_correlation];
     CsvFile::write(path, &header, |table| {
-        for (ranking, measure) in rankings {
-            for (at, pair) in pairs.by(measure).iter().enumerate() {
-                table.row(&pair_cells(ranking, at + 1, pair, names))?;
+        for (ranking, pairs) in MEASURES.into_iter().zip(rankings) {
+            for (at, pair) in pairs.iter().enumerate() {
+                table.row(&[
+                    ranking.to_string(),
+                    (at + 1).to_string(),
+                    class_cell(pair.first, names),
+                    class_cell(pair.second, names),
+                    number(pair.covariance),
+                    number(pair.centred),
+                    maybe(pair.correlation),
+                    maybe(pair.flip),
+                    maybe(pair.flip_back),
+                    pair.relation.name().to_string(),
+                ])?;
             }
         }
         Ok(())
     })
-}
-
-fn pair_cells(ranking: &str, position: usize, pair: &ClassPair, names: &[String]) -> Vec<String> {
-    let (flip, flip_back) = (maybe(pair.flip), maybe(pair.flip_back));
-    vec![
-        ranking.to_string(),
-        position.to_string(),
-        class(pair.first, names),
-        class(pair.second, names),
-        number(pair.covariance),
-        number(pair.centred),
-        maybe(pair.correlation),
-        flip,
-        flip_back,
-        pair.relation.name().to_string(),
-    ]
 }
 
 /// `examples.csv`: the ties of the examples that `fill` adds with the function that it gets.
@@ -60,16 +45,15 @@ pub fn write_ties<E: From<RunError>>(
     names: &[String],
     fill: impl FnOnce(&mut dyn FnMut(&ExampleTies) -> Result<(), RunError>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let header =
-        ["id", "predicted", "position", "class", "covariance", "centred_covariance", "correlation"];
+    let header = [&["id", "predicted", "position", "class"][..], &MEASURES].concat();
     CsvFile::write(path, &header, |table| {
         fill(&mut |example| {
             for (at, tie) in example.ties.iter().enumerate() {
                 let mut cells = vec![
                     guarded(&examples[example.row].id).into_owned(),
-                    class(example.predicted, names),
+                    class_cell(example.predicted, names),
                     (at + 1).to_string(),
-                    class(tie.class, names),
+                    class_cell(tie.class, names),
                 ];
                 cells.extend(tie_numbers(tie));
                 table.row(&cells)?;
@@ -86,16 +70,8 @@ pub fn write_cases(
     examples: &[ExampleRow],
     names: &[String],
 ) -> Result<(), RunError> {
-    let header = [
-        "id",
-        "truth",
-        "predicted",
-        "other_predicted",
-        "covariance",
-        "centred_covariance",
-        "correlation",
-        "rank",
-    ];
+    let classes = ["id", "truth", "predicted", "other_predicted"];
+    let header = [&classes[..], &MEASURES, &["rank"]].concat();
     CsvFile::write(path, &header, |table| {
         for case in cases {
             let example = &examples[case.row];
@@ -105,8 +81,8 @@ pub fn write_cases(
             let mut cells = vec![
                 guarded(&example.id).into_owned(),
                 guarded(&labels.join(";")).into_owned(),
-                class(case.predicted, names),
-                class(case.other.class, names),
+                class_cell(case.predicted, names),
+                class_cell(case.other.class, names),
             ];
             cells.extend(tie_numbers(&case.other));
             cells.push(case.rank.to_string());
@@ -131,11 +107,6 @@ pub fn write_ranks(path: &Path, ranks: &Ranks) -> Result<(), RunError> {
         }
         Ok(())
     })
-}
-
-/// The name of a class, as a cell.
-fn class(class: usize, names: &[String]) -> String {
-    guarded(&names[class]).into_owned()
 }
 
 fn tie_numbers(tie: &Tie) -> [String; 3] {

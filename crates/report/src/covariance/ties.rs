@@ -57,6 +57,27 @@ pub(super) struct ClassRow {
 }
 
 impl ClassRow {
+    /// Of one class of an example, from V V_cᵀ and V Vᵀ 1 of the example, `[K]`.
+    fn new(
+        noise: &LowRank,
+        example: usize,
+        class: usize,
+        mut raw: Vec<f64>,
+        all: &[f64],
+        temperature: f64,
+    ) -> Self {
+        let own: Vec<f64> = noise.diag_squares(example).collect();
+        raw[class] += own[class];
+        let k = noise.classes as f64;
+        let rows: Vec<f64> = own.iter().zip(all).map(|(own, all)| (own + all) / k).collect();
+        let mean = rows.iter().sum::<f64>() / k;
+        let inverse = |other: usize| {
+            inverse_deviation(own[other] + noise.square(example, other), rows[other], mean)
+        };
+        let inverse = (0..noise.classes).map(inverse).collect();
+        Self { class, raw, inverse, rows, mean, temperature }
+    }
+
     /// With another class.
     pub fn tie(&self, class: usize) -> Tie {
         let (at, covariance) = (self.class, self.raw[class]);
@@ -81,10 +102,10 @@ impl ClassRow {
         for tie in self.others() {
             let value = tie.value(measure);
             if value != 0.0 {
-                best.offer(value.abs(), tie.class);
+                best.offer(value.abs(), tie.class, tie);
             }
         }
-        best.into_sorted().into_iter().map(|class| self.tie(class)).collect()
+        best.into_sorted().into_iter().map(|(.., tie)| tie).collect()
     }
 
     /// The rank of a class among all others by absolute value, 1 for the largest; ties go to the
@@ -178,60 +199,27 @@ impl Covariances {
                 continue;
             };
             let noise = self.noise(*first..last + 1)?;
-            let products = Products::of(&noise, wanted, *first);
-            let found: Vec<T> = wanted
-                .par_iter()
-                .map(|(row, class)| {
-                    find(*row, &class_row(&noise, &products, row - first, *class, temperature))
-                })
-                .collect();
+            let (classes, rank) = (noise.classes, noise.rank);
+            // V_c with the wanted class of each example; zero if there is none.
+            let mut loadings = vec![0.0; noise.examples() * rank];
+            for (row, class) in wanted {
+                let example = row - first;
+                loadings[example * rank..(example + 1) * rank]
+                    .copy_from_slice(&noise.loading(example, *class));
+            }
+            // V V_cᵀ and V Vᵀ 1, `[n, K]`.
+            let (with_class, with_all) = (noise.times(&loadings), noise.times(&noise.sums()));
+            let found = |(row, class): &(usize, usize)| {
+                let example = row - first;
+                let span = example * classes..(example + 1) * classes;
+                let (raw, all) = (with_class[span.clone()].to_vec(), &with_all[span]);
+                find(*row, &ClassRow::new(&noise, example, *class, raw, all, temperature))
+            };
+            let found: Vec<T> = wanted.par_iter().map(found).collect();
             found.into_iter().try_for_each(&mut *sink)?;
             done += within;
             observer(Step { what: "examples: ties", done, total: rows.len() });
         }
         Ok(())
     }
-}
-
-/// Of some examples, `[n, K]` each.
-struct Products {
-    /// V V_cᵀ with the wanted class; zero if there is none.
-    with_class: Vec<f64>,
-    /// V Vᵀ 1.
-    with_all: Vec<f64>,
-}
-
-impl Products {
-    fn of(noise: &LowRank, wanted: &[(usize, usize)], first: usize) -> Self {
-        let mut factors = vec![0.0; noise.examples() * noise.rank];
-        for (row, class) in wanted {
-            let example = row - first;
-            factors[example * noise.rank..(example + 1) * noise.rank]
-                .copy_from_slice(&noise.loading(example, *class));
-        }
-        Self { with_class: noise.times(&factors), with_all: noise.times(&noise.sums()) }
-    }
-}
-
-fn class_row(
-    noise: &LowRank,
-    products: &Products,
-    example: usize,
-    class: usize,
-    temperature: f64,
-) -> ClassRow {
-    let classes = noise.classes;
-    let own: Vec<f64> = noise.diag_squares(example).collect();
-    let span = example * classes..(example + 1) * classes;
-    let mut raw = products.with_class[span.clone()].to_vec();
-    raw[class] += own[class];
-    let k = classes as f64;
-    let rows: Vec<f64> =
-        own.iter().zip(&products.with_all[span]).map(|(own, all)| (own + all) / k).collect();
-    let mean = rows.iter().sum::<f64>() / k;
-    let inverse = |other: usize| {
-        inverse_deviation(own[other] + noise.square(example, other), rows[other], mean)
-    };
-    let inverse = (0..classes).map(inverse).collect();
-    ClassRow { class, raw, inverse, rows, mean, temperature }
 }

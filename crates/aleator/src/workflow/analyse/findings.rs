@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use aleator_report::covariance::{
-    Case, ClassPair, Comparison, Measure, Ranked, Relation, Tie, TopPairs,
-};
+use aleator_report::covariance::{Case, ClassPair, Comparison, Measure, Relation, Tie, TopPairs};
 use aleator_run::{ExampleRow, Noise, RunInfo, Split};
 use serde_json::{Value, json};
 
@@ -31,7 +29,7 @@ pub struct Findings {
     /// The pairs of classes that are tied most.
     pub pairs: TopPairs,
     /// The examples whose predictions are tied most to another class, by their rows.
-    pub strongest: Vec<Ranked<usize, Strongest>>,
+    pub strongest: Vec<(usize, Strongest)>,
     /// The comparison with the other run.
     pub comparison: Option<Comparison>,
     /// The examples of the split.
@@ -94,10 +92,10 @@ impl Findings {
         })
     }
 
-    fn example(&self, example: &Ranked<usize, Strongest>) -> Value {
-        let Strongest { predicted, tie } = &example.value;
+    fn example(&self, (row, strongest): &(usize, Strongest)) -> Value {
+        let Strongest { predicted, tie } = strongest;
         json!({
-            "id": self.examples[example.key].id,
+            "id": self.examples[*row].id,
             "predicted": self.name(*predicted),
             "class": self.name(tie.class),
             "covariance": tie.covariance,
