@@ -8,11 +8,10 @@ use aleator_run::recipe::Recipe;
 use burn::module::Module;
 use burn::tensor::Device;
 
-use crate::error::TrainError;
-use crate::experiment;
-use crate::optimizer::Optimizer;
+use crate::experiment::{self, Shape};
 use crate::sum::{Summand, change_each};
 use crate::tensors::Named;
+use crate::{Optimizer, TrainError};
 
 /// A network and what moves it. Its weights are held once, in the model, where they are updated in
 /// place.
@@ -20,13 +19,13 @@ use crate::tensors::Named;
 pub(crate) struct Network {
     /// None only while it is being updated.
     model: Option<Classifier>,
-    average: Option<Average>,
-    optimizer: Optimizer,
+    pub average: Option<Average>,
+    pub optimizer: Optimizer,
 }
 
 /// The running average of the weights, where the recipe asks for one.
 #[derive(Clone, Debug)]
-struct Average {
+pub(crate) struct Average {
     decay: f64,
     values: Vec<Values>,
 }
@@ -62,7 +61,7 @@ impl Gradients {
 
 impl Network {
     /// Fresh weights.
-    pub fn start(recipe: &Recipe, seed: u64, shape: &experiment::Shape, device: &Device) -> Self {
+    pub fn start(recipe: &Recipe, seed: u64, shape: Shape, device: &Device) -> Self {
         let model = experiment::classifier(recipe, seed, shape).init(device);
         let factor = recipe.head.covariance_init as f32;
         let model = params::update(model, |_, Live { name, values, .. }| {
@@ -92,16 +91,6 @@ impl Network {
         let model = self.model().clone().valid();
         let Some(average) = &self.average else { return model };
         params::update(model, |index, parameter| *parameter.values = average.values[index].clone())
-    }
-
-    /// Whether a running average is evaluated.
-    pub fn is_averaged(&self) -> bool {
-        self.average.is_some()
-    }
-
-    /// Updates that the optimizer has made.
-    pub fn updates(&self) -> u64 {
-        self.optimizer.updates()
     }
 
     /// Takes the weights of the layers before the head from a file.
@@ -184,9 +173,9 @@ impl Network {
     }
 
     fn restart_average(&mut self) {
-        let weights = if self.average.is_some() { self.weights() } else { vec![] };
+        let weights = self.weights().into_iter().map(|weight| weight.values);
         if let Some(average) = &mut self.average {
-            average.values = weights.into_iter().map(|weight| weight.values).collect();
+            average.values = weights.collect();
         }
     }
 }

@@ -14,10 +14,8 @@ use aleator_run::write_file;
 use aleator_train::group::{Group, Kind, Member};
 use aleator_train::{check_recipe, load_run};
 
-use crate::workflow::error::Error;
-use crate::workflow::experiment::Experiment;
 use crate::workflow::group::{finish, start};
-use crate::workflow::watch::{Event, Watch};
+use crate::{Error, Event, Experiment, Watch};
 use embeddings::RunExamples;
 
 pub(crate) use embeddings::finish_embeddings;
@@ -69,9 +67,8 @@ pub fn audit_run(
     if load_run(run)?.0.info().input_shape.len() != 3 {
         return audit(&Experiment::of_run(run, sets, seed)?, folds, out, watch);
     }
-    let examples = RunExamples::of(run)?;
-    let experiment = Experiment::of_run(run, &[], seed)?;
-    let group = examples.create_audit(&experiment, sets, folds, out)?;
+    let examples = RunExamples::of(run, seed)?;
+    let group = examples.create_audit(sets, folds, out)?;
     watch.note("embedding the images with the network of the run; heads are trained on that");
     examples.write(out, watch)?;
     let sources = open(&group)?;

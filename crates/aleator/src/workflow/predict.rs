@@ -8,8 +8,7 @@ use aleator_data::{Ids, InputShape, Inputs};
 use aleator_run::recipe::{Framing, InputSource};
 use aleator_train::{Prediction, load_run};
 
-use crate::workflow::error::Error;
-use crate::workflow::watch::{Event, Watch};
+use crate::{Error, Watch};
 
 /// A trained run, ready to predict. The data that it was trained on are not needed.
 ///
@@ -57,20 +56,19 @@ impl Predictor {
     /// When the directory is not a trained run, or its checkpoints are damaged.
     pub fn open(dir: &Path, watch: &mut Watch<'_>) -> Result<Self, Error> {
         let (run, recipe) = load_run(dir)?;
-        let predictor = aleator_train::Predictor::new(&run, &recipe, &mut |event| {
-            watch.event(Event::Training { run: "", event });
-        })?;
+        let observer = &mut |event: aleator_train::Event<'_>| watch.training("", event);
+        let predictor = aleator_train::Predictor::new(&run, &recipe, observer)?;
         Ok(Self { predictor, framing: recipe.data.framing, batch: recipe.evaluation.batch })
     }
 
     /// The shape of an example.
     pub fn shape(&self) -> InputShape {
-        self.predictor.shape()
+        self.predictor.shape
     }
 
     /// The names of the classes, `[K]`.
     pub fn class_names(&self) -> &[String] {
-        self.predictor.class_names()
+        &self.predictor.class_names
     }
 
     /// Examples in memory: rows of numbers in C order, of the shape of the run's examples; of

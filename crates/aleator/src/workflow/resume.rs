@@ -6,14 +6,9 @@ use aleator_data::{Arrays, Sources};
 use aleator_report::audit::Audit;
 use aleator_train::group::{self, Kind};
 
-use crate::workflow::demo::Demo;
-use crate::workflow::error::Error;
-use crate::workflow::fit::Fit;
-use crate::workflow::group::{TrainedRun, finish};
-use crate::workflow::transfer::Transfer;
-use crate::workflow::tune::Tuning;
-use crate::workflow::watch::Watch;
+use crate::workflow::group::finish;
 use crate::workflow::{audit, demo, fit, transfer, tune};
+use crate::{Demo, Error, Fit, TrainedRun, Transfer, Tuning, Watch};
 
 /// What a directory turned out to hold, now complete.
 #[derive(Clone, Debug)]

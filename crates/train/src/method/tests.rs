@@ -11,7 +11,6 @@ use burn::tensor::{Tensor, TensorData};
 use super::*;
 use crate::checkpoint::{Checkpoints, LogPositions};
 use crate::experiment::Shape;
-use crate::normalize::Normalization;
 use crate::state::device;
 use crate::step::Stepper;
 use crate::tensors::Named;
@@ -32,7 +31,7 @@ fn recipe(sets: &[&str]) -> Recipe {
 
 fn fresh(recipe: &Recipe) -> State {
     let shape = Shape { input: InputShape::Features(WIDTH), classes: CLASSES };
-    State::start(recipe, 1, &shape, Normalization::identity(WIDTH))
+    State::start(recipe, 1, shape)
 }
 
 fn inputs() -> Vec<f32> {
