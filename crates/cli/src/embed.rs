@@ -1,6 +1,5 @@
 //! `aleator embed`: images → embeddings, by a pretrained network.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use aleator::embeddings::{DEFAULT_BATCH, OnnxOptions, Precision, Runtime};
@@ -9,6 +8,7 @@ use aleator::{EmbedSettings, EmbeddingNetwork};
 use anyhow::{Result, bail};
 use clap::Args;
 
+use crate::output::line;
 use crate::progress::{tell, watched};
 use crate::values::{Named, choice, whole};
 
@@ -124,7 +124,7 @@ pub fn embed(args: &EmbedArgs, quiet: bool) -> Result<()> {
             (false, _) => ", without labels".to_string(),
         };
         let path = file.path.display();
-        writeln!(io::stdout(), "{path}: {rows} embeddings of {width} numbers{labels}")?;
+        line(format_args!("{path}: {rows} embeddings of {width} numbers{labels}"))?;
     }
     Ok(())
 }
@@ -136,29 +136,23 @@ impl EmbedArgs {
             Some(dir) => EmbeddingNetwork::Run(dir),
             None => EmbeddingNetwork::Onnx {
                 file: self.model.as_deref().unwrap_or(Path::new("")),
-                options: self.options(),
-                framing: self.framing(),
+                options: OnnxOptions {
+                    runtime: self
+                        .onnxruntime
+                        .as_ref()
+                        .map_or(self.runtime, |_| Runtime::OnnxRuntime),
+                    library: self.onnxruntime.as_deref(),
+                    output: self.output.as_deref(),
+                    threads: rayon::current_num_threads(),
+                },
+                framing: Framing {
+                    channels: None,
+                    size: self.size,
+                    centre_crop: self.centre_crop,
+                    filter: self.filter,
+                    values: self.preprocess,
+                },
             },
-        }
-    }
-
-    fn options(&self) -> OnnxOptions<'_> {
-        let named = self.onnxruntime.is_some();
-        OnnxOptions {
-            runtime: if named { Runtime::OnnxRuntime } else { self.runtime },
-            library: self.onnxruntime.as_deref(),
-            output: self.output.as_deref(),
-            threads: rayon::current_num_threads(),
-        }
-    }
-
-    fn framing(&self) -> Framing {
-        Framing {
-            channels: None,
-            size: self.size,
-            centre_crop: self.centre_crop,
-            filter: self.filter,
-            values: self.preprocess,
         }
     }
 }

@@ -1,6 +1,5 @@
 //! `aleator eval`.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use aleator::EvaluateSettings;
@@ -8,6 +7,7 @@ use aleator::run::recipe::EvaluatedWeights;
 use anyhow::Result;
 use clap::Args;
 
+use crate::output::line;
 use crate::progress::shown;
 use crate::scores;
 use crate::values::{Named, choice};
@@ -45,9 +45,7 @@ pub fn eval(args: &EvalArgs, quiet: bool) -> Result<()> {
     };
     let evaluation = shown(quiet, |watch| aleator::evaluate(&args.dir, &settings, None, watch))?;
     if args.json {
-        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&evaluation)?)?;
-    } else {
-        scores::print(&evaluation)?;
+        return line(serde_json::to_string_pretty(&evaluation)?);
     }
-    Ok(())
+    scores::print(&evaluation)
 }
