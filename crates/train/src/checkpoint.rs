@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::runs::hash_file;
 use crate::state::{Progress, State};
-use crate::tensors::{self, Named};
+use crate::tensors::{self, NamedTensor};
 use crate::{Event, Normalization, Observer, TrainError};
 
 /// The format of the directory.
@@ -29,7 +29,7 @@ const SCALE: &str = "normalization.scale";
 /// The checkpoints of a run.
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
-    folder: PathBuf,
+    dir: PathBuf,
 }
 
 /// How long the logs were when the checkpoint was made; later lines are written again.
@@ -64,29 +64,28 @@ struct FileHash {
 
 impl Checkpoints {
     /// Those in a directory, which need not exist yet.
-    pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+    pub fn new(dir: PathBuf) -> Self {
+        Self { dir }
     }
 
     /// Saves the state; returns once it is on the disk.
     pub(crate) fn save(&self, state: &State, logs: LogPositions) -> Result<(), TrainError> {
-        fs::create_dir_all(&self.folder)
-            .map_err(|error| TrainError::checkpoint(&self.folder, error))?;
-        let folder = AtomicFolder::create(&self.path(state.progress.step))?;
+        fs::create_dir_all(&self.dir).map_err(|error| TrainError::checkpoint(&self.dir, error))?;
+        let dir = AtomicFolder::create(&self.path(state.progress.step))?;
         for (file, named) in parts(state) {
-            tensors::write(&folder.path().join(file), &named)?;
+            tensors::write(&dir.path().join(file), &named)?;
         }
         let json = |name: &str, text: serde_json::Result<String>| {
-            let text = text.map_err(|error| TrainError::checkpoint(&self.folder, error))?;
-            let path = folder.path().join(name);
+            let text = text.map_err(|error| TrainError::checkpoint(&self.dir, error))?;
+            let path = dir.path().join(name);
             fs::write(&path, text + "\n").map_err(|error| TrainError::checkpoint(&path, error))
         };
         let updates = state.networks[0].optimizer.updates();
         let counts = Counts { progress: state.progress.clone(), updates, logs };
         json(STATE, serde_json::to_string_pretty(&counts))?;
-        let manifest = Manifest { format: FORMAT, files: hashes(folder.path())? };
+        let manifest = Manifest { format: FORMAT, files: hashes(dir.path())? };
         json(MANIFEST, serde_json::to_string_pretty(&manifest))?;
-        Ok(folder.commit()?)
+        Ok(dir.commit()?)
     }
 
     /// Brings a fresh state to the newest checkpoint that is complete; none when no checkpoint can
@@ -111,16 +110,16 @@ impl Checkpoints {
         step: usize,
         state: &mut State,
     ) -> Result<LogPositions, TrainError> {
-        let folder = Verified::open(self.path(step))?;
-        let (file, bytes) = folder.read(STATE)?;
+        let dir = CheckpointFiles::open(self.path(step))?;
+        let (file, bytes) = dir.read(STATE)?;
         let counts: Counts = parse_json(&file, &bytes)?;
         if counts.progress.step != step {
             let reason = format!("is of step {}: it was renamed", counts.progress.step);
-            return Err(TrainError::checkpoint(&folder.path, reason));
+            return Err(TrainError::checkpoint(&dir.path, reason));
         }
         let mut found = vec![];
         for (file, expected) in parts(state) {
-            let (file, bytes) = folder.read(&file)?;
+            let (file, bytes) = dir.read(&file)?;
             found.push(tensors::parse(&file, &bytes, expected)?);
         }
         put(state, &counts, found);
@@ -146,14 +145,14 @@ impl Checkpoints {
 
     /// The steps that have a checkpoint, ascending.
     pub fn steps(&self) -> Result<Vec<usize>, TrainError> {
-        let entries = match fs::read_dir(&self.folder) {
+        let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(vec![]),
-            Err(error) => return Err(TrainError::checkpoint(&self.folder, error)),
+            Err(error) => return Err(TrainError::checkpoint(&self.dir, error)),
         };
         let mut steps = vec![];
         for entry in entries {
-            let entry = entry.map_err(|error| TrainError::checkpoint(&self.folder, error))?;
+            let entry = entry.map_err(|error| TrainError::checkpoint(&self.dir, error))?;
             let name = entry.file_name();
             let step = name.to_str().and_then(|name| name.strip_prefix("step-"));
             steps.extend(step.and_then(|digits| digits.parse::<usize>().ok()));
@@ -164,7 +163,7 @@ impl Checkpoints {
 
     /// The directory of a step.
     pub fn path(&self, step: usize) -> PathBuf {
-        self.folder.join(format!("step-{step:08}"))
+        self.dir.join(format!("step-{step:08}"))
     }
 
     /// The weights of a step, or their running average.
@@ -182,7 +181,7 @@ fn file_of(network: usize, part: &str) -> String {
 }
 
 /// Everything but the counts: tensors by name in files by name.
-fn parts(state: &State) -> Vec<(String, Vec<Named>)> {
+fn parts(state: &State) -> Vec<(String, Vec<NamedTensor>)> {
     let mut files = vec![];
     for (index, network) in state.networks.iter().enumerate() {
         let parts = NETWORK.into_iter().zip(network.parts());
@@ -190,7 +189,7 @@ fn parts(state: &State) -> Vec<(String, Vec<Named>)> {
     }
     // Weights, or their average, are of use to others together with what is done to the inputs.
     let Normalization { center, scale } = &state.normalization;
-    let inputs = [Named::vector(CENTER, center), Named::vector(SCALE, scale)];
+    let inputs = [NamedTensor::vector(CENTER, center), NamedTensor::vector(SCALE, scale)];
     let [model, average] = [NETWORK[0], NETWORK[1]].map(|part| file_of(0, part));
     for (_, named) in files.iter_mut().filter(|(file, _)| *file == model || *file == average) {
         named.extend(inputs.clone());
@@ -202,7 +201,7 @@ fn parts(state: &State) -> Vec<(String, Vec<Named>)> {
 }
 
 /// Puts what was read into the places that [`parts`] names.
-fn put(state: &mut State, counts: &Counts, parts: Vec<Vec<Named>>) {
+fn put(state: &mut State, counts: &Counts, parts: Vec<Vec<NamedTensor>>) {
     let mut parts = parts.into_iter();
     for (index, network) in state.networks.iter_mut().enumerate() {
         let mut saved = network.parts().map(|part| part.and_then(|_| parts.next()));
@@ -222,11 +221,11 @@ fn put(state: &mut State, counts: &Counts, parts: Vec<Vec<Named>>) {
 /// The normalization that a checkpoint of ours holds next to its weights; none in other files, or
 /// where it is of other inputs.
 pub(crate) fn normalization_of(path: &Path, width: usize) -> Option<Normalization> {
-    let expected = [CENTER, SCALE].map(|name| Named::vector(name, &vec![0.0; width]));
+    let expected = [CENTER, SCALE].map(|name| NamedTensor::vector(name, &vec![0.0; width]));
     Some(normalization(&tensors::parse(path, &fs::read(path).ok()?, expected).ok()?))
 }
 
-fn normalization(tensors: &[Named]) -> Normalization {
+fn normalization(tensors: &[NamedTensor]) -> Normalization {
     let [center, scale] = [0, 1].map(|at: usize| tensors[at].values.read().into_owned());
     Normalization { center, scale }
 }
@@ -236,10 +235,10 @@ fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, Train
 }
 
 /// Every file of a directory, with its length and hash.
-fn hashes(folder: &Path) -> Result<BTreeMap<String, FileHash>, TrainError> {
-    let fail = |error: std::io::Error| TrainError::checkpoint(folder, error);
+fn hashes(dir: &Path) -> Result<BTreeMap<String, FileHash>, TrainError> {
+    let fail = |error: std::io::Error| TrainError::checkpoint(dir, error);
     let mut out = BTreeMap::new();
-    for entry in fs::read_dir(folder).map_err(fail)? {
+    for entry in fs::read_dir(dir).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         let name = entry.file_name().to_string_lossy().to_string();
         let bytes = entry.metadata().map_err(fail)?.len();
@@ -249,12 +248,12 @@ fn hashes(folder: &Path) -> Result<BTreeMap<String, FileHash>, TrainError> {
 }
 
 /// A checkpoint whose files are read once, and checked against the manifest as they are.
-struct Verified {
+struct CheckpointFiles {
     path: PathBuf,
     manifest: Manifest,
 }
 
-impl Verified {
+impl CheckpointFiles {
     fn open(path: PathBuf) -> Result<Self, TrainError> {
         let file = path.join(MANIFEST);
         let bytes = fs::read(&file).map_err(|error| TrainError::checkpoint(&file, error))?;

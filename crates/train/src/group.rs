@@ -114,9 +114,9 @@ pub fn create(out: &Path, group: &Group) -> Result<(), TrainError> {
         recipe: member.recipe.to_toml(),
     };
     let file = GroupFile::new(group.kind, members.iter().map(member).collect());
-    let folder = AtomicFolder::create_new(out)?;
-    file.save(folder.path())?;
-    Ok(folder.commit()?)
+    let dir = AtomicFolder::create_new(out)?;
+    file.save(dir.path())?;
+    Ok(dir.commit()?)
 }
 
 fn read_group(path: &Path) -> Result<Group, TrainError> {

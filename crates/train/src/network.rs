@@ -10,7 +10,7 @@ use burn::tensor::Device;
 
 use crate::experiment::{self, Shape};
 use crate::sum::{Summand, change_each};
-use crate::tensors::Named;
+use crate::tensors::NamedTensor;
 use crate::{Optimizer, TrainError};
 
 /// A network and what moves it. Its weights are held once, in the model, where they are updated in
@@ -74,7 +74,7 @@ impl Network {
             average: recipe.training.ema.map(|decay| Average { decay, values: vec![] }),
             model: Some(model),
         };
-        for Named { name, shape, values } in network.weights() {
+        for NamedTensor { name, shape, values } in network.weights() {
             network.optimizer.add(&name, &shape, &values);
         }
         network.restart_average();
@@ -133,12 +133,12 @@ impl Network {
     }
 
     /// The tensors of a checkpoint: weights, their average, and the optimizer's averages.
-    pub fn parts(&self) -> [Option<Vec<Named>>; 3] {
+    pub fn parts(&self) -> [Option<Vec<NamedTensor>>; 3] {
         let weights = self.weights();
         let average = self.average.as_ref().map(|average| {
             let pairs = weights.iter().zip(&average.values);
             pairs
-                .map(|(weight, values)| Named { values: values.clone(), ..weight.clone() })
+                .map(|(weight, values)| NamedTensor { values: values.clone(), ..weight.clone() })
                 .collect()
         });
         let optimizer = self.optimizer.tensors(&weights);
@@ -146,7 +146,7 @@ impl Network {
     }
 
     /// Continues from what [`Network::parts`] gave.
-    pub fn restore(&mut self, updates: u64, parts: [Option<Vec<Named>>; 3]) {
+    pub fn restore(&mut self, updates: u64, parts: [Option<Vec<NamedTensor>>; 3]) {
         let [weights, average, optimizer] = parts.map(|part| {
             part.unwrap_or_default().into_iter().map(|named| named.values).collect::<Vec<_>>()
         });
@@ -163,11 +163,11 @@ impl Network {
     }
 
     /// The weights by name, shared with the model.
-    fn weights(&self) -> Vec<Named> {
+    fn weights(&self) -> Vec<NamedTensor> {
         let mut named = vec![];
         params::update(self.model().clone(), |_, Live { name, shape, values }| {
             let (name, shape) = (name.to_string(), shape.to_vec());
-            named.push(Named { name, shape, values: values.clone() });
+            named.push(NamedTensor { name, shape, values: values.clone() });
         });
         named
     }

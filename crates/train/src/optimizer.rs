@@ -5,7 +5,7 @@ use aleator_run::recipe::{Moments, Optimizer as Settings, Rule, WeightDecay};
 use rayon::prelude::*;
 
 use crate::sum::CHUNK;
-use crate::tensors::Named;
+use crate::tensors::NamedTensor;
 
 /// The rule and its running averages.
 ///
@@ -105,10 +105,10 @@ impl Optimizer {
     }
 
     /// The running averages, named after the parameters that they belong to.
-    pub(crate) fn tensors(&self, parameters: &[Named]) -> Vec<Named> {
+    pub(crate) fn tensors(&self, parameters: &[NamedTensor]) -> Vec<NamedTensor> {
         let mut named = vec![];
-        for (Named { name, shape, .. }, averages) in parameters.iter().zip(&self.averages) {
-            named.extend(averages.iter().enumerate().map(|(index, values)| Named {
+        for (NamedTensor { name, shape, .. }, averages) in parameters.iter().zip(&self.averages) {
+            named.extend(averages.iter().enumerate().map(|(index, values)| NamedTensor {
                 name: format!("{name}.average{index}"),
                 shape: shape.clone(),
                 values: values.clone(),

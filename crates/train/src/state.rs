@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::Shape;
 use crate::network::Network;
-use crate::tensors::Named;
+use crate::tensors::NamedTensor;
 use crate::{Normalization, TrainError};
 
 /// Everything that a step reads and changes.
@@ -19,7 +19,7 @@ pub(crate) struct State {
     /// The first is evaluated; a method may train further ones.
     pub networks: Vec<Network>,
     /// What the method keeps from step to step. Checkpoints save it by name.
-    pub memory: Vec<Named>,
+    pub memory: Vec<NamedTensor>,
     /// What is done to the inputs.
     pub normalization: Normalization,
 }

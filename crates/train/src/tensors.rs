@@ -1,4 +1,4 @@
-//! Named arrays of f32 in safetensors files.
+//! NamedTensor arrays of f32 in safetensors files.
 
 use std::path::Path;
 
@@ -10,20 +10,20 @@ use crate::error::TrainError;
 
 /// A tensor with the name that it has in files.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Named {
+pub(crate) struct NamedTensor {
     pub name: String,
     pub shape: Vec<usize>,
     pub values: Values,
 }
 
-impl Named {
+impl NamedTensor {
     pub fn vector(name: &str, values: &[f32]) -> Self {
         let (name, shape) = (name.to_string(), vec![values.len()]);
         Self { name, shape, values: values.to_vec().into() }
     }
 }
 
-pub(crate) fn write(path: &Path, tensors: &[Named]) -> Result<(), TrainError> {
+pub(crate) fn write(path: &Path, tensors: &[NamedTensor]) -> Result<(), TrainError> {
     let bytes = |values: &[f32]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
     let stored: Vec<Vec<u8>> = tensors.iter().map(|tensor| bytes(&tensor.values.read())).collect();
     let views = tensors.iter().zip(&stored).map(|(tensor, stored)| {
@@ -44,11 +44,11 @@ pub(crate) fn write(path: &Path, tensors: &[Named]) -> Result<(), TrainError> {
 pub(crate) fn parse(
     path: &Path,
     bytes: &[u8],
-    expected: impl IntoIterator<Item = Named>,
-) -> Result<Vec<Named>, TrainError> {
+    expected: impl IntoIterator<Item = NamedTensor>,
+) -> Result<Vec<NamedTensor>, TrainError> {
     let fail = |reason: String| TrainError::checkpoint(path, reason);
     let file = SafeTensors::deserialize(bytes).map_err(|error| fail(error.to_string()))?;
-    let read = |Named { name, shape, .. }| {
+    let read = |NamedTensor { name, shape, .. }| {
         let view = file.tensor(&name).map_err(|_| fail(format!("{name} is missing")))?;
         if view.dtype() != Dtype::F32 {
             return Err(fail(format!("{name} is {:?}, not F32", view.dtype())));
@@ -58,7 +58,7 @@ pub(crate) fn parse(
         }
         let (words, _) = view.data().as_chunks();
         let values: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
-        Ok(Named { name, shape, values: values.into() })
+        Ok(NamedTensor { name, shape, values: values.into() })
     };
     expected.into_iter().map(read).collect()
 }

@@ -47,8 +47,7 @@ pub fn resume(dir: &Path, arrays: Option<Arrays>, watch: &mut Watch<'_>) -> Resu
         Kind::Audit => {
             audit::finish_embeddings(dir, watch)?;
             let sources = arrays.map_or_else(|| audit::open(&group), Ok)?;
-            finish(dir, &group, Some(&sources), watch)?;
-            Resumed::Audit(Box::new(audit::conclude(dir, &group, &sources, watch)?))
+            Resumed::Audit(Box::new(audit::finish(dir, &group, &sources, watch)?))
         }
         Kind::Demo => Resumed::Demo(demo::conclude(runs(watch)?)?),
     })

@@ -20,7 +20,7 @@ use crate::workflow::embed::TrainedNetwork;
 use crate::{Error, Event, Experiment, Watch};
 
 /// The directory of the embeddings, in that of the audit.
-const FOLDER: &str = "embeddings";
+const DIR: &str = "embeddings";
 const BACKBONE: &str = "backbone.json";
 const FEATURES: &str = "features.safetensors";
 const LABELS: &str = "labels.csv";
@@ -35,8 +35,8 @@ struct Backbone {
 
 /// Computes what is missing of the embeddings of an audit; other audits need none.
 pub fn finish_embeddings(out: &Path, watch: &mut Watch<'_>) -> Result<(), Error> {
-    let (file, folder) = (out.join(BACKBONE), out.join(FOLDER));
-    let exists = |name: &&str| folder.join(name).exists();
+    let (file, dir) = (out.join(BACKBONE), out.join(DIR));
+    let exists = |name: &&str| dir.join(name).exists();
     if !file.exists() || [FEATURES, LABELS].iter().all(exists) {
         return Ok(());
     }
@@ -70,8 +70,8 @@ impl RunExamples {
 
     /// Creates the directory of an audit that trains a head for every fold on the embeddings.
     pub fn create_audit(&self, sets: &[String], folds: usize, out: &Path) -> Result<Group, Error> {
-        let head = self.head_experiment(&absolute(out)?.join(FOLDER), sets)?;
-        let group = super::group(&head, folds)?;
+        let head = self.head_experiment(&absolute(out)?.join(DIR), sets)?;
+        let group = super::folds_of(&head, folds)?;
         group::create(out, &group)?;
         write_json(&out.join(BACKBONE), &Backbone { run: self.run.clone() })?;
         Ok(group)
@@ -79,7 +79,7 @@ impl RunExamples {
 
     /// The preset of the run's noise model for embeddings, with the run's head and the user's
     /// settings.
-    fn head_experiment(&self, folder: &Path, sets: &[String]) -> Result<Experiment, Error> {
+    fn head_experiment(&self, dir: &Path, sets: &[String]) -> Result<Experiment, Error> {
         if let Some(set) = sets.iter().find(|set| set.trim_start().starts_with("data.")) {
             return Err(Error::invalid(format!(
                 "{set}: heads are trained on embeddings of the data that the run has seen; to \
@@ -97,7 +97,7 @@ impl RunExamples {
             Noise::LowRank { .. } => "full",
             Noise::SharedLowRank { .. } => "shared",
         };
-        let file = |name: &str| folder.join(name).display().to_string();
+        let file = |name: &str| dir.join(name).display().to_string();
         let train = Source {
             labels: Some(file(LABELS)),
             clean_labels: self.all.clean_labels.as_ref().map(|_| file(TRUTH)),
@@ -105,7 +105,7 @@ impl RunExamples {
         };
         let data = DataOverlay {
             train: Some(train),
-            class_names: Some(folder.join(CLASSES)),
+            class_names: Some(dir.join(CLASSES)),
             ..DataOverlay::default()
         };
         let overlay = Overlay { origin: "the embeddings".to_string(), data, network: None };
@@ -121,11 +121,11 @@ impl RunExamples {
 
     /// Embeds the examples, from where an earlier process stopped, and writes their labels.
     pub fn write(mut self, out: &Path, watch: &mut Watch<'_>) -> Result<(), Error> {
-        let folder = out.join(FOLDER);
-        fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
-        write_file(&folder.join(CLASSES), (self.class_names.join("\n") + "\n").as_bytes())?;
+        let dir = out.join(DIR);
+        fs::create_dir_all(&dir).map_err(Error::io(&dir))?;
+        write_file(&dir.join(CLASSES), (self.class_names.join("\n") + "\n").as_bytes())?;
         let ids = (0..self.all.len()).map(|at| self.all.ids.name(at).into_owned()).collect();
-        let (inputs, features) = (&self.all.inputs, folder.join(FEATURES));
+        let (inputs, features) = (&self.all.inputs, dir.join(FEATURES));
         let job = Job {
             source: &Opened { ids: Some(ids), ..Opened::new(inputs.clone()) },
             preprocessing: Preprocessing::as_framed(&self.network.framing, inputs.shape())
@@ -151,10 +151,10 @@ impl RunExamples {
         if let Some(clean) = &self.all.clean_labels {
             let row = |at: &usize| vec![self.class_names[clean[*at] as usize].clone()];
             let rows = kept.iter().map(row).collect();
-            write_table(&folder.join(TRUTH), (vec!["label".into()], rows))?;
+            write_table(&dir.join(TRUTH), (vec!["label".into()], rows))?;
         }
         // Last: where it is, all files are.
-        write_table(&folder.join(LABELS), self.labels(&kept))
+        write_table(&dir.join(LABELS), self.labels(&kept))
     }
 
     /// The labels of some examples, with their ids. Readers of tables by id take the guards away

@@ -52,9 +52,9 @@ pub fn audit_probabilities(
     });
     let mut audit = judged.map_err(|error| files.named(error))?.audit;
     audit.summary.files = Some(files.absolute());
-    let folder = AtomicFolder::create_new(out)?;
-    audit.save(folder.path())?;
-    folder.commit_new()?;
+    let dir = AtomicFolder::create_new(out)?;
+    audit.save(dir.path())?;
+    dir.commit_new()?;
     Ok(audit)
 }
 
