@@ -13,7 +13,7 @@ use clap::Args;
 
 use crate::output::{line, text};
 use crate::progress::shown;
-use crate::values::{HELD_OUT, Named, choice, whole};
+use crate::values::{Choice, HELD_OUT, choice, whole};
 
 /// Arguments of `aleator analyse`.
 #[derive(Args, Debug)]
@@ -61,7 +61,7 @@ Examples:
 /// Most rows of a table.
 const MOST_ROWS: usize = 10_000;
 
-const MEASURES: [Named<Measure>; 3] = [
+const MEASURES: [Choice<Measure>; 3] = [
     ("raw", Measure::Raw, "The covariance Σ(x), as in the paper"),
     ("centred", Measure::Centred, "The centred covariance, on which the likelihood depends"),
     ("correlation", Measure::Correlation, "The correlation of the centred utilities"),

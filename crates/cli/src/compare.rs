@@ -12,7 +12,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::output::{line, table, terminal, text};
-use crate::values::{HELD_OUT, Named, choice};
+use crate::values::{Choice, HELD_OUT, choice};
 
 /// Arguments of `aleator compare`.
 #[derive(Args, Debug)]
@@ -49,7 +49,7 @@ pub struct CompareArgs {
     /// The format of the table [default: by the extension of --out (.md, .tex, .csv), otherwise
     /// terminal]
     #[arg(long, value_parser = choice(&FORMATS))]
-    format: Option<fn(Terminal) -> Format>,
+    format: Option<FormatFor>,
     /// Write the table to a file; an existing file is overwritten
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -63,17 +63,20 @@ Examples:
   aleator compare runs --metrics top1,nll --out table.tex
   aleator compare --table ilsvrc12 --runs runs     a table of the paper, with existing runs";
 
-const LABELS: [Named<Labels>; 2] = [
+const LABELS: [Choice<Labels>; 2] = [
     ("given", Labels::Given, "The labels in the data"),
     ("clean", Labels::Clean, "The true labels"),
 ];
 
-const TESTS: [Named<Test>; 2] = [
+const TESTS: [Choice<Test>; 2] = [
     ("paired", Test::PairedBySeed, "Paired if two rows have the same seeds, otherwise unpaired"),
     ("unpaired", Test::Unpaired, "Unpaired with pooled variance"),
 ];
 
-const FORMATS: [Named<fn(Terminal) -> Format>; 4] = [
+/// A format, which on a terminal depends on it.
+type FormatFor = fn(Terminal) -> Format;
+
+const FORMATS: [Choice<FormatFor>; 4] = [
     ("terminal", Format::Terminal, "Aligned text"),
     ("markdown", |_| Format::Markdown, "Markdown"),
     ("latex", |_| Format::Latex, "LaTeX with booktabs"),

@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::output::line;
 use crate::progress::{tell, watched};
-use crate::values::{Named, choice, whole};
+use crate::values::{Choice, choice, whole};
 
 /// Arguments of `aleator embed`.
 #[derive(Args, Debug)]
@@ -79,7 +79,7 @@ Examples:
 
 After Ctrl-C, a kill or a power cut, the same command resumes where it stopped.";
 
-const PIXEL_VALUES: [Named<PixelValues>; 4] = [
+const PIXEL_VALUES: [Choice<PixelValues>; 4] = [
     (
         "imagenet",
         PixelValues::ImageNet,
@@ -94,10 +94,10 @@ const PIXEL_VALUES: [Named<PixelValues>; 4] = [
     ("lite", PixelValues::Lite, "(byte − 127) / 128, as EfficientNet-Lite wants"),
 ];
 
-const FILTERS: [Named<Filter>; 2] =
+const FILTERS: [Choice<Filter>; 2] =
     [("bicubic", Filter::Bicubic, "Sharper"), ("bilinear", Filter::Bilinear, "Softer")];
 
-const RUNTIMES: [Named<Runtime>; 3] = [
+const RUNTIMES: [Choice<Runtime>; 3] = [
     ("auto", Runtime::Auto, "ONNX Runtime where its library is found, otherwise rten"),
     ("onnxruntime", Runtime::OnnxRuntime, "ONNX Runtime"),
     ("rten", Runtime::Rten, "rten, which is part of this program"),

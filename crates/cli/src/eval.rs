@@ -10,7 +10,7 @@ use clap::Args;
 use crate::output::line;
 use crate::progress::shown;
 use crate::scores;
-use crate::values::{Named, choice};
+use crate::values::{Choice, choice};
 
 /// Arguments of `aleator eval`.
 #[derive(Args, Debug)]
@@ -31,7 +31,7 @@ pub struct EvalArgs {
     json: bool,
 }
 
-const WEIGHTS: [Named<EvaluatedWeights>; 2] = [
+const WEIGHTS: [Choice<EvaluatedWeights>; 2] = [
     ("best", EvaluatedWeights::Best, "Of the epoch with the lowest validation NLL"),
     ("last", EvaluatedWeights::Last, "Of the last step"),
 ];

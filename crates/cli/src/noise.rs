@@ -66,7 +66,9 @@ pub fn noise(args: &NoiseArgs) -> Result<()> {
     }
     let recipe = &resolved.recipe;
     let made = match (&args.labels, &recipe.data.noise) {
-        (Some(labels), Some(noise)) if args.has_no_inputs() => alone(labels, noise)?,
+        (Some(labels), Some(noise)) if args.features.is_none() && args.images.is_none() => {
+            alone(labels, noise)?
+        }
         _ => noisy_labels(&recipe.data, recipe.head.link)?,
     };
     match clean_place {
@@ -124,10 +126,6 @@ fn clean_place(out: &Path) -> Result<Option<PathBuf>> {
 }
 
 impl NoiseArgs {
-    fn has_no_inputs(&self) -> bool {
-        self.features.is_none() && self.images.is_none()
-    }
-
     /// The data of a recipe, which checks them.
     fn overlay(&self) -> Result<Overlay> {
         let inputs = match (&self.features, &self.images, &self.labels) {

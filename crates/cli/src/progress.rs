@@ -34,9 +34,7 @@ fn follow<T>(
     work: impl FnOnce(&mut Watch<'_>) -> Result<T, aleator::Error>,
 ) -> Result<T> {
     let mut progress = Progress::new(quiet);
-    let result = work(&mut Watch::new(stop, |event| progress.show(event)));
-    progress.finish();
-    Ok(result?)
+    Ok(work(&mut Watch::new(stop, |event| progress.show(event)))?)
 }
 
 /// Runs work that counts from any thread what is done, with progress on standard error.
@@ -46,15 +44,11 @@ pub fn counted<T>(
     work: impl FnOnce(&(dyn Fn(usize, usize) + Sync)) -> T,
 ) -> T {
     let progress = Mutex::new(Progress::new(quiet));
-    let result = work(&|done, total| {
+    work(&|done, total| {
         if let Ok(mut progress) = progress.lock() {
             progress.show(Event::Progress { what, done, total });
         }
-    });
-    if let Ok(progress) = progress.into_inner() {
-        progress.finish();
-    }
-    result
+    })
 }
 
 /// Prints a line to stderr; a closed stderr is not an error.
@@ -284,9 +278,11 @@ impl Progress {
             Display::Lines { .. } | Display::Silent => tell(&line),
         }
     }
+}
 
-    fn finish(self) {
-        if let Display::Bar(bar) = self.display {
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Display::Bar(bar) = &self.display {
             bar.finish_and_clear();
         }
     }

@@ -47,7 +47,7 @@ pub fn run(args: &RecipesArgs) -> Result<()> {
     line("\n`aleator recipes show NAME` prints one; `aleator train NAME --set …` runs it.")
 }
 
-/// What the recipes of a folder are.
+/// What the recipes of a directory are.
 fn heading(folder: &str) -> &str {
     match folder {
         "ilsvrc12" => "The paper's experiments: Imagenet ILSVRC12",
