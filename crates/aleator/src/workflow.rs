@@ -9,7 +9,6 @@ mod evaluate;
 mod experiment;
 mod fit;
 mod group;
-mod json;
 mod page;
 mod predict;
 mod resume;

@@ -2,7 +2,7 @@
 
 mod print;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use aleator::AnalyseSettings;
@@ -11,8 +11,9 @@ use aleator::run::Split;
 use anyhow::Result;
 use clap::Args;
 
+use crate::output::{line, text};
 use crate::progress::shown;
-use crate::values::{HELD_OUT, Named, choice, whole};
+use crate::values::{Choice, HELD_OUT, choice, whole};
 
 /// Arguments of `aleator analyse`.
 #[derive(Args, Debug)]
@@ -60,7 +61,7 @@ Examples:
 /// Most rows of a table.
 const MOST_ROWS: usize = 10_000;
 
-const MEASURES: [Named<Measure>; 3] = [
+const MEASURES: [Choice<Measure>; 3] = [
     ("raw", Measure::Raw, "The covariance Σ(x), as in the paper"),
     ("centred", Measure::Centred, "The centred covariance, on which the likelihood depends"),
     ("correlation", Measure::Correlation, "The correlation of the centred utilities"),
@@ -77,14 +78,11 @@ pub fn analyse(args: &AnalyseArgs, quiet: bool) -> Result<()> {
     };
     let findings = shown(quiet, |watch| aleator::analyse(&args.run, &settings, watch))?;
     if args.json {
-        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&findings.json())?)?;
-        return Ok(());
+        return line(serde_json::to_string_pretty(&findings.json())?);
     }
-    let mut text = print::Printer::new(io::stdout().is_terminal());
-    text.findings(&findings);
-    io::stdout().write_all(text.text().as_bytes())?;
-    if let Some(out) = &args.out {
-        writeln!(io::stdout(), "\nwritten to {}", out.display())?;
+    text(print::tables(&findings, io::stdout().is_terminal()))?;
+    match &args.out {
+        Some(out) => line(format_args!("\nwritten to {}", out.display())),
+        None => Ok(()),
     }
-    Ok(())
 }

@@ -1,19 +1,18 @@
 //! `aleator compare`: a table of runs.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use aleator::report::compare::{
     Labels, Layout, Measure, Row, Settings, Source, Test, Wanted, compare, fill, layouts,
 };
-use aleator::report::table::columns::lines;
 use aleator::report::table::{Format, Table, Terminal};
 use aleator::run::{Split, write_file};
 use anyhow::Result;
 use clap::Args;
 
-use crate::values::{HELD_OUT, Named, choice};
+use crate::output::{line, table, terminal, text};
+use crate::values::{Choice, HELD_OUT, choice};
 
 /// Arguments of `aleator compare`.
 #[derive(Args, Debug)]
@@ -64,20 +63,20 @@ Examples:
   aleator compare runs --metrics top1,nll --out table.tex
   aleator compare --table ilsvrc12 --runs runs     a table of the paper, with existing runs";
 
-const LABELS: [Named<Labels>; 2] = [
+const LABELS: [Choice<Labels>; 2] = [
     ("given", Labels::Given, "The labels in the data"),
     ("clean", Labels::Clean, "The true labels"),
 ];
 
-const TESTS: [Named<Test>; 2] = [
+const TESTS: [Choice<Test>; 2] = [
     ("paired", Test::PairedBySeed, "Paired if two rows have the same seeds, otherwise unpaired"),
     ("unpaired", Test::Unpaired, "Unpaired with pooled variance"),
 ];
 
-/// A format, given what the terminal can display.
+/// A format, which on a terminal depends on it.
 type FormatFor = fn(Terminal) -> Format;
 
-const FORMATS: [Named<FormatFor>; 4] = [
+const FORMATS: [Choice<FormatFor>; 4] = [
     ("terminal", Format::Terminal, "Aligned text"),
     ("markdown", |_| Format::Markdown, "Markdown"),
     ("latex", |_| Format::Latex, "LaTeX with booktabs"),
@@ -97,25 +96,10 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         Some(path) => {
             let format = format(args, Terminal { width: None, bold: false });
             write_file(path, table.to_text(format).as_bytes())?;
-            writeln!(io::stdout(), "written to {}", path.display())?;
+            line(format_args!("written to {}", path.display()))
         }
-        None => {
-            let text = table.to_text(format(args, terminal()));
-            io::stdout().write_all(text.as_bytes())?;
-        }
+        None => text(table.to_text(format(args, terminal()))),
     }
-    Ok(())
-}
-
-/// What standard output can display.
-pub fn terminal() -> Terminal {
-    if !io::stdout().is_terminal() {
-        return Terminal { width: None, bold: false };
-    }
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    let width = console::Term::stdout().size_checked().map(|(_, columns)| columns.into());
-    Terminal { width, bold: !is_set("NO_COLOR") && !is_dumb }
 }
 
 fn planned(name: &str, args: &CompareArgs) -> Result<Table> {
@@ -171,14 +155,10 @@ fn format(args: &CompareArgs, terminal: Terminal) -> Format {
 }
 
 fn list() -> Result<()> {
-    let mut out = io::stdout().lock();
     let row = |layout: Layout| {
         vec![layout.name, layout.paper.unwrap_or("ours".to_string()), layout.title]
     };
     let rows: Vec<Vec<String>> = layouts()?.into_iter().map(row).collect();
-    for line in lines(&[], &rows, &[0, 1, 2]) {
-        writeln!(out, "{line}")?;
-    }
-    writeln!(out, "\n`aleator compare --table NAME --runs DIR` makes one.")?;
-    Ok(())
+    table(&[], &rows, &[0, 1, 2])?;
+    line("\n`aleator compare --table NAME --runs DIR` makes one.")
 }

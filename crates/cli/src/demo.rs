@@ -1,18 +1,16 @@
 //! `aleator demo`: the whole job on data that ships inside the program.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use aleator::report::compare::{Labels, Measure, Row, Source, Spec, Test, View, compare_columns};
 use aleator::report::table::Format;
-use aleator::report::table::columns::lines;
 use aleator::run::Split;
 use aleator::{Demo, LearnedConfusion, ReportSettings, Watch};
 use anyhow::Result;
 use clap::Args;
 
-use crate::compare::terminal;
+use crate::output::{line, table, terminal, text};
 use crate::progress::watched;
 use crate::recipe_args::free_name;
 use crate::train::print_written;
@@ -33,25 +31,23 @@ const SHOWN: usize = 8;
 pub fn demo(args: &DemoArgs, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let out = args.out.clone().unwrap_or_else(|| free_name("aleator-demo".as_ref()));
-    writeln!(io::stdout(), "{INTRODUCTION}")?;
+    line(INTRODUCTION)?;
     let demo = watched(quiet, |watch| aleator::demo(&out, watch))?;
     print(&out, &demo)?;
     let (runs, seconds) = (demo.runs.len(), started.elapsed().as_secs_f64());
-    writeln!(
-        io::stdout(),
+    line(format_args!(
         "{runs} runs in {seconds:.0} s. Next: `aleator train --data PATH --out DIR` on data of your own; `aleator recipes`, `aleator --help`."
-    )?;
-    Ok(())
+    ))
 }
 
 /// The table of the noise models, what the full one has learned, and the report.
 pub fn print(out: &Path, demo: &Demo) -> Result<()> {
-    table(out)?;
+    print_scores(out)?;
     print_confusions(&demo.confusions)?;
     let settings = ReportSettings::inside(out);
     aleator::report(&[out.to_path_buf()], &settings, &mut Watch::silent())?;
     let page = settings.page.display();
-    writeln!(io::stdout(), "\nA report of all of it, with the digits: {page}")?;
+    line(format_args!("\nA report of all of it, with the digits: {page}"))?;
     print_written(out, &demo.runs)
 }
 
@@ -62,7 +58,7 @@ three seeds, and tested on examples with true labels that it has not seen.
 ";
 
 /// Mean ± standard deviation over the seeds of each noise model.
-fn table(out: &Path) -> Result<()> {
+fn print_scores(out: &Path) -> Result<()> {
     let rows = Row::read(&[Source { name: None, dir: out.to_path_buf() }])?;
     let spec = |heading: &str, measure, split| Spec {
         heading: heading.to_string(),
@@ -77,22 +73,15 @@ fn table(out: &Path) -> Result<()> {
     ];
     let mut table = compare_columns(&rows, &specs, Test::PairedBySeed)?;
     table.heading = "noise".to_string();
-    let text = table.to_text(Format::Terminal(terminal()));
-    io::stdout().write_all(text.as_bytes())?;
-    Ok(())
+    text(table.to_text(Format::Terminal(terminal())))
 }
 
 /// The confusions in the labels, next to those that the noise model expects.
 fn print_confusions(confusions: &[LearnedConfusion]) -> Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(
-        out,
-        "\nThe {SHOWN} most frequent confusions of the training labels, and what the full noise"
-    )?;
-    writeln!(
-        out,
-        "model, which never saw a true label, makes of them on examples it has not seen:"
-    )?;
+    line(format_args!(
+        "\nThe {SHOWN} most frequent confusions of the training labels, and what the full noise\n\
+         model, which never saw a true label, makes of them on examples it has not seen:"
+    ))?;
     let row = |confusion: &LearnedConfusion| {
         vec![
             format!("{} → {}", confusion.class, confusion.given),
@@ -104,13 +93,9 @@ fn print_confusions(confusions: &[LearnedConfusion]) -> Result<()> {
     };
     let rows: Vec<Vec<String>> = confusions.iter().take(SHOWN).map(row).collect();
     let header = ["true → given", "in labels", "expected", "rank", "rank by noise alone"];
-    for line in lines(&header, &rows, &[]) {
-        writeln!(out, "{line}")?;
-    }
-    writeln!(
-        out,
+    table(&header, &rows, &[])?;
+    line(format_args!(
         "expected: mean probability of the wrong label; ranks are of {} pairs",
         confusions.len()
-    )?;
-    Ok(())
+    ))
 }

@@ -1,12 +1,12 @@
 //! `aleator doctor`: what is in some data, and what is wrong with it.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use aleator::data::examine;
 use anyhow::Result;
 use clap::Args;
 
+use crate::output::{line, text};
 use crate::progress::counted;
 
 /// Arguments of `aleator doctor`.
@@ -34,9 +34,7 @@ Examples:
 pub fn doctor(args: &DoctorArgs, quiet: bool) -> Result<()> {
     let diagnosis = counted("examples", quiet, |count| examine(&args.data, count))?;
     if args.json {
-        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&diagnosis)?)?;
-    } else {
-        write!(io::stdout(), "{diagnosis}")?;
+        return line(serde_json::to_string_pretty(&diagnosis)?);
     }
-    Ok(())
+    text(diagnosis)
 }

@@ -1,6 +1,5 @@
 //! `aleator embed`: images → embeddings, by a pretrained network.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use aleator::embeddings::{DEFAULT_BATCH, OnnxOptions, Precision, Runtime};
@@ -9,8 +8,9 @@ use aleator::{EmbedSettings, EmbeddingNetwork};
 use anyhow::{Result, bail};
 use clap::Args;
 
+use crate::output::line;
 use crate::progress::{tell, watched};
-use crate::values::{Named, choice, whole};
+use crate::values::{Choice, choice, whole};
 
 /// Arguments of `aleator embed`.
 #[derive(Args, Debug)]
@@ -79,7 +79,7 @@ Examples:
 
 After Ctrl-C, a kill or a power cut, the same command resumes where it stopped.";
 
-const PIXEL_VALUES: [Named<PixelValues>; 4] = [
+const PIXEL_VALUES: [Choice<PixelValues>; 4] = [
     (
         "imagenet",
         PixelValues::ImageNet,
@@ -94,10 +94,10 @@ const PIXEL_VALUES: [Named<PixelValues>; 4] = [
     ("lite", PixelValues::Lite, "(byte − 127) / 128, as EfficientNet-Lite wants"),
 ];
 
-const FILTERS: [Named<Filter>; 2] =
+const FILTERS: [Choice<Filter>; 2] =
     [("bicubic", Filter::Bicubic, "Sharper"), ("bilinear", Filter::Bilinear, "Softer")];
 
-const RUNTIMES: [Named<Runtime>; 3] = [
+const RUNTIMES: [Choice<Runtime>; 3] = [
     ("auto", Runtime::Auto, "ONNX Runtime where its library is found, otherwise rten"),
     ("onnxruntime", Runtime::OnnxRuntime, "ONNX Runtime"),
     ("rten", Runtime::Rten, "rten, which is part of this program"),
@@ -124,7 +124,7 @@ pub fn embed(args: &EmbedArgs, quiet: bool) -> Result<()> {
             (false, _) => ", without labels".to_string(),
         };
         let path = file.path.display();
-        writeln!(io::stdout(), "{path}: {rows} embeddings of {width} numbers{labels}")?;
+        line(format_args!("{path}: {rows} embeddings of {width} numbers{labels}"))?;
     }
     Ok(())
 }
@@ -136,29 +136,23 @@ impl EmbedArgs {
             Some(dir) => EmbeddingNetwork::Run(dir),
             None => EmbeddingNetwork::Onnx {
                 file: self.model.as_deref().unwrap_or(Path::new("")),
-                options: self.options(),
-                framing: self.framing(),
+                options: OnnxOptions {
+                    runtime: self
+                        .onnxruntime
+                        .as_ref()
+                        .map_or(self.runtime, |_| Runtime::OnnxRuntime),
+                    library: self.onnxruntime.as_deref(),
+                    output: self.output.as_deref(),
+                    threads: rayon::current_num_threads(),
+                },
+                framing: Framing {
+                    channels: None,
+                    size: self.size,
+                    centre_crop: self.centre_crop,
+                    filter: self.filter,
+                    values: self.preprocess,
+                },
             },
-        }
-    }
-
-    fn options(&self) -> OnnxOptions<'_> {
-        let named = self.onnxruntime.is_some();
-        OnnxOptions {
-            runtime: if named { Runtime::OnnxRuntime } else { self.runtime },
-            library: self.onnxruntime.as_deref(),
-            output: self.output.as_deref(),
-            threads: rayon::current_num_threads(),
-        }
-    }
-
-    fn framing(&self) -> Framing {
-        Framing {
-            channels: None,
-            size: self.size,
-            centre_crop: self.centre_crop,
-            filter: self.filter,
-            values: self.preprocess,
         }
     }
 }

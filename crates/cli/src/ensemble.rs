@@ -1,11 +1,11 @@
 //! `aleator ensemble`.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
 
+use crate::output::line;
 use crate::scores;
 
 /// Arguments of `aleator ensemble`.
@@ -22,8 +22,7 @@ pub struct EnsembleArgs {
 /// `aleator ensemble`.
 pub fn ensemble(args: &EnsembleArgs) -> Result<()> {
     let evaluation = aleator::ensemble(&args.dirs, &args.out)?;
-    writeln!(io::stdout(), "ensemble of {} runs", args.dirs.len())?;
+    line(format_args!("ensemble of {} runs", args.dirs.len()))?;
     scores::print(&evaluation)?;
-    writeln!(io::stdout(), "\nwritten to {}", args.out.display())?;
-    Ok(())
+    line(format_args!("\nwritten to {}", args.out.display()))
 }

@@ -1,6 +1,5 @@
 //! `aleator eval`.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use aleator::EvaluateSettings;
@@ -8,9 +7,10 @@ use aleator::run::recipe::EvaluatedWeights;
 use anyhow::Result;
 use clap::Args;
 
+use crate::output::line;
 use crate::progress::shown;
 use crate::scores;
-use crate::values::{Named, choice};
+use crate::values::{Choice, choice};
 
 /// Arguments of `aleator eval`.
 #[derive(Args, Debug)]
@@ -31,7 +31,7 @@ pub struct EvalArgs {
     json: bool,
 }
 
-const WEIGHTS: [Named<EvaluatedWeights>; 2] = [
+const WEIGHTS: [Choice<EvaluatedWeights>; 2] = [
     ("best", EvaluatedWeights::Best, "Of the epoch with the lowest validation NLL"),
     ("last", EvaluatedWeights::Last, "Of the last step"),
 ];
@@ -45,9 +45,7 @@ pub fn eval(args: &EvalArgs, quiet: bool) -> Result<()> {
     };
     let evaluation = shown(quiet, |watch| aleator::evaluate(&args.dir, &settings, None, watch))?;
     if args.json {
-        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&evaluation)?)?;
-    } else {
-        scores::print(&evaluation)?;
+        return line(serde_json::to_string_pretty(&evaluation)?);
     }
-    Ok(())
+    scores::print(&evaluation)
 }

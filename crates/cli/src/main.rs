@@ -10,6 +10,7 @@ mod ensemble;
 mod eval;
 mod interrupt;
 mod noise;
+mod output;
 mod predict;
 mod progress;
 mod recipe_args;

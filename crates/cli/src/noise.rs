@@ -1,6 +1,5 @@
 //! `aleator noise`: labels made wrong on purpose, for controlled experiments.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use aleator::data::array::{Array, Values};
@@ -10,6 +9,8 @@ use aleator::run::recipe::{DataOverlay, InputSource, LabelNoise, NoiseKind, Over
 use aleator::run::write_file;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+
+use crate::output::line;
 
 /// Arguments of `aleator noise`.
 #[derive(Args, Debug)]
@@ -65,26 +66,26 @@ pub fn noise(args: &NoiseArgs) -> Result<()> {
     }
     let recipe = &resolved.recipe;
     let made = match (&args.labels, &recipe.data.noise) {
-        (Some(labels), Some(noise)) if args.has_no_inputs() => alone(labels, noise)?,
+        (Some(labels), Some(noise)) if args.features.is_none() && args.images.is_none() => {
+            alone(labels, noise)?
+        }
         _ => noisy_labels(&recipe.data, recipe.head.link)?,
     };
     match clean_place {
         Some(clean) => {
             write_file(&clean, &made.clean_to_npy())?;
             write_file(&args.out, &made.to_npy())?;
-            writeln!(io::stdout(), "clean labels: {}", clean.display())?;
+            line(format_args!("clean labels: {}", clean.display()))?;
         }
         None => write_file(&args.out, &made.to_csv())?,
     }
     let pairs = made.labels.iter().zip(&made.clean_labels);
     let changed = pairs.filter(|(label, clean)| label != clean).count();
     let (total, share) = (made.labels.len(), 100.0 * changed as f64 / made.labels.len() as f64);
-    writeln!(
-        io::stdout(),
+    line(format_args!(
         "{changed} of {total} labels are wrong now ({share:.2} %): {}",
         args.out.display()
-    )?;
-    Ok(())
+    ))
 }
 
 /// Corrupts labels whose inputs do not matter, and are not there.
@@ -125,10 +126,6 @@ fn clean_place(out: &Path) -> Result<Option<PathBuf>> {
 }
 
 impl NoiseArgs {
-    fn has_no_inputs(&self) -> bool {
-        self.features.is_none() && self.images.is_none()
-    }
-
     /// The data of a recipe, which checks them.
     fn overlay(&self) -> Result<Overlay> {
         let inputs = match (&self.features, &self.images, &self.labels) {

@@ -34,9 +34,7 @@ fn follow<T>(
     work: impl FnOnce(&mut Watch<'_>) -> Result<T, aleator::Error>,
 ) -> Result<T> {
     let mut progress = Progress::new(quiet);
-    let result = work(&mut Watch::new(stop, |event| progress.show(event)));
-    progress.finish();
-    Ok(result?)
+    Ok(work(&mut Watch::new(stop, |event| progress.show(event)))?)
 }
 
 /// Runs work that counts from any thread what is done, with progress on standard error.
@@ -46,15 +44,11 @@ pub fn counted<T>(
     work: impl FnOnce(&(dyn Fn(usize, usize) + Sync)) -> T,
 ) -> T {
     let progress = Mutex::new(Progress::new(quiet));
-    let result = work(&|done, total| {
+    work(&|done, total| {
         if let Ok(mut progress) = progress.lock() {
             progress.show(Event::Progress { what, done, total });
         }
-    });
-    if let Ok(progress) = progress.into_inner() {
-        progress.finish();
-    }
-    result
+    })
 }
 
 /// Prints a line to stderr; a closed stderr is not an error.
@@ -73,7 +67,7 @@ struct Progress {
     first: usize,
     done: usize,
     averages: Averages,
-    steps_per_epoch: usize,
+    epochs: usize,
     total_steps: usize,
     damaged: bool,
 }
@@ -127,13 +121,16 @@ impl Progress {
             first: 0,
             done: 0,
             averages: Averages::default(),
-            steps_per_epoch: 1,
+            epochs: 0,
             total_steps: 0,
             damaged: false,
         }
     }
 
     fn show(&mut self, event: Event<'_>) {
+        if !matches!(event, Event::Training { .. }) {
+            self.prefix.clear();
+        }
         match event {
             Event::Training { run, event } => {
                 let prefix = if run.is_empty() { String::new() } else { format!("{run}: ") };
@@ -144,31 +141,30 @@ impl Progress {
                 self.training(event);
             }
             Event::Progress { what, done, total } => {
-                self.prefix.clear();
                 self.advance(what, done, total, |rate| {
                     format!("{done}/{total} {what}  {rate:.0}/s")
                 });
             }
-            Event::Choice(text) => {
-                self.prefix.clear();
-                self.tell_always(text);
-            }
-            Event::Note(text) => {
-                self.prefix.clear();
-                self.say(text);
-            }
-            Event::Warning(text) => {
-                self.prefix.clear();
-                self.warn(text);
-            }
+            Event::Choice(text) => self.say_always(text),
+            Event::Note(text) => self.say(text),
+            Event::Warning(text) => self.warn(text),
         }
     }
 
     fn training(&mut self, event: TrainEvent<'_>) {
         match event {
             TrainEvent::Started { step, total_steps, steps_per_epoch, parameters } => {
-                (self.steps_per_epoch, self.total_steps) = (steps_per_epoch, total_steps);
-                self.start(step, parameters);
+                if self.damaged && step == 0 {
+                    self.warn("no checkpoint can be used: training from the beginning");
+                }
+                (self.epochs, self.total_steps) =
+                    (total_steps / steps_per_epoch.max(1), total_steps);
+                let already = if step > 0 { format!(", from step {step}") } else { String::new() };
+                self.say(&format!(
+                    "{parameters} parameters, {} epochs of {steps_per_epoch} steps{already}",
+                    self.epochs
+                ));
+                self.count("steps", step);
             }
             TrainEvent::Opened { .. } => {}
             TrainEvent::Checking { done, total } => {
@@ -184,10 +180,10 @@ impl Progress {
             }
             TrainEvent::Step { step, examples, report } => self.step(step, examples, &report),
             TrainEvent::Epoch { epoch, nll, top1, best } => {
-                let epochs = self.total_steps / self.steps_per_epoch.max(1);
                 let mark = if best { " *" } else { "" };
                 self.say(&format!(
-                    "epoch {epoch:>3}/{epochs}  loss {:.4}  validation NLL {nll:.4}  top-1 {:.2} %{mark}",
+                    "epoch {epoch:>3}/{}  loss {:.4}  validation NLL {nll:.4}  top-1 {:.2} %{mark}",
+                    self.epochs,
                     self.averages.loss,
                     100.0 * top1,
                 ));
@@ -202,19 +198,6 @@ impl Progress {
                 }
             }
         }
-    }
-
-    fn start(&mut self, step: usize, parameters: usize) {
-        if self.damaged && step == 0 {
-            self.warn("no checkpoint can be used: training from the beginning");
-        }
-        let already = if step > 0 { format!(", from step {step}") } else { String::new() };
-        let epochs = self.total_steps / self.steps_per_epoch.max(1);
-        self.say(&format!(
-            "{parameters} parameters, {epochs} epochs of {} steps{already}",
-            self.steps_per_epoch
-        ));
-        self.count("steps", step);
     }
 
     fn step(&mut self, step: usize, examples: usize, report: &StepReport) {
@@ -278,28 +261,28 @@ impl Progress {
     }
 
     fn warn(&self, warning: &str) {
-        self.tell_always(&format!("warning: {warning}"));
-    }
-
-    /// Shown even when everything else is silent.
-    fn tell_always(&self, line: &str) {
-        match &self.display {
-            Display::Silent => tell(&format!("{}{line}", self.prefix)),
-            _ => self.say(line),
-        }
+        self.say_always(&format!("warning: {warning}"));
     }
 
     fn say(&self, line: &str) {
-        let line = format!("{}{line}", self.prefix);
-        match &self.display {
-            Display::Bar(bar) => bar.suspend(|| tell(&line)),
-            Display::Lines { .. } => tell(&line),
-            Display::Silent => {}
+        if !matches!(self.display, Display::Silent) {
+            self.say_always(line);
         }
     }
 
-    fn finish(self) {
-        if let Display::Bar(bar) = self.display {
+    /// Shown even when everything else is silent.
+    fn say_always(&self, line: &str) {
+        let line = format!("{}{line}", self.prefix);
+        match &self.display {
+            Display::Bar(bar) => bar.suspend(|| tell(&line)),
+            Display::Lines { .. } | Display::Silent => tell(&line),
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Display::Bar(bar) = &self.display {
             bar.finish_and_clear();
         }
     }

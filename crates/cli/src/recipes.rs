@@ -1,11 +1,11 @@
 //! `aleator recipes`.
 
-use std::io::{self, Write};
-
 use aleator::report::table::columns::lines;
 use aleator::run::{Document, Preset, paper_recipes, presets};
 use anyhow::Result;
 use clap::{Args, Subcommand};
+
+use crate::output::{line, text};
 
 /// Arguments of `aleator recipes`.
 #[derive(Args, Debug)]
@@ -25,37 +25,29 @@ enum RecipesCommand {
 
 /// `aleator recipes`.
 pub fn run(args: &RecipesArgs) -> Result<()> {
-    let mut out = io::stdout().lock();
     let all: Vec<Preset> = presets().into_iter().chain(paper_recipes()).collect();
     if let Some(RecipesCommand::Show { name }) = &args.command {
         let document = Document::preset(name)?;
-        let text = all.iter().find(|preset| preset.name == name).map_or("", |preset| preset.text);
-        for line in text.lines().take_while(|line| line.starts_with('#')) {
-            writeln!(out, "{line}")?;
-        }
-        write!(out, "\n{}", document.to_toml())?;
-        return Ok(());
+        let own = all.iter().find(|preset| preset.name == name).map_or("", |preset| preset.text);
+        own.lines().take_while(|line| line.starts_with('#')).try_for_each(line)?;
+        return text(format_args!("\n{}", document.to_toml()));
     }
     let rows: Vec<Vec<String>> = all
         .iter()
         .map(|preset| vec![preset.name.to_string(), preset.summary.to_string()])
         .collect();
     let mut folder = None;
-    for (preset, line) in all.iter().zip(lines(&[], &rows, &[0, 1])) {
+    for (preset, row) in all.iter().zip(lines(&[], &rows, &[0, 1])) {
         if preset.folder() != folder {
             folder = preset.folder();
-            writeln!(out, "\n{}", heading(folder.unwrap_or_default()))?;
+            line(format_args!("\n{}", heading(folder.unwrap_or_default())))?;
         }
-        writeln!(out, "{line}")?;
+        line(row)?;
     }
-    writeln!(
-        out,
-        "\n`aleator recipes show NAME` prints one; `aleator train NAME --set …` runs it."
-    )?;
-    Ok(())
+    line("\n`aleator recipes show NAME` prints one; `aleator train NAME --set …` runs it.")
 }
 
-/// What the recipes of a folder are.
+/// What the recipes of a directory are.
 fn heading(folder: &str) -> &str {
     match folder {
         "ilsvrc12" => "The paper's experiments: Imagenet ILSVRC12",

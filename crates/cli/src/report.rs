@@ -1,12 +1,12 @@
 //! `aleator report`: the HTML report.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use aleator::ReportSettings;
 use anyhow::{Context, Result};
 use clap::Args;
 
+use crate::output::line;
 use crate::progress::shown;
 use crate::values::whole;
 
@@ -61,6 +61,5 @@ pub fn report(args: &ReportArgs, quiet: bool) -> Result<()> {
         ambiguous: args.ambiguous,
     };
     shown(quiet, |watch| aleator::report(&args.dirs, &settings, watch))?;
-    writeln!(io::stdout(), "report: {}", settings.page.display())?;
-    Ok(())
+    line(format_args!("report: {}", settings.page.display()))
 }

@@ -9,6 +9,7 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 
 use crate::interrupt;
+use crate::output::line;
 use crate::progress::tell;
 
 /// Arguments of `aleator review`.
@@ -70,7 +71,7 @@ pub fn review(args: &ReviewArgs) -> Result<()> {
     let stop = interrupt::flag()?;
     let Progress { suspects, suspects_decided, .. } = session.progress();
     tell(&format!("{suspects_decided} of {suspects} suspects decided; Ctrl-C ends the review"));
-    writeln!(io::stdout(), "{}", server.url())?;
+    line(server.url())?;
     io::stdout().flush()?;
     if args.open {
         open(&server.url());
@@ -82,14 +83,12 @@ pub fn review(args: &ReviewArgs) -> Result<()> {
 fn conclude(audit: &Path, progress: Progress) -> Result<()> {
     let Progress { suspects, suspects_decided, corrected, kept, ambiguous, .. } = progress;
     let file = audit.join("corrected.csv");
-    writeln!(
-        io::stdout(),
+    line(format_args!(
         "{suspects_decided} of {suspects} suspects decided: {corrected} corrected, {kept} kept, \
          {ambiguous} ambiguous\nwritten: {}\ntrain on it: --set data.train.labels={}",
         file.display(),
         file.display()
-    )?;
-    Ok(())
+    ))
 }
 
 /// Asks the system for its browser. Where there is none, the address stands in the terminal.

@@ -1,39 +1,33 @@
 //! Evaluations as tables.
 
-use std::io::{self, Write};
-
-use crate::compare::terminal;
 use aleator::TrainedRun;
 use aleator::metrics::{Evaluation, SplitEvaluation, Summary};
 use aleator::report::compare::{Measure, Score};
-use aleator::report::table::columns::lines;
 use aleator::report::table::{Cell, Column, ColumnSource, Format, Section, Table, TableRow};
+use anyhow::Result;
+
+use crate::output::{self, line, text};
 
 /// The measures to show, if the run has them.
 const SHOWN: [Measure; 6] =
     [Measure::Top1, Measure::Top5, Measure::Nll, Measure::Brier, Measure::Ece, Measure::Gap];
 
 /// One row for each split and kind of label.
-pub fn print(evaluation: &Evaluation) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(table(std::slice::from_ref(evaluation)).as_bytes())?;
-    if let Some(calibration) = &evaluation.calibration {
-        let (before, after) = (calibration.nll_before, calibration.nll_after);
-        writeln!(
-            out,
-            "calibrated at temperature {:.3}: validation NLL {before:.4} → {after:.4}",
-            calibration.temperature
-        )?;
-    }
-    Ok(())
+pub fn print(evaluation: &Evaluation) -> Result<()> {
+    text(table(std::slice::from_ref(evaluation)))?;
+    let Some(calibration) = &evaluation.calibration else { return Ok(()) };
+    let (before, after) = (calibration.nll_before, calibration.nll_after);
+    line(format_args!(
+        "calibrated at temperature {:.3}: validation NLL {before:.4} → {after:.4}",
+        calibration.temperature
+    ))
 }
 
 /// The same over several runs, as mean ± standard deviation.
-pub fn print_many(runs: &[TrainedRun]) -> io::Result<()> {
+pub fn print_many(runs: &[TrainedRun]) -> Result<()> {
     let evaluations: Vec<Evaluation> = runs.iter().map(|run| run.evaluation.clone()).collect();
-    let mut out = io::stdout().lock();
-    writeln!(out, "{} runs, mean ± standard deviation", runs.len())?;
-    out.write_all(table(&evaluations).as_bytes())
+    line(format_args!("{} runs, mean ± standard deviation", runs.len()))?;
+    text(table(&evaluations))
 }
 
 /// A table of splits and kinds of labels by measures; all runs must have the same ones.
@@ -65,11 +59,11 @@ fn table(evaluations: &[Evaluation]) -> String {
         sections: vec![Section { name: None, rows: names.iter().enumerate().map(row).collect() }],
         notes: vec![],
     };
-    table.to_text(Format::Terminal(terminal()))
+    table.to_text(Format::Terminal(output::terminal()))
 }
 
 /// One row for each run, by the splits that it is judged by.
-pub fn print_each(runs: &[TrainedRun]) -> io::Result<()> {
+pub fn print_each(runs: &[TrainedRun]) -> Result<()> {
     let tested = runs.iter().any(|run| run.evaluation.test.is_some());
     let mut header = vec!["", "valid. NLL", "top-1", "ECE"];
     header.extend(["test NLL", "top-1", "ECE"].iter().filter(|_| tested));
@@ -88,8 +82,7 @@ pub fn print_each(runs: &[TrainedRun]) -> io::Result<()> {
         row
     };
     let rows: Vec<Vec<String>> = runs.iter().map(row).collect();
-    let mut out = io::stdout().lock();
-    lines(&header, &rows, &[0]).iter().try_for_each(|line| writeln!(out, "{line}"))
+    output::table(&header, &rows, &[0])
 }
 
 fn rows(evaluation: &Evaluation) -> Vec<(String, &Summary)> {

@@ -1,12 +1,12 @@
 //! `aleator train`.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use aleator::{Fit, TrainedRun};
 use anyhow::Result;
 use clap::Args;
 
+use crate::output::line;
 use crate::progress::watched;
 use crate::recipe_args::{RecipeArgs, default_out};
 use crate::scores;
@@ -42,7 +42,7 @@ pub fn print(fit: &Fit) -> Result<()> {
         (runs, ensemble) => {
             scores::print_many(runs)?;
             if let Some((dir, evaluation)) = ensemble {
-                writeln!(io::stdout(), "\nTheir ensemble, in {}:", dir.display())?;
+                line(format_args!("\nTheir ensemble, in {}:", dir.display()))?;
                 scores::print(evaluation)?;
             }
         }
@@ -54,13 +54,11 @@ pub fn print(fit: &Fit) -> Result<()> {
 pub fn print_written(out: &std::path::Path, runs: &[TrainedRun]) -> Result<()> {
     for run in runs.iter().filter(|run| run.set_aside > 0) {
         let (s, were) = if run.set_aside == 1 { ("", "was") } else { ("s", "were") };
-        writeln!(
-            io::stdout(),
+        line(format_args!(
             "{} image{s} that cannot be decoded {were} left out: see {}",
             run.set_aside,
             run.dir.join("run.json").display()
-        )?;
+        ))?;
     }
-    writeln!(io::stdout(), "\nwritten to {}", out.display())?;
-    Ok(())
+    line(format_args!("\nwritten to {}", out.display()))
 }

@@ -1,14 +1,13 @@
 //! `aleator transfer`.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use aleator::report::table::columns::lines;
 use aleator::run::load_tasks;
-use aleator::{Transfer, TransferSettings};
+use aleator::{TaskScore, Transfer, TransferSettings};
 use anyhow::Result;
 use clap::Args;
 
+use crate::output::table;
 use crate::progress::watched;
 use crate::train::print_written;
 
@@ -61,15 +60,11 @@ pub fn transfer(args: &TransferArgs, quiet: bool) -> Result<()> {
 /// The accuracy on each task, and the mean.
 pub fn print(out: &Path, transfer: &Transfer) -> Result<()> {
     let percent = |share: f64| format!("{:.2} %", 100.0 * share);
-    let mut rows: Vec<Vec<String>> = vec![];
-    for task in &transfer.tasks {
-        rows.push(vec![task.task.clone(), percent(task.validation_top1), percent(task.test_top1)]);
-    }
+    let row = |task: &TaskScore| {
+        vec![task.task.clone(), percent(task.validation_top1), percent(task.test_top1)]
+    };
+    let mut rows: Vec<Vec<String>> = transfer.tasks.iter().map(row).collect();
     rows.push(vec!["mean".to_string(), String::new(), percent(transfer.mean_test_top1)]);
-    let mut stdout = io::stdout().lock();
-    for line in lines(&["", "validation top-1", "test top-1"], &rows, &[0]) {
-        writeln!(stdout, "{line}")?;
-    }
-    drop(stdout);
+    table(&["", "validation top-1", "test top-1"], &rows, &[0])?;
     print_written(out, &transfer.runs)
 }

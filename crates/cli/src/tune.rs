@@ -1,13 +1,12 @@
 //! `aleator tune`.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use aleator::report::table::columns::lines;
 use aleator::{Grid, Temperature, Trial, Tuning};
 use anyhow::{Context, Result};
 use clap::Args;
 
+use crate::output::{line, table};
 use crate::progress::watched;
 use crate::recipe_args::RecipeArgs;
 use crate::train::print_written;
@@ -54,13 +53,9 @@ pub fn print(out: &Path, tuning: &Tuning) -> Result<()> {
         ]
     };
     let rows: Vec<Vec<String>> = tuning.trials.iter().enumerate().map(row).collect();
-    let mut stdout = io::stdout().lock();
-    for line in lines(&["", "rank", "temperature", "NLL", "top-1", "ECE"], &rows, &[0]) {
-        writeln!(stdout, "{line}")?;
-    }
+    table(&["", "rank", "temperature", "NLL", "top-1", "ECE"], &rows, &[0])?;
     let file = tuning.recipe_file.display();
-    writeln!(stdout, "* the lowest NLL on the validation split")?;
-    writeln!(stdout, "\nThe chosen recipe: {file}; `aleator train {file} --out DIR` trains it.")?;
-    drop(stdout);
+    line("* the lowest NLL on the validation split")?;
+    line(format_args!("\nThe chosen recipe: {file}; `aleator train {file} --out DIR` trains it."))?;
     print_written(out, &tuning.runs)
 }

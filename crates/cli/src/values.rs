@@ -6,17 +6,17 @@ use aleator::run::Split;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// A value by its name on the command line, with its line of help.
-pub type Named<T> = (&'static str, T, &'static str);
+pub type Choice<T> = (&'static str, T, &'static str);
 
 /// The splits that models are judged on.
-pub const HELD_OUT: [Named<Split>; 2] = [
+pub const HELD_OUT: [Choice<Split>; 2] = [
     ("validation", Split::Validation, "The examples that chose the weights"),
     ("test", Split::Test, "The examples that were only measured"),
 ];
 
 /// Parses the name of one of some values.
 pub fn choice<T: Copy + Send + Sync + 'static>(
-    values: &'static [Named<T>],
+    values: &'static [Choice<T>],
 ) -> impl TypedValueParser<Value = T> {
     let names = values.iter().map(|(name, _, help)| PossibleValue::new(*name).help(*help));
     PossibleValuesParser::new(names).try_map(|text| {

@@ -1,7 +1,7 @@
 //! Anything that turns images into features.
 
 use crate::error::EmbedError;
-use crate::signature::InputSpec;
+use crate::signature::{InputSpec, Reading};
 
 /// Something that turns every image into one vector.
 ///
@@ -43,6 +43,11 @@ pub trait Extractor {
     /// # Errors
     /// When they cannot be computed.
     fn extract(&mut self, images: &Images) -> Result<Vec<f32>, EmbedError>;
+
+    /// How the output of a network is read; known after the first images.
+    fn reading(&self) -> Option<Reading> {
+        None
+    }
 }
 
 /// Images of one size, one after the other, in the layout of the extractor.

@@ -96,11 +96,6 @@ impl OnnxNetwork {
         Ok(Self { path, hash, network, input, output, reading: None, padded })
     }
 
-    /// How the output is read; known after the first images.
-    pub fn reading(&self) -> Option<Reading> {
-        self.reading
-    }
-
     /// Runs exactly as many images as the network takes.
     fn run(&mut self, images: &Images) -> Result<Output, EmbedError> {
         let Images { values, count, height, width } = *images;
@@ -171,6 +166,10 @@ impl Extractor for OnnxNetwork {
             features.extend_from_slice(&vectors[..vectors.len() / batch * given]);
         }
         Ok(features)
+    }
+
+    fn reading(&self) -> Option<Reading> {
+        self.reading
     }
 }
 

@@ -77,6 +77,16 @@ impl AtomicFolder {
         Ok(Self { temporary: Temporary(temporary), place: place.to_path_buf() })
     }
 
+    /// As [`create`](Self::create), with the parents of `place`, where nothing but an empty folder
+    /// may be.
+    pub fn create_new(place: &Path) -> Result<Self, RunError> {
+        check_vacant(place)?;
+        if let Some(parent) = place.parent() {
+            fs::create_dir_all(parent).map_err(RunError::io("create", parent))?;
+        }
+        Self::create(place)
+    }
+
     /// Where to write the content.
     pub fn path(&self) -> &Path {
         &self.temporary.0
@@ -188,6 +198,15 @@ fn named_beside(path: &Path, prefix: &str) -> Result<PathBuf, RunError> {
     let mut temporary = OsString::from(prefix);
     temporary.push(name);
     Ok(path.with_file_name(temporary))
+}
+
+/// Refuses a path where something other than an empty folder is.
+pub fn check_vacant(path: &Path) -> Result<(), RunError> {
+    let is_empty = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    if exists(path)? && !is_empty {
+        return Err(RunError::Exists { path: path.to_path_buf() });
+    }
+    Ok(())
 }
 
 /// Whether there is anything of this name, be it a link that leads nowhere.

@@ -1,13 +1,12 @@
 //! `group.json`: which runs of a directory belong together, and why.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
-use crate::atomic;
 use crate::error::RunError;
+use crate::record::{read_json, write_json};
 
 /// The format of `group.json` that this program writes and reads.
 const FORMAT: u32 = 1;
@@ -74,18 +73,13 @@ impl GroupFile {
 
     /// Writes the file to a directory.
     pub fn save(&self, folder: &Path) -> Result<(), RunError> {
-        let path = folder.join(Self::NAME);
-        let text = serde_json::to_string_pretty(self)
-            .map_err(|error| RunError::damaged(&path, error.to_string()))?;
-        atomic::write_file(&path, (text + "\n").as_bytes())
+        write_json(&folder.join(Self::NAME), self)
     }
 
     /// Reads the file of a directory.
     pub fn load(folder: &Path) -> Result<Self, RunError> {
         let path = folder.join(Self::NAME);
-        let text = fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
-        let group: Self = serde_json::from_str(&text)
-            .map_err(|error| RunError::damaged(&path, error.to_string()))?;
+        let group: Self = read_json(&path)?;
         if group.format != FORMAT {
             let (found, writer) = (group.format.to_string(), group.version);
             return Err(RunError::Format { path, found, writer });

@@ -29,7 +29,9 @@ mod sweep;
 mod tasks;
 mod to_toml;
 
-pub use atomic::{AtomicFolder, remove_folder, remove_leftovers, write_file, write_file_by};
+pub use atomic::{
+    AtomicFolder, check_vacant, remove_folder, remove_leftovers, write_file, write_file_by,
+};
 pub use csv_file::CsvFile;
 pub use difference::Difference;
 pub use document::{Document, Node, Origin, Table, Value};
@@ -46,6 +48,7 @@ pub use recipe::{Link, Noise, Overlay, Recipe};
 pub use recipe_error::RecipeError;
 pub use record::{
     CreateRun, FORMAT, RunDir, RunInfo, RunLock, SetAside, Split, SplitCounts, lock_folder,
+    read_json, write_json,
 };
 pub use split_reader::SplitReader;
 pub use sweep::{SweepPoint, load_sweep};

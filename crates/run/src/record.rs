@@ -172,13 +172,7 @@ impl RunDir {
 
     /// Creates the directory and its parents. An empty directory may exist there, nothing else.
     pub fn create(path: &Path, run: &CreateRun) -> Result<Self, RunError> {
-        if atomic::exists(path)? && !is_empty_folder(path) {
-            return Err(RunError::Exists { path: path.to_path_buf() });
-        }
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(RunError::io("create", parent))?;
-        }
-        let folder = AtomicFolder::create(path)?;
+        let folder = AtomicFolder::create_new(path)?;
         for name in [CHECKPOINTS, PREDICTIONS, TENSORBOARD] {
             fs::create_dir(folder.path().join(name)).map_err(RunError::io("create", path))?;
         }
@@ -195,7 +189,7 @@ impl RunDir {
         if !file.is_file() {
             return Err(RunError::NotARun { path: path.to_path_buf() });
         }
-        let value: serde_json::Value = read_json_file(&file)?;
+        let value: serde_json::Value = read_json(&file)?;
         let text = |key: &str| match value.get(key) {
             Some(serde_json::Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
@@ -265,16 +259,12 @@ impl RunDir {
 
     /// Writes a JSON file of the directory atomically.
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), RunError> {
-        let path = self.path.join(name);
-        let mut text = serde_json::to_string_pretty(value)
-            .map_err(|error| RunError::damaged(&path, error.to_string()))?;
-        text.push('\n');
-        atomic::write_file(&path, text.as_bytes())
+        write_json(&self.path.join(name), value)
     }
 
     /// Reads a JSON file of the directory.
     pub fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, RunError> {
-        read_json_file(&self.path.join(name))
+        read_json(&self.path.join(name))
     }
 }
 
@@ -315,11 +305,15 @@ const CHECKPOINTS: &str = "checkpoints";
 const PREDICTIONS: &str = "predictions";
 const TENSORBOARD: &str = "tensorboard";
 
-fn is_empty_folder(path: &Path) -> bool {
-    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+/// Writes a JSON file atomically.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunError> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| RunError::damaged(path, error.to_string()))?;
+    atomic::write_file(path, (text + "\n").as_bytes())
 }
 
-fn read_json_file<T: DeserializeOwned>(path: &Path) -> Result<T, RunError> {
+/// Reads a JSON file.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, RunError> {
     let text = fs::read_to_string(path).map_err(RunError::io("read", path))?;
     serde_json::from_str(&text).map_err(|error| RunError::damaged(path, error.to_string()))
 }

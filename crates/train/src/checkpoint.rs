@@ -3,16 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use aleator_run::AtomicFolder;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::error::TrainError;
-use crate::normalize::Normalization;
+use crate::runs::hash_file;
 use crate::state::{Progress, State};
-use crate::tensors::{self, Named};
+use crate::tensors::{self, NamedTensor};
+use crate::{Event, Normalization, Observer, TrainError};
 
 /// The format of the directory.
 const FORMAT: u32 = 1;
@@ -28,7 +29,7 @@ const SCALE: &str = "normalization.scale";
 /// The checkpoints of a run.
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
-    folder: PathBuf,
+    dir: PathBuf,
 }
 
 /// How long the logs were when the checkpoint was made; later lines are written again.
@@ -61,54 +62,46 @@ struct FileHash {
     blake3: String,
 }
 
-/// The result of [`Checkpoints::restore_newest`].
-#[derive(Debug, Default)]
-pub(crate) struct Restored {
-    /// Where the logs were; none when no checkpoint could be used.
-    pub logs: Option<LogPositions>,
-    /// Why newer checkpoints could not be used.
-    pub damaged: Vec<TrainError>,
-}
-
 impl Checkpoints {
     /// Those in a directory, which need not exist yet.
-    pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+    pub fn new(dir: PathBuf) -> Self {
+        Self { dir }
     }
 
     /// Saves the state; returns once it is on the disk.
     pub(crate) fn save(&self, state: &State, logs: LogPositions) -> Result<(), TrainError> {
-        fs::create_dir_all(&self.folder).map_err(|error| unusable(&self.folder, error))?;
-        let folder = AtomicFolder::create(&self.path(state.progress.step))?;
+        fs::create_dir_all(&self.dir).map_err(|error| TrainError::checkpoint(&self.dir, error))?;
+        let dir = AtomicFolder::create(&self.path(state.progress.step))?;
         for (file, named) in parts(state) {
-            tensors::write(&folder.path().join(file), &named)?;
+            tensors::write(&dir.path().join(file), &named)?;
         }
         let json = |name: &str, text: serde_json::Result<String>| {
-            let text = text.map_err(|error| unusable(&self.folder, error))?;
-            let path = folder.path().join(name);
-            fs::write(&path, text + "\n").map_err(|error| unusable(&path, error))
+            let text = text.map_err(|error| TrainError::checkpoint(&self.dir, error))?;
+            let path = dir.path().join(name);
+            fs::write(&path, text + "\n").map_err(|error| TrainError::checkpoint(&path, error))
         };
-        let updates = state.networks[0].updates();
+        let updates = state.networks[0].optimizer.updates();
         let counts = Counts { progress: state.progress.clone(), updates, logs };
         json(STATE, serde_json::to_string_pretty(&counts))?;
-        let manifest = Manifest { format: FORMAT, files: hashes(folder.path())? };
+        let manifest = Manifest { format: FORMAT, files: hashes(dir.path())? };
         json(MANIFEST, serde_json::to_string_pretty(&manifest))?;
-        Ok(folder.commit()?)
+        Ok(dir.commit()?)
     }
 
-    /// Brings a fresh state to the newest checkpoint that is complete.
-    pub(crate) fn restore_newest(&self, state: &mut State) -> Result<Restored, TrainError> {
-        let mut restored = Restored::default();
+    /// Brings a fresh state to the newest checkpoint that is complete; none when no checkpoint can
+    /// be used.
+    pub(crate) fn restore_newest(
+        &self,
+        state: &mut State,
+        observer: &mut Observer<'_>,
+    ) -> Result<Option<LogPositions>, TrainError> {
         for step in self.steps()?.into_iter().rev() {
             match self.restore(step, state) {
-                Ok(logs) => {
-                    restored.logs = Some(logs);
-                    break;
-                }
-                Err(error) => restored.damaged.push(error),
+                Ok(logs) => return Ok(Some(logs)),
+                Err(error) => observer(Event::Damaged(&error)),
             }
         }
-        Ok(restored)
+        Ok(None)
     }
 
     /// Brings a fresh state to the checkpoint of a step. When that fails the state is as before.
@@ -117,17 +110,19 @@ impl Checkpoints {
         step: usize,
         state: &mut State,
     ) -> Result<LogPositions, TrainError> {
-        let folder = Verified::open(self.path(step))?;
-        let counts: Counts = folder.json(STATE)?;
+        let dir = CheckpointFiles::open(self.path(step))?;
+        let (file, bytes) = dir.read(STATE)?;
+        let counts: Counts = parse_json(&file, &bytes)?;
         if counts.progress.step != step {
-            let found = counts.progress.step;
-            return Err(unusable(&folder.path, format!("is of step {found}: it was renamed")));
+            let reason = format!("is of step {}: it was renamed", counts.progress.step);
+            return Err(TrainError::checkpoint(&dir.path, reason));
         }
-        let parts: Vec<Vec<Named>> = parts(state)
-            .into_iter()
-            .map(|(file, expected)| folder.tensors(&file, expected))
-            .collect::<Result<_, _>>()?;
-        put(state, &counts, parts);
+        let mut found = vec![];
+        for (file, expected) in parts(state) {
+            let (file, bytes) = dir.read(&file)?;
+            found.push(tensors::parse(&file, &bytes, expected)?);
+        }
+        put(state, &counts, found);
         Ok(counts.logs)
     }
 
@@ -150,14 +145,14 @@ impl Checkpoints {
 
     /// The steps that have a checkpoint, ascending.
     pub fn steps(&self) -> Result<Vec<usize>, TrainError> {
-        let entries = match fs::read_dir(&self.folder) {
+        let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),
-            Err(error) => return Err(unusable(&self.folder, error)),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(vec![]),
+            Err(error) => return Err(TrainError::checkpoint(&self.dir, error)),
         };
         let mut steps = vec![];
         for entry in entries {
-            let entry = entry.map_err(|error| unusable(&self.folder, error))?;
+            let entry = entry.map_err(|error| TrainError::checkpoint(&self.dir, error))?;
             let name = entry.file_name();
             let step = name.to_str().and_then(|name| name.strip_prefix("step-"));
             steps.extend(step.and_then(|digits| digits.parse::<usize>().ok()));
@@ -168,17 +163,13 @@ impl Checkpoints {
 
     /// The directory of a step.
     pub fn path(&self, step: usize) -> PathBuf {
-        self.folder.join(format!("step-{step:08}"))
+        self.dir.join(format!("step-{step:08}"))
     }
 
     /// The weights of a step, or their running average.
     pub fn weights_file(&self, step: usize, averaged: bool) -> PathBuf {
         self.path(step).join(file_of(0, NETWORK[usize::from(averaged)]))
     }
-}
-
-fn unusable(path: &Path, reason: impl std::fmt::Display) -> TrainError {
-    TrainError::Checkpoint { path: path.to_path_buf(), reason: reason.to_string() }
 }
 
 /// The file of what is saved of a network; the first needs no number.
@@ -190,7 +181,7 @@ fn file_of(network: usize, part: &str) -> String {
 }
 
 /// Everything but the counts: tensors by name in files by name.
-fn parts(state: &State) -> Vec<(String, Vec<Named>)> {
+fn parts(state: &State) -> Vec<(String, Vec<NamedTensor>)> {
     let mut files = vec![];
     for (index, network) in state.networks.iter().enumerate() {
         let parts = NETWORK.into_iter().zip(network.parts());
@@ -198,7 +189,7 @@ fn parts(state: &State) -> Vec<(String, Vec<Named>)> {
     }
     // Weights, or their average, are of use to others together with what is done to the inputs.
     let Normalization { center, scale } = &state.normalization;
-    let inputs = [Named::vector(CENTER, center), Named::vector(SCALE, scale)];
+    let inputs = [NamedTensor::vector(CENTER, center), NamedTensor::vector(SCALE, scale)];
     let [model, average] = [NETWORK[0], NETWORK[1]].map(|part| file_of(0, part));
     for (_, named) in files.iter_mut().filter(|(file, _)| *file == model || *file == average) {
         named.extend(inputs.clone());
@@ -210,15 +201,13 @@ fn parts(state: &State) -> Vec<(String, Vec<Named>)> {
 }
 
 /// Puts what was read into the places that [`parts`] names.
-fn put(state: &mut State, counts: &Counts, parts: Vec<Vec<Named>>) {
+fn put(state: &mut State, counts: &Counts, parts: Vec<Vec<NamedTensor>>) {
     let mut parts = parts.into_iter();
     for (index, network) in state.networks.iter_mut().enumerate() {
         let mut saved = network.parts().map(|part| part.and_then(|_| parts.next()));
         if index == 0 {
             for part in saved[..2].iter_mut().flatten() {
-                let inputs = part.split_off(part.len() - 2);
-                let [center, scale] = [0, 1].map(|at: usize| inputs[at].values.read().into_owned());
-                state.normalization = Normalization { center, scale };
+                state.normalization = normalization(&part.split_off(part.len() - 2));
             }
         }
         network.restore(counts.updates, saved);
@@ -232,86 +221,70 @@ fn put(state: &mut State, counts: &Counts, parts: Vec<Vec<Named>>) {
 /// The normalization that a checkpoint of ours holds next to its weights; none in other files, or
 /// where it is of other inputs.
 pub(crate) fn normalization_of(path: &Path, width: usize) -> Option<Normalization> {
-    let mut found = tensors::read(path).ok()?;
-    let mut vector = |name: &str| tensors::take(&mut found, path, name, &[width]).ok();
-    Some(Normalization { center: vector(CENTER)?, scale: vector(SCALE)? })
+    let expected = [CENTER, SCALE].map(|name| NamedTensor::vector(name, &vec![0.0; width]));
+    Some(normalization(&tensors::parse(path, &fs::read(path).ok()?, expected).ok()?))
+}
+
+fn normalization(tensors: &[NamedTensor]) -> Normalization {
+    let [center, scale] = [0, 1].map(|at: usize| tensors[at].values.read().into_owned());
+    Normalization { center, scale }
 }
 
 fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, TrainError> {
-    serde_json::from_slice(bytes).map_err(|error| unusable(path, error))
+    serde_json::from_slice(bytes).map_err(|error| TrainError::checkpoint(path, error))
 }
 
-/// Every file of a directory but the manifest, with its length and hash.
-fn hashes(folder: &Path) -> Result<BTreeMap<String, FileHash>, TrainError> {
-    let fail = |error: std::io::Error| unusable(folder, error);
+/// Every file of a directory, with its length and hash.
+fn hashes(dir: &Path) -> Result<BTreeMap<String, FileHash>, TrainError> {
+    let fail = |error: std::io::Error| TrainError::checkpoint(dir, error);
     let mut out = BTreeMap::new();
-    for entry in fs::read_dir(folder).map_err(fail)? {
+    for entry in fs::read_dir(dir).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         let name = entry.file_name().to_string_lossy().to_string();
-        if name == MANIFEST {
-            continue;
-        }
-        let mut hasher = blake3::Hasher::new();
-        let bytes = fs::File::open(entry.path())
-            .and_then(|mut file| std::io::copy(&mut file, &mut hasher))
-            .map_err(|error| unusable(&entry.path(), error))?;
-        out.insert(name, FileHash { bytes, blake3: hasher.finalize().to_hex().to_string() });
+        let bytes = entry.metadata().map_err(fail)?.len();
+        out.insert(name, FileHash { bytes, blake3: hash_file(&entry.path())? });
     }
     Ok(out)
 }
 
 /// A checkpoint whose files are read once, and checked against the manifest as they are.
-struct Verified {
+struct CheckpointFiles {
     path: PathBuf,
     manifest: Manifest,
 }
 
-impl Verified {
+impl CheckpointFiles {
     fn open(path: PathBuf) -> Result<Self, TrainError> {
         let file = path.join(MANIFEST);
-        let bytes = fs::read(&file).map_err(|error| unusable(&file, error))?;
+        let bytes = fs::read(&file).map_err(|error| TrainError::checkpoint(&file, error))?;
         let manifest: Manifest = parse_json(&file, &bytes)?;
         if manifest.format != FORMAT {
             let found = manifest.format;
             let reason = format!("has format {found}, this program reads {FORMAT}");
-            return Err(unusable(&path, reason));
+            return Err(TrainError::checkpoint(&path, reason));
         }
         Ok(Self { path, manifest })
     }
 
     fn read(&self, name: &str) -> Result<(PathBuf, Vec<u8>), TrainError> {
         let path = self.path.join(name);
-        let missing = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
-        let bytes = fs::read(&path).map_err(|error| match missing(&error) {
-            true => unusable(&path, "is missing"),
-            false => unusable(&path, error),
+        let bytes = fs::read(&path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => TrainError::checkpoint(&path, "is missing"),
+            _ => TrainError::checkpoint(&path, error),
         })?;
         let Some(expected) = self.manifest.files.get(name) else {
-            return Err(unusable(&path, "is not in the manifest"));
+            return Err(TrainError::checkpoint(&path, "is not in the manifest"));
         };
         let (found, length) = (bytes.len() as u64, expected.bytes);
         if found != length {
-            return Err(unusable(&path, format!("is {found} bytes long, not {length}")));
+            return Err(TrainError::checkpoint(
+                &path,
+                format!("is {found} bytes long, not {length}"),
+            ));
         }
         if blake3::hash(&bytes).to_hex().as_str() != expected.blake3 {
-            return Err(unusable(&path, "does not match its hash"));
+            return Err(TrainError::checkpoint(&path, "does not match its hash"));
         }
         Ok((path, bytes))
-    }
-
-    fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T, TrainError> {
-        let (path, bytes) = self.read(name)?;
-        parse_json(&path, &bytes)
-    }
-
-    /// The tensors of a file, which must have the names and shapes of those expected.
-    fn tensors(&self, name: &str, expected: Vec<Named>) -> Result<Vec<Named>, TrainError> {
-        let (path, bytes) = self.read(name)?;
-        let mut found = tensors::parse(&path, &bytes)?;
-        let take = |Named { name, shape, .. }| {
-            let values = tensors::take(&mut found, &path, &name, &shape)?.into();
-            Ok(Named { name, shape, values })
-        };
-        expected.into_iter().map(take).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! What can go wrong in training, in words for the person who trains.
 
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 
 use aleator_data::DataError;
 use aleator_run::RunError;
@@ -66,7 +67,7 @@ pub enum TrainError {
     /// A checkpoint that cannot be used.
     #[error("{path}: {reason}")]
     Checkpoint {
-        /// Its folder.
+        /// Its directory, or the file in it.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -74,6 +75,10 @@ pub enum TrainError {
 }
 
 impl TrainError {
+    pub(crate) fn checkpoint(path: &Path, reason: impl Display) -> Self {
+        Self::Checkpoint { path: path.to_path_buf(), reason: reason.to_string() }
+    }
+
     pub(crate) fn not_finite(step: usize, examples: Vec<usize>) -> Self {
         Self::NotFinite { step, examples, names: vec![] }
     }

@@ -1,5 +1,7 @@
 //! A checkpoint and a split → probabilities, and how good they are.
 
+use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use aleator_data::{Labels, Split, evaluation_batches};
@@ -7,19 +9,16 @@ use aleator_kernels::NoiseKey;
 use aleator_metrics::{
     Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, SplitEvaluation, Summary, Truth,
 };
-use aleator_model::{BatchNoise, Classifier};
+use aleator_model::{BatchNoise, Classifier, Scores};
 use aleator_run::recipe::{EvaluatedWeights, Link, Recipe};
 use aleator_run::{EVALUATION, Predictions, RunDir, RunError};
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 
-use crate::checkpoint::Checkpoints;
-use crate::error::TrainError;
-use crate::gathered::{Gathered, LoadingsLimit};
-use crate::normalize::Normalization;
+use crate::outputs::{self, floats};
 use crate::runs::same_data;
 use crate::session::unfitted_state;
 use crate::state::{State, device};
-use crate::{Event, Job, Observer};
+use crate::{Checkpoints, Event, Job, Normalization, Observer, TrainError};
 
 /// Settings of [`evaluate`] that override the recipe.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,16 +45,16 @@ pub fn evaluate(
     let weights = settings.weights.unwrap_or(job.recipe.evaluation.weights);
     let state = trained_state(job.run, job.recipe, weights, observer)?;
     let samples = settings.samples.unwrap_or(job.recipe.evaluation.samples);
-    let scorer = Scorer::new(job.recipe, job.seed, &state, samples);
-    let loadings = LoadingsLimit(job.recipe.evaluation.loadings_mib);
+    let scorer = Scorer::new(job.recipe, job.run.info().seed, &state, samples);
+    let loadings_mib = job.recipe.evaluation.loadings_mib;
     let data = job.data;
 
-    let predictions = scorer.predictions(&data.validation, loadings, observer)?;
+    let predictions = scorer.predictions(&data.validation, loadings_mib, observer)?;
     let log_probs = log_probs(&predictions);
     let given = truth(&data.validation);
     let calibrate = settings.calibrate || job.recipe.evaluation.calibrate;
     let calibration = calibrate.then(|| Calibration::fit(&log_probs, &given));
-    forget(job, EVALUATION)?;
+    forget(job.run.path().join(EVALUATION))?;
     let measure = |split: &Split, log_probs: &LogProbs| {
         let clean = split.clean_labels.clone().map(Truth::Classes);
         SplitEvaluation::new(log_probs, &truth(split), clean.as_ref(), calibration.as_ref())
@@ -65,7 +64,7 @@ pub fn evaluate(
     let test = match &data.test {
         None => None,
         Some(split) => {
-            let predictions = scorer.predictions(split, loadings, observer)?;
+            let predictions = scorer.predictions(split, loadings_mib, observer)?;
             predictions.save(&job.run.predictions_path(aleator_run::Split::Test))?;
             Some(measure(split, &self::log_probs(&predictions)))
         }
@@ -86,11 +85,10 @@ pub fn evaluate(
     Ok(evaluation)
 }
 
-/// Removes a file of an earlier evaluation.
-fn forget(job: &Job<'_>, name: &str) -> Result<(), TrainError> {
-    let path = job.run.path().join(name);
+/// Removes the file of an earlier evaluation.
+fn forget(path: PathBuf) -> Result<(), TrainError> {
     match std::fs::remove_file(&path) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+        Err(source) if source.kind() != ErrorKind::NotFound => {
             Err(RunError::Io { action: "remove", path, source }.into())
         }
         _ => Ok(()),
@@ -104,8 +102,8 @@ pub(crate) fn validate(
     observer: &mut Observer<'_>,
 ) -> Result<Summary, TrainError> {
     let split = &job.data.validation;
-    let scorer = Scorer::new(job.recipe, job.seed, state, job.recipe.evaluation.samples);
-    let predictions = scorer.predictions(split, LoadingsLimit(0), observer)?;
+    let scorer = Scorer::new(job.recipe, job.run.info().seed, state, job.recipe.evaluation.samples);
+    let predictions = scorer.predictions(split, 0, observer)?;
     Ok(log_probs(&predictions).summary(&truth(split)))
 }
 
@@ -118,30 +116,24 @@ pub(crate) fn trained_state(
 ) -> Result<State, TrainError> {
     let checkpoints = Checkpoints::new(run.checkpoints_path());
     let mut state = unfitted_state(run, recipe);
-    let restored = checkpoints.restore_newest(&mut state)?;
-    restored.damaged.iter().for_each(|error| observer(Event::Damaged(error)));
-    if restored.logs.is_none() {
+    if checkpoints.restore_newest(&mut state, observer)?.is_none() {
         let reason = "no checkpoint can be used: train first, or continue with `aleator resume`";
-        let path = run.checkpoints_path();
-        return Err(TrainError::Checkpoint { path, reason: reason.to_string() });
+        return Err(TrainError::checkpoint(&run.checkpoints_path(), reason));
     }
     let best = state.progress.best.map(|best| best.step);
     if let (EvaluatedWeights::Best, Some(step)) = (weights, best)
         && step != state.progress.step
     {
-        checkpoints.restore(step, &mut state).map_err(instead_of_best)?;
+        checkpoints.restore(step, &mut state).map_err(|error| match error {
+            TrainError::Checkpoint { path, reason } => {
+                let hint = "`aleator eval --weights last` evaluates the last one";
+                let reason = format!("{reason}; it is the best one; {hint}");
+                TrainError::Checkpoint { path, reason }
+            }
+            other => other,
+        })?;
     }
     Ok(state)
-}
-
-fn instead_of_best(error: TrainError) -> TrainError {
-    match error {
-        TrainError::Checkpoint { path, reason } => {
-            let hint = "it is the best one; `aleator eval --weights last` evaluates the last one";
-            TrainError::Checkpoint { path, reason: format!("{reason}; {hint}") }
-        }
-        other => other,
-    }
 }
 
 /// The labels of a split in the form that probabilities are compared with.
@@ -180,9 +172,11 @@ fn log_probs(predictions: &Predictions) -> LogProbs {
     }
 }
 
+const MIB: f64 = (1 << 20) as f64;
+
 /// A model that gives every example the same probabilities in any batch.
 pub(crate) struct Scorer {
-    model: Classifier,
+    pub model: Classifier,
     normalization: Normalization,
     seed: u64,
     samples: usize,
@@ -194,7 +188,7 @@ pub(crate) struct Scorer {
 impl Scorer {
     pub fn new(recipe: &Recipe, seed: u64, state: &State, samples: usize) -> Self {
         Self {
-            model: state.evaluated(),
+            model: state.networks[0].evaluated(),
             normalization: state.normalization.clone(),
             seed,
             samples,
@@ -205,11 +199,8 @@ impl Scorer {
     }
 
     /// The inputs as the model takes them.
-    pub fn inputs(&self, mut values: Vec<f32>) -> Tensor<2> {
-        let width = self.normalization.center.len();
-        self.normalization.apply(&mut values);
-        let shape = [values.len() / width, width];
-        Tensor::from_data(TensorData::new(values, shape), &device())
+    pub fn inputs(&self, values: Vec<f32>) -> Tensor<2> {
+        self.normalization.tensor(values, &device())
     }
 
     /// The noise of these examples, the same at every evaluation.
@@ -222,18 +213,15 @@ impl Scorer {
         }
     }
 
-    pub fn model(&self) -> &Classifier {
-        &self.model
-    }
-
+    /// The predictions of a split, with loadings where they take at most `loadings_mib` MiB.
     fn predictions(
         &self,
         split: &Arc<Split>,
-        limit: LoadingsLimit,
+        loadings_mib: usize,
         observer: &mut Observer<'_>,
     ) -> Result<Predictions, TrainError> {
         let total = split.len();
-        let mut gathered = Gathered::default();
+        let mut all: Option<Predictions> = None;
         for batch in evaluation_batches(split.clone(), self.batch, self.workers) {
             let batch = batch?;
             let noise = self.noise(batch.keys);
@@ -244,11 +232,21 @@ impl Scorer {
                     names.map(String::from).collect(),
                 )
             };
-            let scores = self.model.score(self.inputs(batch.inputs), &noise).map_err(not_finite)?;
-            gathered.add_scores(scores, total, limit).map_err(not_finite)?;
-            let (split, done) = (split.name.name(), gathered.examples());
-            observer(Event::Evaluating { split, done, total });
+            let Scores { log_probs, log_complements, latent } =
+                self.model.score(self.inputs(batch.inputs), &noise).map_err(not_finite)?;
+            let loadings = split.classes * latent.rank() * size_of::<f32>();
+            let keep_loadings = total as f64 * loadings as f64 <= loadings_mib as f64 * MIB;
+            let (on, off) = (floats(log_probs), log_complements.map(floats));
+            let found = outputs::predictions(on, off, latent, keep_loadings).map_err(not_finite)?;
+            let done = match &mut all {
+                Some(all) => {
+                    outputs::append(all, found);
+                    all.examples()
+                }
+                None => all.insert(found).examples(),
+            };
+            observer(Event::Evaluating { split: split.name.name(), done, total });
         }
-        Ok(gathered.finish(split.classes))
+        Ok(all.expect("a split has examples"))
     }
 }

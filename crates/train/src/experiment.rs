@@ -1,11 +1,11 @@
 //! From a recipe to the configuration of a model.
 
-use aleator_data::InputShape;
-use aleator_model as model;
-use aleator_run::recipe::{self, Recipe};
+use aleator_data::{DataSet, InputShape};
+use aleator_model::{BackboneConfig, ClassifierConfig, HetLinearConfig, NormConfig};
+use aleator_run::recipe::{Layers, Recipe};
 
 /// What the data decide of a model.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy)]
 pub struct Shape {
     /// What one example is.
     pub input: InputShape,
@@ -13,38 +13,33 @@ pub struct Shape {
     pub classes: usize,
 }
 
+impl Shape {
+    pub fn of(data: &DataSet) -> Self {
+        Self { input: data.shape, classes: data.class_names.len() }
+    }
+}
+
 /// The model of a recipe, for data of this shape.
-pub fn classifier(recipe: &Recipe, seed: u64, shape: &Shape) -> model::ClassifierConfig {
+pub fn classifier(recipe: &Recipe, seed: u64, shape: Shape) -> ClassifierConfig {
     let inputs = shape.input.len();
-    let backbone = match (&recipe.network.layers, &shape.input) {
-        (recipe::Layers::Mlp { hidden }, _) => {
-            model::BackboneConfig::Mlp { inputs, hidden: hidden.clone() }
+    let image = match shape.input {
+        InputShape::Image { channels, height, width } => Some([channels, height, width]),
+        InputShape::Features(_) => None,
+    };
+    let backbone = match (&recipe.network.layers, image) {
+        (Layers::Mlp { hidden }, _) => BackboneConfig::Mlp { inputs, hidden: hidden.clone() },
+        (Layers::Conv { channels }, Some(image)) => {
+            BackboneConfig::Conv { image, channels: channels.clone() }
         }
-        (
-            recipe::Layers::Conv { channels },
-            InputShape::Image { channels: depth, height, width },
-        ) => {
-            let image = [*depth, *height, *width];
-            model::BackboneConfig::Conv { image, channels: channels.clone() }
+        (Layers::Image { network, norm_momentum, norm_epsilon, hidden }, Some(image)) => {
+            let (momentum, epsilon) = (*norm_momentum as f32, *norm_epsilon as f32);
+            let norm = NormConfig { momentum, epsilon };
+            BackboneConfig::Image { network: *network, image, norm, hidden: hidden.clone() }
         }
-        (
-            recipe::Layers::Image { network, norm_momentum, norm_epsilon, hidden },
-            InputShape::Image { channels, height, width },
-        ) => model::BackboneConfig::Image {
-            network: *network,
-            image: [*channels, *height, *width],
-            norm: model::NormConfig {
-                momentum: *norm_momentum as f32,
-                epsilon: *norm_epsilon as f32,
-            },
-            hidden: hidden.clone(),
-        },
-        (recipe::Layers::None | recipe::Layers::Conv { .. } | recipe::Layers::Image { .. }, _) => {
-            model::BackboneConfig::None { inputs }
-        }
+        (Layers::None, _) | (_, None) => BackboneConfig::None { inputs },
     };
     let head = &recipe.head;
-    let output = model::HetLinearConfig {
+    let output = HetLinearConfig {
         feature_dim: backbone.feature_dim(),
         classes: shape.classes,
         noise: head.noise,
@@ -55,5 +50,5 @@ pub fn classifier(recipe: &Recipe, seed: u64, shape: &Shape) -> model::Classifie
         draws: head.draws,
         seed,
     };
-    model::ClassifierConfig { backbone, output, frozen: recipe.network.frozen }
+    ClassifierConfig { backbone, output, frozen: recipe.network.frozen }
 }

@@ -1,19 +1,18 @@
 //! Several runs that belong together: seeds of an ensemble, points of a sweep, trials of a tuning.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use aleator_data::{DataSet, Sources};
 use aleator_metrics::Evaluation;
 pub use aleator_run::GroupKind as Kind;
-use aleator_run::recipe::{Data, Link, Recipe};
-use aleator_run::{AtomicFolder, GroupFile, GroupMember, RunDir, RunError};
+use aleator_run::recipe::Recipe;
+use aleator_run::{AtomicFolder, GroupFile, GroupMember, RunDir, check_vacant};
 
-use crate::error::TrainError;
-use crate::runs::{RunOutcome, create_run, divide, finish_run, load_run};
+use crate::runs::divide;
 use crate::set_aside::undecodable;
-use crate::{Event, Job, Observer};
+use crate::{Event, Job, Observer, Outcome, TrainError, create_run, finish_run, load_run};
 
 /// One run of a group.
 #[derive(Clone, Debug)]
@@ -24,6 +23,13 @@ pub struct Member {
     pub recipe: Recipe,
     /// Its seed.
     pub seed: u64,
+}
+
+impl Member {
+    /// Its directory, where that of the group is `out`.
+    pub fn dir(&self, out: &Path) -> PathBuf {
+        if self.name.is_empty() { out.to_path_buf() } else { out.join(&self.name) }
+    }
 }
 
 /// Runs that belong together.
@@ -82,66 +88,25 @@ pub fn members(name: &str, recipe: &Recipe) -> Vec<Member> {
     seeds.iter().map(member).collect()
 }
 
-/// Trains and evaluates new runs in `out`: one there itself, or each in its own directory.
-///
-/// `sources` are the data of all members where the caller has them open, or has them in memory;
-/// without them each member's data are opened, once for members that read the same files.
-pub fn start(
-    out: &Path,
-    group: &Group,
-    sources: Option<&Sources>,
-    stop: &AtomicBool,
-    observer: &mut dyn FnMut(&Member, Event<'_>),
-) -> Result<GroupOutcome, TrainError> {
-    let alone = matches!(group.members.as_slice(), [member] if member.name.is_empty());
-    if !alone {
-        create(out, group)?;
-    }
-    finish(out, &group.members, sources, Entry::New, stop, observer)
-}
-
-/// Resumes a run or a group, which [`open`] reads; `sources` as for [`start`].
-pub fn resume(
-    path: &Path,
-    group: &Group,
-    sources: Option<&Sources>,
-    stop: &AtomicBool,
-    observer: &mut dyn FnMut(&Member, Event<'_>),
-) -> Result<GroupOutcome, TrainError> {
-    finish(path, &group.members, sources, Entry::Resumed, stop, observer)
-}
-
-/// Whether a run directory in a member's place is that member, started before, or in the way.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Entry {
-    New,
-    Resumed,
-}
-
-/// The runs of a directory that [`start`] made.
+/// The runs of a directory, whether it is a single run or a group that [`create`] made.
 pub fn open(path: &Path) -> Result<Group, TrainError> {
     if path.join(GroupFile::NAME).exists() {
         return read_group(path);
     }
-    Ok(Group { kind: Kind::Seeds, members: vec![single(path)?] })
-}
-
-/// The run of a directory, as a group of one.
-fn single(path: &Path) -> Result<Member, TrainError> {
     let (run, recipe) = load_run(path)?;
-    Ok(Member { name: String::new(), seed: run.info().seed, recipe })
+    let member = Member { name: String::new(), seed: run.info().seed, recipe };
+    Ok(Group { kind: Kind::Seeds, members: vec![member] })
 }
 
-/// Makes the directory of a group whose runs [`resume`] will start.
+/// Makes the directory of a group whose runs [`finish`] will start; a single run makes its own.
+///
+/// # Errors
+/// When there is something in its place already.
 pub fn create(out: &Path, group: &Group) -> Result<(), TrainError> {
+    check_vacant(out)?;
     let members = &group.members;
-    let is_empty_folder = out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
-    if out.symlink_metadata().is_ok() && !is_empty_folder {
-        return Err(RunError::Exists { path: out.to_path_buf() }.into());
-    }
-    let io = |source| RunError::Io { action: "create", path: out.to_path_buf(), source };
-    if let Some(parent) = out.parent() {
-        std::fs::create_dir_all(parent).map_err(io)?;
+    if matches!(&members[..], [member] if member.name.is_empty()) {
+        return Ok(());
     }
     let member = |member: &Member| GroupMember {
         name: member.name.clone(),
@@ -149,9 +114,9 @@ pub fn create(out: &Path, group: &Group) -> Result<(), TrainError> {
         recipe: member.recipe.to_toml(),
     };
     let file = GroupFile::new(group.kind, members.iter().map(member).collect());
-    let folder = AtomicFolder::create(out)?;
-    file.save(folder.path())?;
-    Ok(folder.commit()?)
+    let dir = AtomicFolder::create_new(out)?;
+    file.save(dir.path())?;
+    Ok(dir.commit()?)
 }
 
 fn read_group(path: &Path) -> Result<Group, TrainError> {
@@ -166,29 +131,33 @@ fn read_group(path: &Path) -> Result<Group, TrainError> {
     Ok(Group { kind: group.kind, members })
 }
 
-fn finish(
+/// Trains and evaluates what is missing of the runs in `out`: one there itself, or each in its own
+/// directory.
+///
+/// `sources` are the data of all members where the caller has them open, or has them in memory;
+/// without them each member's data are opened, once for members that read the same files.
+pub fn finish(
     out: &Path,
-    members: &[Member],
+    group: &Group,
     sources: Option<&Sources>,
-    entry: Entry,
     stop: &AtomicBool,
     observer: &mut dyn FnMut(&Member, Event<'_>),
 ) -> Result<GroupOutcome, TrainError> {
     let mut open = OpenData { given: sources, opened: None, divided: None };
     let mut evaluations = vec![];
-    for member in members {
-        let path = if member.name.is_empty() { out.to_path_buf() } else { out.join(&member.name) };
+    for member in &group.members {
+        let path = member.dir(out);
         let recipe = &member.recipe;
         let mut tell = |event: Event<'_>| observer(member, event);
         let data = open.of(recipe, &mut tell)?;
-        let run = if entry == Entry::Resumed && path.join("run.json").exists() {
+        let run = if path.join(RunDir::INFO).exists() {
             RunDir::open(&path)?
         } else {
             let Some(set_aside) = undecodable(data, stop, &mut tell)? else {
                 return Ok(GroupOutcome::Interrupted { name: member.name.clone(), step: 0 });
             };
-            let kept = data.clone().leave_out(&set_aside)?;
-            create_run(&path, recipe, member.seed, &kept, &set_aside)?
+            let kept = &data.clone().leave_out(&set_aside)?;
+            create_run(&path, recipe, member.seed, kept, &set_aside)?
         };
         let set_aside = &run.info().set_aside;
         if !set_aside.is_empty() {
@@ -196,10 +165,10 @@ fn finish(
         }
         let data = &data.clone().leave_out(set_aside)?;
         let _lock = run.lock()?;
-        let job = Job { run: &run, recipe, seed: member.seed, data, stop };
+        let job = Job { run: &run, recipe, data, stop };
         match finish_run(&job, &mut |event| observer(member, event))? {
-            RunOutcome::Evaluated(evaluation) => evaluations.push(*evaluation),
-            RunOutcome::Interrupted { step } => {
+            Outcome::Finished(evaluation) => evaluations.push(evaluation),
+            Outcome::Interrupted { step } => {
                 return Ok(GroupOutcome::Interrupted { name: member.name.clone(), step });
             }
         }
@@ -213,36 +182,30 @@ struct OpenData<'a> {
     given: Option<&'a Sources>,
     /// Those that were opened here last.
     opened: Option<Sources>,
-    /// What they were divided into last, and for which recipe.
-    divided: Option<(Data, Link, DataSet)>,
+    /// The recipe that they were divided for last, and the result.
+    divided: Option<(&'a Recipe, DataSet)>,
 }
 
-impl OpenData<'_> {
-    fn of(&mut self, recipe: &Recipe, observer: &mut Observer<'_>) -> Result<&DataSet, TrainError> {
-        let (data, link) = (&recipe.data, recipe.head.link);
-        let same = |last: &(Data, Link, DataSet)| last.0 == *data && last.1 == link;
-        if !self.divided.as_ref().is_some_and(same) {
-            let divided = divide(self.sources(data, link, observer)?, recipe)?;
-            divided.warnings.iter().for_each(|warning| observer(Event::Warning(warning)));
-            self.divided = Some((data.clone(), link, divided));
-        }
-        Ok(self.divided.as_ref().map(|(_, _, data)| data).expect("just divided"))
-    }
-
-    fn sources(
+impl<'a> OpenData<'a> {
+    fn of(
         &mut self,
-        data: &Data,
-        link: Link,
+        recipe: &'a Recipe,
         observer: &mut Observer<'_>,
-    ) -> Result<&Sources, TrainError> {
-        if let Some(given) = self.given {
-            return Ok(given);
+    ) -> Result<&DataSet, TrainError> {
+        let (data, link) = (&recipe.data, recipe.head.link);
+        let same = |(last, _): &(&Recipe, _)| last.data == *data && last.head.link == link;
+        if !self.divided.as_ref().is_some_and(same) {
+            let is_open = |sources: &Sources| sources.are_of(data, link);
+            if self.given.is_none() && !self.opened.as_ref().is_some_and(is_open) {
+                let sources = Sources::open(data, link)?;
+                observer(Event::Opened { examples: sources.len() });
+                self.opened = Some(sources);
+            }
+            let sources = self.given.or(self.opened.as_ref()).expect("just opened");
+            let divided = divide(sources, recipe)?;
+            divided.warnings.iter().for_each(|warning| observer(Event::Warning(warning)));
+            self.divided = Some((recipe, divided));
         }
-        if !self.opened.as_ref().is_some_and(|sources| sources.are_of(data, link)) {
-            let sources = Sources::open(data, link)?;
-            observer(Event::Opened { examples: sources.len() });
-            self.opened = Some(sources);
-        }
-        Ok(self.opened.as_ref().expect("just opened"))
+        Ok(self.divided.as_ref().map(|(_, data)| data).expect("just divided"))
     }
 }

@@ -9,7 +9,7 @@
 //! | `state`, `network` | what training changes; one network with its average and its optimizer |
 //! | `optimizer`, `schedule`, `normalize` | how weights move, how fast; what is done to inputs first |
 //! | `checkpoint`, `logs`, `tensors` | what makes a resumed run the same run |
-//! | `evaluate`, `gathered` | checkpoint and split → predictions and scores |
+//! | `evaluate`, `outputs` | checkpoint and split → predictions and scores |
 //! | `predict`, `features` | new inputs → classes; inputs → features |
 //! | `set_aside` | images that cannot be decoded, found before the first step |
 //! | `runs`, `group` | a run from its first file to its last; several runs |
@@ -22,13 +22,13 @@ mod error;
 mod evaluate;
 mod experiment;
 mod features;
-mod gathered;
 pub mod group;
 mod logs;
 mod method;
 mod network;
 mod normalize;
 mod optimizer;
+mod outputs;
 mod predict;
 mod runs;
 mod schedule;
@@ -48,39 +48,34 @@ use aleator_run::recipe::Recipe;
 pub use checkpoint::Checkpoints;
 pub use error::TrainError;
 pub use evaluate::{EvaluateSettings, evaluate};
-pub use features::{FeatureExtractor, weights_file};
+pub use features::FeatureExtractor;
 pub use normalize::Normalization;
 pub use optimizer::{Group, Optimizer, Step};
 pub use predict::{ClassProbability, Confusion, ExamplePrediction, Prediction, Predictor};
-pub use runs::{RunOutcome, check_recipe, create_run, finish_run, label_sets, load_run, run_data};
+pub use runs::{check_recipe, create_run, finish_run, hash_file, label_sets, load_run, run_data};
 pub use schedule::Schedule;
 pub use step::StepReport;
 
 use session::Session;
 
-/// One run: a recipe, a seed, the data, and where it is written.
+/// One run: a recipe, the data, and where it is written.
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
     /// The run directory, whose lock the caller holds.
     pub run: &'a RunDir,
     /// The resolved recipe.
     pub recipe: &'a Recipe,
-    /// The seed of this run.
-    pub seed: u64,
     /// The data of the recipe.
     pub data: &'a DataSet,
     /// Set by the caller to make training save and return.
     pub stop: &'a AtomicBool,
 }
 
-/// How [`train`] ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Training is complete.
-    Finished {
-        /// Steps done; fewer than planned when it stopped early.
-        step: usize,
-    },
+/// How [`train`] or [`finish_run`] ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome<T = ()> {
+    /// All is done, with this result.
+    Finished(T),
     /// `stop` was set; the state is saved.
     Interrupted {
         /// Steps done.
@@ -165,7 +160,7 @@ pub type Observer<'a> = dyn FnMut(Event<'_>) + 'a;
 /// Killed at any point and called again, it comes to the same bits.
 pub fn train(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<Outcome, TrainError> {
     let mut session = Session::open(job, observer)?;
-    let order = session.order();
+    let order = session.order;
     for part in training_batches(
         job.data.train.clone(),
         order,
@@ -173,22 +168,21 @@ pub fn train(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<Outcome, Trai
         0..order.parts(),
         job.recipe.training.workers,
     ) {
-        if let Some(stepped) = session.add(part?)? {
-            observer(stepped.event());
+        if let Some(step) = session.add(part?)? {
+            observer(step);
             if session.is_end_of_epoch() {
                 session.finish_epoch(observer)?;
             } else if session.is_save_due() {
                 session.save()?;
             }
         }
-        let step = session.state.progress.step;
         if session.state.progress.finished {
             break;
         }
         if job.stop.load(Ordering::Relaxed) {
             session.save()?;
-            return Ok(Outcome::Interrupted { step });
+            return Ok(Outcome::Interrupted { step: session.state.progress.step });
         }
     }
-    Ok(Outcome::Finished { step: session.state.progress.step })
+    Ok(Outcome::Finished(()))
 }

@@ -4,36 +4,36 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aleator_metrics::Summary;
 use aleator_run::{EventFile, MetricsLog, RunDir};
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::checkpoint::LogPositions;
-use crate::error::TrainError;
-use crate::step::StepReport;
+use crate::{StepReport, TrainError};
 
 pub(crate) struct Logs {
     metrics: MetricsLog,
     events: EventFile,
 }
 
-/// A line of `metrics.jsonl` for a step.
-#[derive(Serialize)]
-struct StepLine {
+/// A number, with its names in `metrics.jsonl` and in the TensorBoard file.
+type Quantity = (&'static str, &'static str, f64);
+
+/// A line of `metrics.jsonl`.
+struct Line<'a> {
     step: usize,
     epoch: usize,
-    loss: f64,
-    accuracy: f64,
-    gradient_norm: f64,
-    learning_rate: f64,
+    quantities: &'a [Quantity],
 }
 
-/// A line of `metrics.jsonl` for the end of an epoch.
-#[derive(Serialize)]
-struct EpochLine {
-    step: usize,
-    epoch: usize,
-    validation_nll: f64,
-    validation_top1: f64,
-    validation_ece: f64,
+impl Serialize for Line<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("step", &self.step)?;
+        map.serialize_entry("epoch", &self.epoch)?;
+        for (name, _, value) in self.quantities {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
 }
 
 impl Logs {
@@ -54,38 +54,33 @@ impl Logs {
         learning_rate: f64,
         report: &StepReport,
     ) -> Result<(), TrainError> {
-        let StepReport { loss, accuracy, gradient_norm } = *report;
-        let line = StepLine { step, epoch, loss, accuracy, gradient_norm, learning_rate };
-        self.metrics.append(&line)?;
-        let scalars = [
-            ("train/loss", loss as f32),
-            ("train/accuracy", accuracy as f32),
-            ("train/gradient_norm", gradient_norm as f32),
-            ("train/learning_rate", learning_rate as f32),
+        let quantities = [
+            ("loss", "train/loss", report.loss),
+            ("accuracy", "train/accuracy", report.accuracy),
+            ("gradient_norm", "train/gradient_norm", report.gradient_norm),
+            ("learning_rate", "train/learning_rate", learning_rate),
         ];
-        Ok(self.events.scalars(step as i64, now(), &scalars)?)
+        self.append(step, epoch, &quantities)
     }
 
-    pub fn epoch(
+    pub fn epoch(&mut self, step: usize, epoch: usize, found: &Summary) -> Result<(), TrainError> {
+        let quantities = [
+            ("validation_nll", "validation/nll", found.nll),
+            ("validation_top1", "validation/top1", found.top1),
+            ("validation_ece", "validation/ece", found.ece),
+        ];
+        self.append(step, epoch, &quantities)
+    }
+
+    fn append(
         &mut self,
         step: usize,
         epoch: usize,
-        summary: &Summary,
+        quantities: &[Quantity],
     ) -> Result<(), TrainError> {
-        let line = EpochLine {
-            step,
-            epoch,
-            validation_nll: summary.nll,
-            validation_top1: summary.top1,
-            validation_ece: summary.ece,
-        };
-        self.metrics.append(&line)?;
-        let scalars = [
-            ("validation/nll", summary.nll as f32),
-            ("validation/top1", summary.top1 as f32),
-            ("validation/ece", summary.ece as f32),
-        ];
-        Ok(self.events.scalars(step as i64, now(), &scalars)?)
+        self.metrics.append(&Line { step, epoch, quantities })?;
+        let scalars = quantities.iter().map(|(_, tag, value)| (*tag, *value as f32));
+        Ok(self.events.scalars(step as i64, now(), &scalars.collect::<Vec<_>>())?)
     }
 
     /// Writes both to the disk and returns their lengths.

@@ -8,11 +8,10 @@ use aleator_run::recipe::Recipe;
 use burn::module::Module;
 use burn::tensor::Device;
 
-use crate::error::TrainError;
-use crate::experiment;
-use crate::optimizer::Optimizer;
+use crate::experiment::{self, Shape};
 use crate::sum::{Summand, change_each};
-use crate::tensors::Named;
+use crate::tensors::NamedTensor;
+use crate::{Optimizer, TrainError};
 
 /// A network and what moves it. Its weights are held once, in the model, where they are updated in
 /// place.
@@ -20,13 +19,13 @@ use crate::tensors::Named;
 pub(crate) struct Network {
     /// None only while it is being updated.
     model: Option<Classifier>,
-    average: Option<Average>,
-    optimizer: Optimizer,
+    pub average: Option<Average>,
+    pub optimizer: Optimizer,
 }
 
 /// The running average of the weights, where the recipe asks for one.
 #[derive(Clone, Debug)]
-struct Average {
+pub(crate) struct Average {
     decay: f64,
     values: Vec<Values>,
 }
@@ -62,7 +61,7 @@ impl Gradients {
 
 impl Network {
     /// Fresh weights.
-    pub fn start(recipe: &Recipe, seed: u64, shape: &experiment::Shape, device: &Device) -> Self {
+    pub fn start(recipe: &Recipe, seed: u64, shape: Shape, device: &Device) -> Self {
         let model = experiment::classifier(recipe, seed, shape).init(device);
         let factor = recipe.head.covariance_init as f32;
         let model = params::update(model, |_, Live { name, values, .. }| {
@@ -75,7 +74,7 @@ impl Network {
             average: recipe.training.ema.map(|decay| Average { decay, values: vec![] }),
             model: Some(model),
         };
-        for Named { name, shape, values } in network.weights() {
+        for NamedTensor { name, shape, values } in network.weights() {
             network.optimizer.add(&name, &shape, &values);
         }
         network.restart_average();
@@ -92,16 +91,6 @@ impl Network {
         let model = self.model().clone().valid();
         let Some(average) = &self.average else { return model };
         params::update(model, |index, parameter| *parameter.values = average.values[index].clone())
-    }
-
-    /// Whether a running average is evaluated.
-    pub fn is_averaged(&self) -> bool {
-        self.average.is_some()
-    }
-
-    /// Updates that the optimizer has made.
-    pub fn updates(&self) -> u64 {
-        self.optimizer.updates()
     }
 
     /// Takes the weights of the layers before the head from a file.
@@ -144,12 +133,12 @@ impl Network {
     }
 
     /// The tensors of a checkpoint: weights, their average, and the optimizer's averages.
-    pub fn parts(&self) -> [Option<Vec<Named>>; 3] {
+    pub fn parts(&self) -> [Option<Vec<NamedTensor>>; 3] {
         let weights = self.weights();
         let average = self.average.as_ref().map(|average| {
             let pairs = weights.iter().zip(&average.values);
             pairs
-                .map(|(weight, values)| Named { values: values.clone(), ..weight.clone() })
+                .map(|(weight, values)| NamedTensor { values: values.clone(), ..weight.clone() })
                 .collect()
         });
         let optimizer = self.optimizer.tensors(&weights);
@@ -157,7 +146,7 @@ impl Network {
     }
 
     /// Continues from what [`Network::parts`] gave.
-    pub fn restore(&mut self, updates: u64, parts: [Option<Vec<Named>>; 3]) {
+    pub fn restore(&mut self, updates: u64, parts: [Option<Vec<NamedTensor>>; 3]) {
         let [weights, average, optimizer] = parts.map(|part| {
             part.unwrap_or_default().into_iter().map(|named| named.values).collect::<Vec<_>>()
         });
@@ -174,19 +163,19 @@ impl Network {
     }
 
     /// The weights by name, shared with the model.
-    fn weights(&self) -> Vec<Named> {
+    fn weights(&self) -> Vec<NamedTensor> {
         let mut named = vec![];
         params::update(self.model().clone(), |_, Live { name, shape, values }| {
             let (name, shape) = (name.to_string(), shape.to_vec());
-            named.push(Named { name, shape, values: values.clone() });
+            named.push(NamedTensor { name, shape, values: values.clone() });
         });
         named
     }
 
     fn restart_average(&mut self) {
-        let weights = if self.average.is_some() { self.weights() } else { vec![] };
+        let weights = self.weights().into_iter().map(|weight| weight.values);
         if let Some(average) = &mut self.average {
-            average.values = weights.into_iter().map(|weight| weight.values).collect();
+            average.values = weights.collect();
         }
     }
 }

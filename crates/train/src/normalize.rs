@@ -2,6 +2,7 @@
 
 use aleator_data::{DataError, Split};
 use aleator_run::recipe::Normalize;
+use burn::tensor::{Device, Tensor, TensorData};
 
 /// (x − center) · scale, feature by feature.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,14 @@ impl Normalization {
             _ => vec![inverse_root(variance.iter().sum::<f64>() / width as f64); width],
         };
         Ok(Self { center: mean.iter().map(|m| *m as f32).collect(), scale })
+    }
+
+    /// Examples that stand one after the other, as a network takes them: normalised, [B, N].
+    pub(crate) fn tensor(&self, mut inputs: Vec<f32>, device: &Device) -> Tensor<2> {
+        self.apply(&mut inputs);
+        let width = self.center.len();
+        let shape = [inputs.len() / width, width];
+        Tensor::from_data(TensorData::new(inputs, shape), device)
     }
 
     /// Normalises examples that stand one after the other.

@@ -5,7 +5,7 @@ use aleator_run::recipe::{Moments, Optimizer as Settings, Rule, WeightDecay};
 use rayon::prelude::*;
 
 use crate::sum::CHUNK;
-use crate::tensors::Named;
+use crate::tensors::NamedTensor;
 
 /// The rule and its running averages.
 ///
@@ -105,17 +105,16 @@ impl Optimizer {
     }
 
     /// The running averages, named after the parameters that they belong to.
-    pub(crate) fn tensors(&self, parameters: &[Named]) -> Vec<Named> {
-        let pairs = parameters.iter().zip(&self.averages);
-        let named = |(parameter, averages): (&Named, &Vec<Values>)| -> Vec<Named> {
-            let name = |index: usize| format!("{}.average{index}", parameter.name);
-            let shape = &parameter.shape;
-            let averages = averages.iter().cloned().enumerate();
-            averages
-                .map(|(at, values)| Named { name: name(at), shape: shape.clone(), values })
-                .collect()
-        };
-        pairs.flat_map(named).collect()
+    pub(crate) fn tensors(&self, parameters: &[NamedTensor]) -> Vec<NamedTensor> {
+        let mut named = vec![];
+        for (NamedTensor { name, shape, .. }, averages) in parameters.iter().zip(&self.averages) {
+            named.extend(averages.iter().enumerate().map(|(index, values)| NamedTensor {
+                name: format!("{name}.average{index}"),
+                shape: shape.clone(),
+                values: values.clone(),
+            }));
+        }
+        named
     }
 
     /// Continues from averages in the order of [`Optimizer::tensors`].
@@ -180,16 +179,15 @@ impl Step<'_> {
             (Rule::Sgd { .. }, []) => plain_sgd(update, values, &gradient),
             (Rule::Sgd { momentum, nesterov }, [velocity, ..]) => velocity
                 .change(|kept| sgd(update, values, &gradient, kept, momentum as f32, nesterov)),
-            (Rule::Adam(moments), [first, second]) => first.change(|first| {
-                second.change(|second| {
-                    adam(update, values, &gradient, [first, second], moments, *updates, false)
+            (rule @ (Rule::Adam(moments) | Rule::AdamW(moments)), [first, second]) => {
+                let decoupled = matches!(rule, Rule::AdamW(_));
+                first.change(|first| {
+                    second.change(|second| {
+                        let averages = [first, second];
+                        adam(update, values, &gradient, averages, moments, *updates, decoupled)
+                    })
                 })
-            }),
-            (Rule::AdamW(moments), [first, second]) => first.change(|first| {
-                second.change(|second| {
-                    adam(update, values, &gradient, [first, second], moments, *updates, true)
-                })
-            }),
+            }
             (rule, averages) => panic!("{rule:?} does not keep {} averages", averages.len()),
         });
     }

@@ -8,14 +8,12 @@ use aleator_metrics::classification::argmax;
 use aleator_metrics::{Calibration, LogProbs};
 use aleator_run::recipe::{EvaluatedWeights, Link, Recipe};
 use aleator_run::{Predictions, RunDir};
-use burn::tensor::Tensor;
 use serde::Serialize;
 
-use crate::Observer;
-use crate::error::TrainError;
 use crate::evaluate::{Scorer, trained_state};
-use crate::gathered::{Gathered, LoadingsLimit, append, bad_rows};
+use crate::outputs::{self, floats};
 use crate::session::input_shape;
+use crate::{Observer, TrainError};
 
 /// Predictions for some examples, as arrays in the order of the examples.
 #[derive(Clone, Debug)]
@@ -70,8 +68,10 @@ pub struct Confusion {
 /// A trained run that predicts.
 pub struct Predictor {
     scorer: Scorer,
-    shape: InputShape,
-    class_names: Arc<[String]>,
+    /// The shape of an example.
+    pub shape: InputShape,
+    /// The names of the classes, `[K]`.
+    pub class_names: Arc<[String]>,
     link: Link,
     calibration: Option<Calibration>,
 }
@@ -107,16 +107,6 @@ impl Predictor {
         })
     }
 
-    /// The shape of an example.
-    pub fn shape(&self) -> InputShape {
-        self.shape
-    }
-
-    /// The names of the classes, `[K]`.
-    pub fn class_names(&self) -> &[String] {
-        &self.class_names
-    }
-
     /// Predicts some rows of `inputs`, whose ids are `ids`.
     pub fn predict(
         &self,
@@ -136,36 +126,26 @@ impl Predictor {
             TrainError::prediction_not_finite("given", names)
         };
         let inputs = self.scorer.inputs(values);
-        let output = self.scorer.model().predict(inputs, &noise).map_err(not_finite)?;
-        let log_probs = floats(output.log_probs);
-        let classes = self.class_names.len();
-        let bad = bad_rows(&log_probs, classes, self.link);
-        if !bad.is_empty() {
-            return Err(not_finite(bad));
-        }
-        let mut gathered = Gathered::default();
-        gathered.add_latent(output.latent, 0, LoadingsLimit(usize::MAX));
-        let LogProbs { on, off, .. } = self.calibrated(log_probs);
+        let output = self.scorer.model.predict(inputs, &noise).map_err(not_finite)?;
+        let on = floats(output.log_probs);
+        let off = (self.link == Link::Sigmoid).then(|| on.iter().map(log_complement).collect());
+        let raw = outputs::predictions(on, off, output.latent, true).map_err(not_finite)?;
+        let predictions = match &self.calibration {
+            Some(calibration) => {
+                let Predictions { classes, log_probs: on, log_probs_off: off, .. } = raw;
+                let calibrated = LogProbs { classes, on, off }.scaled(calibration.temperature);
+                let (log_probs, log_probs_off) = (calibrated.on, calibrated.off);
+                Predictions { log_probs, log_probs_off, ..raw }
+            }
+            None => raw,
+        };
         Ok(Prediction {
             ids: names,
             class_names: self.class_names.clone(),
             link: self.link,
-            predictions: Predictions {
-                log_probs: on,
-                log_probs_off: off,
-                ..gathered.finish(classes)
-            },
+            predictions,
             variance: floats(output.variance),
         })
-    }
-
-    fn calibrated(&self, on: Vec<f32>) -> LogProbs {
-        let off = (self.link == Link::Sigmoid).then(|| on.iter().map(log_complement).collect());
-        let raw = LogProbs { classes: self.class_names.len(), on, off };
-        match &self.calibration {
-            Some(calibration) => raw.scaled(calibration.temperature),
-            None => raw,
-        }
     }
 }
 
@@ -177,18 +157,7 @@ impl Prediction {
 
     /// Adds the predictions of further examples by the same run.
     pub fn append(&mut self, mut other: Self) {
-        fn extend(to: &mut Option<Vec<f32>>, from: &mut Option<Vec<f32>>) {
-            if let (Some(to), Some(from)) = (to, from) {
-                to.append(from);
-            }
-        }
-        let (to, from) = (&mut self.predictions, &mut other.predictions);
-        to.log_probs.append(&mut from.log_probs);
-        to.mean.append(&mut from.mean);
-        extend(&mut to.log_probs_off, &mut from.log_probs_off);
-        extend(&mut to.diag_scale, &mut from.diag_scale);
-        extend(&mut to.loadings, &mut from.loadings);
-        extend(&mut to.loading_scale, &mut from.loading_scale);
+        outputs::append(&mut self.predictions, other.predictions);
         self.variance.append(&mut other.variance);
         self.ids.append(&mut other.ids);
     }
@@ -230,12 +199,6 @@ impl Prediction {
         flips.truncate(CONFUSIONS);
         flips
     }
-}
-
-fn floats<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    let mut out = vec![];
-    append(&mut out, tensor);
-    out
 }
 
 /// log(1 − p) from log p, accurate enough for display.

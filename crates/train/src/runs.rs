@@ -9,24 +9,10 @@ use aleator_run::{
     CreateRun, ExampleRow, FORMAT, RunDir, RunError, RunInfo, SetAside, SplitCounts,
 };
 
-use crate::error::TrainError;
-use crate::evaluate::{EvaluateSettings, evaluate, is_on};
+use crate::evaluate::is_on;
 use crate::experiment::{self, Shape};
-use crate::normalize::Normalization;
 use crate::state::State;
-use crate::{Job, Observer, Outcome, train};
-
-/// How [`finish_run`] ended.
-#[derive(Clone, Debug)]
-pub enum RunOutcome {
-    /// Trained and evaluated.
-    Evaluated(Box<Evaluation>),
-    /// Asked to stop; the state is saved.
-    Interrupted {
-        /// Steps done.
-        step: usize,
-    },
-}
+use crate::{EvaluateSettings, Job, Observer, Outcome, TrainError, evaluate, train};
 
 /// Refuses a recipe that does not fit its data.
 pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
@@ -39,8 +25,7 @@ pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
             data.shape
         ));
     }
-    let shape = Shape { input: data.shape, classes: data.class_names.len() };
-    let model = experiment::classifier(recipe, 0, &shape);
+    let model = experiment::classifier(recipe, 0, Shape::of(data));
     model.backbone.check().or_else(|message| refuse(format!("network.kind: {message}")))
 }
 
@@ -74,7 +59,7 @@ pub fn create_run(
             test: data.test.as_ref().map_or(0, |split| split.len()),
         },
         set_aside: set_aside.to_vec(),
-        pretrained: recipe.network.pretrained.as_deref().map(hash_of).transpose()?,
+        pretrained: recipe.network.pretrained.as_deref().map(hash_file).transpose()?,
     };
     let recipe = recipe.to_toml();
     Ok(RunDir::create(path, &CreateRun { recipe, info })?)
@@ -106,8 +91,8 @@ pub(crate) fn divide(sources: &Sources, recipe: &Recipe) -> Result<DataSet, Trai
     Ok(sources.divide(&recipe.data)?)
 }
 
-/// BLAKE3 of a file of weights.
-fn hash_of(path: &Path) -> Result<String, TrainError> {
+/// BLAKE3 of a file, in hexadecimal.
+pub fn hash_file(path: &Path) -> Result<String, TrainError> {
     let mut hasher = blake3::Hasher::new();
     let read = |source| RunError::Io { action: "read", path: path.to_path_buf(), source };
     let file = std::fs::File::open(path).map_err(read)?;
@@ -118,14 +103,12 @@ fn hash_of(path: &Path) -> Result<String, TrainError> {
 /// Refuses pretrained weights that do not fit the network, before anything is written.
 fn check_weights(recipe: &Recipe, seed: u64, data: &DataSet) -> Result<(), TrainError> {
     let Some(path) = recipe.network.pretrained.as_deref() else { return Ok(()) };
-    let shape = Shape { input: data.shape, classes: data.class_names.len() };
-    let normalization = Normalization::identity(shape.input.len());
-    State::start(recipe, seed, &shape, normalization).load_network(path)
+    State::start(recipe, seed, Shape::of(data)).load_network(path)
 }
 
 /// Refuses weights other than those that the run started from.
 pub(crate) fn same_weights(run: &RunDir, path: &Path) -> Result<(), TrainError> {
-    if run.info().pretrained.as_deref() == Some(hash_of(path)?.as_str()) {
+    if run.info().pretrained.as_deref() == Some(hash_file(path)?.as_str()) {
         return Ok(());
     }
     Err(TrainError::Recipe(format!(
@@ -146,21 +129,23 @@ pub fn load_run(path: &Path) -> Result<(RunDir, Recipe), TrainError> {
 /// evaluated is left as it is.
 ///
 /// The data must be those that the run started with.
-pub fn finish_run(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<RunOutcome, TrainError> {
+pub fn finish_run(
+    job: &Job<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Outcome<Evaluation>, TrainError> {
     same_data(job.run, job.data)?;
     if !job.run.examples_path().exists() {
         job.run.write_examples(rows(job.data))?;
     }
     if let Some(evaluation) = job.run.evaluation()? {
-        return Ok(RunOutcome::Evaluated(Box::new(evaluation)));
+        return Ok(Outcome::Finished(evaluation));
     }
-    match train(job, observer)? {
-        Outcome::Interrupted { step } => Ok(RunOutcome::Interrupted { step }),
-        Outcome::Finished { .. } => {
-            let settings = EvaluateSettings::default();
-            Ok(RunOutcome::Evaluated(Box::new(evaluate(job, &settings, observer)?)))
+    Ok(match train(job, observer)? {
+        Outcome::Interrupted { step } => Outcome::Interrupted { step },
+        Outcome::Finished(()) => {
+            Outcome::Finished(evaluate(job, &EvaluateSettings::default(), observer)?)
         }
-    }
+    })
 }
 
 /// Refuses data other than those that the run started with: a changed split would leak what was

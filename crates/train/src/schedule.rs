@@ -17,11 +17,10 @@ use aleator_run::recipe::{self, Decay, WarmUp};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Schedule {
+    recipe: recipe::Schedule,
     peak: f64,
     steps_per_epoch: usize,
-    epochs: usize,
     warm_up_steps: f64,
-    decay: Decay,
 }
 
 impl Schedule {
@@ -31,13 +30,12 @@ impl Schedule {
             WarmUp::Epochs(epochs) => epochs * steps_per_epoch as f64,
             WarmUp::Steps(steps) => steps as f64,
         };
-        let decay = schedule.decay.clone();
-        Self { peak, steps_per_epoch, epochs: schedule.epochs, warm_up_steps, decay }
+        Self { recipe: schedule.clone(), peak, steps_per_epoch, warm_up_steps }
     }
 
     /// Steps of the whole run.
     pub fn total_steps(&self) -> usize {
-        self.epochs * self.steps_per_epoch
+        self.recipe.epochs * self.steps_per_epoch
     }
 
     /// Steps of one pass over the training data.
@@ -55,7 +53,7 @@ impl Schedule {
     }
 
     fn decayed(&self, step: f64) -> f64 {
-        match &self.decay {
+        match &self.recipe.decay {
             Decay::Constant => 1.0,
             Decay::Cosine => {
                 let length = (self.total_steps() as f64 - self.warm_up_steps).max(1.0);

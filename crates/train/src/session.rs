@@ -7,41 +7,25 @@ use aleator_model::params;
 use aleator_run::recipe::Recipe;
 use aleator_run::{RunDir, RunInfo};
 
-use crate::checkpoint::{self, Checkpoints, LogPositions};
-use crate::error::TrainError;
-use crate::evaluate;
+use crate::checkpoint;
 use crate::experiment::Shape;
 use crate::logs::Logs;
-use crate::normalize::Normalization;
 use crate::runs::same_weights;
-use crate::schedule::Schedule;
 use crate::state::{Best, State};
-use crate::step::{StepReport, Stepper};
+use crate::step::Stepper;
+use crate::{Checkpoints, Normalization, Schedule, TrainError, evaluate};
 use crate::{Event, Job, Observer};
 
 pub(crate) struct Session<'a> {
     job: Job<'a>,
     pub state: State,
     stepper: Stepper,
-    order: Order,
+    pub order: Order,
     schedule: Schedule,
     checkpoints: Checkpoints,
     logs: Logs,
     /// Steps done when the newest checkpoint was made.
     saved: Option<usize>,
-}
-
-/// A completed step.
-pub(crate) struct Stepped {
-    step: usize,
-    examples: usize,
-    report: StepReport,
-}
-
-impl Stepped {
-    pub fn event(&self) -> Event<'static> {
-        Event::Step { step: self.step, examples: self.examples, report: self.report }
-    }
 }
 
 impl<'a> Session<'a> {
@@ -53,16 +37,15 @@ impl<'a> Session<'a> {
         let schedule = Schedule::new(&recipe.schedule, peak, order.steps_per_epoch());
         let checkpoints = Checkpoints::new(job.run.checkpoints_path());
         aleator_run::remove_leftovers(&job.run.checkpoints_path())?;
-        let stepper = Stepper::new(recipe, job.seed, order.parts());
+        let stepper = Stepper::new(recipe, job.run.info().seed, order.parts());
         let mut state = unfitted_state(job.run, recipe);
         stepper.method.prepare(&mut state, order.examples, job.data.train.classes);
-        let restored = checkpoints.restore_newest(&mut state)?;
-        restored.damaged.iter().for_each(|error| observer(Event::Damaged(error)));
-        if restored.logs.is_none() {
+        let restored = checkpoints.restore_newest(&mut state, observer)?;
+        if restored.is_none() {
             begin(job, &mut state)?;
         }
-        let saved = restored.logs.map(|_| state.progress.step);
-        let logs = Logs::open_at(job.run, restored.logs.unwrap_or_default())?;
+        let saved = restored.map(|_| state.progress.step);
+        let logs = Logs::open_at(job.run, restored.unwrap_or_default())?;
         observer(Event::Started {
             step: state.progress.step,
             total_steps: schedule.total_steps(),
@@ -72,18 +55,14 @@ impl<'a> Session<'a> {
         Ok(Self { job: *job, state, stepper, order, schedule, checkpoints, logs, saved })
     }
 
-    pub fn order(&self) -> Order {
-        self.order
-    }
-
     pub fn steps_to_do(&self) -> Range<usize> {
         let first = self.state.progress.step;
         let end = if self.state.progress.finished { first } else { self.schedule.total_steps() };
         first..end
     }
 
-    /// Computes a part of a step; the last one completes it.
-    pub fn add(&mut self, part: Batch) -> Result<Option<Stepped>, TrainError> {
+    /// Computes a part of a step; the last one completes it, which is the event.
+    pub fn add(&mut self, part: Batch) -> Result<Option<Event<'static>>, TrainError> {
         let (epoch, examples) = (part.epoch, part.step_examples);
         let rate = self.schedule.learning_rate(self.state.progress.step);
         let names = |example: usize| self.job.data.train.ids.name(example).to_string();
@@ -91,7 +70,7 @@ impl<'a> Session<'a> {
         let Some(report) = report.map_err(|error| error.named(names))? else { return Ok(None) };
         let step = self.state.progress.step;
         self.logs.step(step, epoch, rate, &report)?;
-        Ok(Some(Stepped { step, examples, report }))
+        Ok(Some(Event::Step { step, examples, report }))
     }
 
     pub fn is_end_of_epoch(&self) -> bool {
@@ -137,8 +116,7 @@ impl<'a> Session<'a> {
         if self.saved == Some(step) {
             return Ok(());
         }
-        let positions: LogPositions = self.logs.sync()?;
-        self.checkpoints.save(&self.state, positions)?;
+        self.checkpoints.save(&self.state, self.logs.sync()?)?;
         self.saved = Some(step);
         let best = self.state.progress.best.map(|best| best.step);
         self.checkpoints.prune(step, self.job.recipe.checkpoint.keep, best)
@@ -150,7 +128,7 @@ fn order_of(job: &Job<'_>) -> Order {
     let examples = job.data.train.len();
     let largest = training.min_steps.map_or(training.batch, |steps| (examples / steps).max(1));
     let part = training.batch.div_ceil(training.parts);
-    Order { examples, batch: training.batch.min(largest), part, seed: job.seed }
+    Order { examples, batch: training.batch.min(largest), part, seed: job.run.info().seed }
 }
 
 /// What a run without a checkpoint begins with besides fresh weights: pretrained ones, and a
@@ -176,8 +154,7 @@ fn begin(job: &Job<'_>, state: &mut State) -> Result<(), TrainError> {
 pub(crate) fn unfitted_state(run: &RunDir, recipe: &Recipe) -> State {
     let info = run.info();
     let shape = Shape { input: input_shape(info), classes: info.class_names.len() };
-    let normalization = Normalization::identity(shape.input.len());
-    State::start(recipe, info.seed, &shape, normalization)
+    State::start(recipe, info.seed, shape)
 }
 
 /// What one example of a run is.

@@ -6,8 +6,7 @@ use std::time::Duration;
 use aleator_data::DataSet;
 use aleator_run::SetAside;
 
-use crate::error::TrainError;
-use crate::{Event, Observer};
+use crate::{Event, Observer, TrainError};
 
 /// The time between two progress events.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -2,16 +2,14 @@
 
 use std::path::Path;
 
-use aleator_model::Classifier;
 use aleator_run::recipe::Recipe;
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
-use crate::error::TrainError;
-use crate::experiment;
+use crate::experiment::Shape;
 use crate::network::Network;
-use crate::normalize::Normalization;
-use crate::tensors::Named;
+use crate::tensors::NamedTensor;
+use crate::{Normalization, TrainError};
 
 /// Everything that a step reads and changes.
 #[derive(Clone, Debug)]
@@ -21,7 +19,7 @@ pub(crate) struct State {
     /// The first is evaluated; a method may train further ones.
     pub networks: Vec<Network>,
     /// What the method keeps from step to step. Checkpoints save it by name.
-    pub memory: Vec<Named>,
+    pub memory: Vec<NamedTensor>,
     /// What is done to the inputs.
     pub normalization: Normalization,
 }
@@ -49,26 +47,19 @@ pub(crate) struct Best {
 }
 
 impl State {
-    /// One network with fresh weights, and no memory.
-    pub fn start(
-        recipe: &Recipe,
-        seed: u64,
-        shape: &experiment::Shape,
-        normalization: Normalization,
-    ) -> Self {
-        let network = Network::start(recipe, seed, shape, &device().autodiff());
-        let (progress, networks) = (Progress::default(), vec![network]);
-        Self { progress, networks, memory: vec![], normalization }
+    /// One network with fresh weights, inputs as they are, and no memory.
+    pub fn start(recipe: &Recipe, seed: u64, shape: Shape) -> Self {
+        Self {
+            progress: Progress::default(),
+            networks: vec![Network::start(recipe, seed, shape, &device().autodiff())],
+            memory: vec![],
+            normalization: Normalization::identity(shape.input.len()),
+        }
     }
 
     /// Takes the weights of the layers before the head from a file.
     pub fn load_network(&mut self, path: &Path) -> Result<(), TrainError> {
         self.networks.iter_mut().try_for_each(|network| network.load(path))
-    }
-
-    /// The model that is evaluated.
-    pub fn evaluated(&self) -> Classifier {
-        self.networks[0].evaluated()
     }
 }
 

@@ -6,14 +6,13 @@ use aleator_metrics::classification::argmax;
 use aleator_model::params::Values;
 use aleator_model::{BatchNoise, Draws, TrainingLoss, params};
 use aleator_run::recipe::Recipe;
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 
-use crate::error::TrainError;
 use crate::method::{self, Method};
 use crate::network::{Gradients, Network};
-use crate::optimizer;
 use crate::state::{State, device};
 use crate::sum::{Block, Summand, TreeSum};
+use crate::{TrainError, optimizer};
 
 /// The loss and accuracy of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,11 +109,10 @@ impl Stepper {
     }
 
     fn part(&self, state: &State, mut batch: Batch) -> Result<Contribution, TrainError> {
-        state.normalization.apply(&mut batch.inputs);
-        let (size, width) = (batch.examples.len(), state.normalization.center.len());
-        let inputs = TensorData::new(std::mem::take(&mut batch.inputs), [size, width]);
+        let size = batch.examples.len();
+        let inputs = std::mem::take(&mut batch.inputs);
         let part = Part {
-            inputs: Tensor::from_data(inputs, &device().autodiff()),
+            inputs: state.normalization.tensor(inputs, &device().autodiff()),
             noise: BatchNoise {
                 key: NoiseKey { seed: self.seed, step: state.progress.step as u64 },
                 ids: batch.keys.clone(),
@@ -139,7 +137,7 @@ impl Stepper {
 /// the order of their parts.
 fn sum_over_processes(own: TreeSum<Contribution>) -> Contribution {
     let mut all = TreeSum::default();
-    own.into_blocks().into_iter().for_each(|block| all.add(block));
+    own.blocks.into_iter().for_each(|block| all.add(block));
     all.finish().expect("a step has a part")
 }
 
@@ -159,7 +157,7 @@ impl Contribution {
     pub fn new(part: &Part<'_>, network: &Network, outcome: TrainingLoss) -> Self {
         let TrainingLoss { loss, mean, statistics, .. } = outcome;
         let value = loss.clone().into_scalar::<f32>() as f64;
-        let hits = hits(&mean, &part.batch.targets);
+        let hits = hits(&mean, part.batch);
         // The graph is all that may still hold the weights when they are updated.
         let mut gradients = loss.backward();
         drop(loss);
@@ -181,14 +179,10 @@ impl Part<'_> {
 }
 
 /// How often the largest mean is that of a label.
-fn hits(mean: &Values, targets: &Targets) -> f64 {
+fn hits(mean: &Values, batch: &Batch) -> f64 {
     let mean = mean.read();
-    let examples = match targets {
-        Targets::Classes(labels) => labels.len(),
-        Targets::Sparse(rows) => rows.len(),
-    };
-    let tops = mean.chunks_exact(mean.len() / examples).map(argmax).enumerate();
-    let right = |(example, top): (usize, usize)| match targets {
+    let tops = mean.chunks_exact(mean.len() / batch.examples.len()).map(argmax).enumerate();
+    let right = |(example, top): (usize, usize)| match &batch.targets {
         Targets::Classes(labels) => labels[example] as usize == top,
         Targets::Sparse(rows) => {
             let of_top = rows.row(example).find(|(class, _)| *class as usize == top);

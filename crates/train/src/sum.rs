@@ -32,7 +32,8 @@ impl<T> Block<T> {
 /// Blocks in the order of their parts; those that make a larger subtree are one.
 #[derive(Debug)]
 pub(crate) struct TreeSum<T> {
-    blocks: Vec<Block<T>>,
+    /// The subtrees that could not be joined yet.
+    pub blocks: Vec<Block<T>>,
 }
 
 impl<T> Default for TreeSum<T> {
@@ -53,19 +54,11 @@ impl<T: Summand> TreeSum<T> {
         self.blocks.push(block);
     }
 
-    /// The subtrees that could not be joined without the parts of others.
-    pub fn into_blocks(self) -> Vec<Block<T>> {
-        self.blocks
-    }
-
     /// The sum of all parts; where their number is no power of two, the right side of the tree
     /// lacks leaves. None when there are no parts.
-    pub fn finish(mut self) -> Option<T> {
-        let mut right = self.blocks.pop()?;
-        while let Some(left) = self.blocks.pop() {
-            right = join(left, right);
-        }
-        Some(right.sum)
+    pub fn finish(self) -> Option<T> {
+        let from_the_right = self.blocks.into_iter().rev();
+        from_the_right.reduce(|right, left| join(left, right)).map(|block| block.sum)
     }
 }
 
@@ -139,7 +132,7 @@ mod tests {
                 let mut sum = TreeSum::default();
                 for holder in 0..holders {
                     let own = holder * count / holders..(holder + 1) * count / holders;
-                    tree(&parts, own).into_blocks().into_iter().for_each(|block| sum.add(block));
+                    tree(&parts, own).blocks.into_iter().for_each(|block| sum.add(block));
                 }
                 let found = sum.finish().unwrap();
                 assert_eq!(found.to_bits(), whole.to_bits(), "{count} parts, {holders} holders");

@@ -29,13 +29,25 @@ fn of(members: &[Member]) -> Result<Group, TrainError> {
 
 fn start(out: &Path, members: &[Member]) -> Result<GroupOutcome, TrainError> {
     let stop = AtomicBool::new(false);
-    group::start(out, &of(members)?, None, &stop, &mut |_, _| {})
+    start_observed(out, &of(members)?, None, &stop, &mut |_, _| {})
+}
+
+/// Trains new runs, and shows the events.
+fn start_observed(
+    out: &Path,
+    group: &Group,
+    sources: Option<&Sources>,
+    stop: &AtomicBool,
+    observer: &mut dyn FnMut(&Member, Event<'_>),
+) -> Result<GroupOutcome, TrainError> {
+    group::create(out, group)?;
+    group::finish(out, group, sources, stop, observer)
 }
 
 fn resume(out: &Path) -> Result<GroupOutcome, TrainError> {
     let stop = AtomicBool::new(false);
     let group = group::open(out)?;
-    group::resume(out, &group, None, &stop, &mut |_, _| {})
+    group::finish(out, &group, None, &stop, &mut |_, _| {})
 }
 
 fn evaluated(ended: GroupOutcome) -> Vec<Evaluation> {
@@ -65,7 +77,7 @@ fn a_group_goes_on_where_it_was_interrupted() {
     let whole = evaluated(start(&files.path().join("whole"), &members).unwrap());
     let out = files.path().join("parts");
     let stop = AtomicBool::new(false);
-    let ended = group::start(&out, &of(&members).unwrap(), None, &stop, &mut |member, event| {
+    let ended = start_observed(&out, &of(&members).unwrap(), None, &stop, &mut |member, event| {
         let now = member.name == "seed-5" && matches!(event, Event::Step { step: 3, .. });
         stop.store(now, Ordering::Relaxed);
     });
@@ -190,7 +202,7 @@ fn classes_that_no_example_has_are_warned_of_once() {
     let members = seeds(&files, &["data.classes=5"]);
     let mut warnings = vec![];
     let stop = AtomicBool::new(false);
-    group::start(&out, &of(&members).unwrap(), None, &stop, &mut |_, event| {
+    start_observed(&out, &of(&members).unwrap(), None, &stop, &mut |_, event| {
         if let Event::Warning(warning) = event {
             warnings.push(warning.to_string());
         }
@@ -228,7 +240,7 @@ fn five_folds_open_the_files_and_decode_each_image_once() {
     let group = Group::new(Kind::Audit, members.clone()).unwrap();
     let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
     let mut last = 0;
-    group::start(&out, &group, None, &stop, &mut |member, event| match event {
+    start_observed(&out, &group, None, &stop, &mut |member, event| match event {
         Event::Opened { examples } => opened.push(examples),
         Event::Checking { done, total } => {
             assert_eq!(total, 40);
@@ -244,7 +256,7 @@ fn five_folds_open_the_files_and_decode_each_image_once() {
     let recipe = &members[0].recipe;
     let sources = Sources::open(&recipe.data, recipe.head.link).unwrap();
     let again = files.path().join("again");
-    group::start(&again, &group, Some(&sources), &stop, &mut |_, event| {
+    start_observed(&again, &group, Some(&sources), &stop, &mut |_, event| {
         assert!(!matches!(event, Event::Opened { .. }));
     })
     .unwrap();
@@ -271,7 +283,7 @@ fn arrays_are_trained_on_and_must_be_given_again() {
     let out = files.path().join("group");
     let stop = AtomicBool::new(false);
     let interrupted =
-        group::start(&out, &of(&members).unwrap(), Some(&sources), &stop, &mut |_, event| {
+        start_observed(&out, &of(&members).unwrap(), Some(&sources), &stop, &mut |_, event| {
             if let Event::Step { step: 2, .. } = event {
                 stop.store(true, Ordering::Relaxed);
             }
@@ -283,12 +295,13 @@ fn arrays_are_trained_on_and_must_be_given_again() {
     assert!(message.contains("arrays in memory") && message.contains("again"), "{message}");
     let group = group::open(&out).unwrap();
     let resume =
-        |sources: &Sources| group::resume(&out, &group, Some(sources), &stop, &mut |_, _| {});
+        |sources: &Sources| group::finish(&out, &group, Some(sources), &stop, &mut |_, _| {});
     let message = resume(&arrays(1.0)).unwrap_err().to_string();
     assert!(message.contains("data.train.memory"), "{message}");
     let resumed = evaluated(resume(&sources).unwrap());
     let fresh = files.path().join("fresh");
-    let fresh = group::start(&fresh, &of(&members).unwrap(), Some(&sources), &stop, &mut |_, _| {});
+    let fresh =
+        start_observed(&fresh, &of(&members).unwrap(), Some(&sources), &stop, &mut |_, _| {});
     assert_eq!(resumed, evaluated(fresh.unwrap()), "a resumed run has the same bits");
 
     let (run, recipe) = load_run(&out.join("seed-3")).unwrap();

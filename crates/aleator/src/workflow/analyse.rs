@@ -9,11 +9,9 @@ use aleator_report::covariance::{
     Best, Covariances, ExampleTies, Measure, Step, write_cases, write_pairs, write_ranks,
     write_ties,
 };
-use aleator_run::{GroupFile, RunDir, RunTree, Split};
+use aleator_run::{GroupFile, RunDir, RunTree, Split, write_json};
 
-use crate::workflow::error::Error;
-use crate::workflow::json::write_json;
-use crate::workflow::watch::{Event, Watch};
+use crate::{Error, Event, Watch};
 pub use findings::{Findings, Strongest, relation};
 
 /// What [`analyse`] looks at.
@@ -166,5 +164,5 @@ fn write(out: &Path, findings: &Findings) -> Result<(), Error> {
             }
         }
     }
-    write_json(&out.join(ANALYSIS), &findings.json())
+    Ok(write_json(&out.join(ANALYSIS), &findings.json())?)
 }

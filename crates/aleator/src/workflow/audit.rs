@@ -11,13 +11,11 @@ use aleator_data::Sources;
 use aleator_report::audit::{Audit, analyse};
 use aleator_run::recipe::HeldOut;
 use aleator_run::write_file;
-use aleator_train::group::{Group, Kind, Member};
+use aleator_train::group::{self, Group, Kind, Member};
 use aleator_train::{check_recipe, load_run};
 
-use crate::workflow::error::Error;
-use crate::workflow::experiment::Experiment;
-use crate::workflow::group::{finish, start};
-use crate::workflow::watch::{Event, Watch};
+use crate::workflow::group::finish as finish_runs;
+use crate::{Error, Event, Experiment, Watch};
 use embeddings::RunExamples;
 
 pub(crate) use embeddings::finish_embeddings;
@@ -38,7 +36,7 @@ pub fn audit(
     out: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<Audit, Error> {
-    let group = group(experiment, folds)?;
+    let group = folds_of(experiment, folds)?;
     let sources = match &experiment.arrays {
         Some(arrays) => arrays.clone(),
         None => Arc::new(open(&group)?),
@@ -48,8 +46,8 @@ pub fn audit(
     if let Some(last) = group.members.last() {
         check_recipe(&last.recipe, &sources.divide(&last.recipe.data)?)?;
     }
-    start(out, &group, Some(&sources), watch)?;
-    conclude(out, &group, &sources, watch)
+    group::create(out, &group)?;
+    finish(out, &group, &sources, watch)
 }
 
 /// Audits the data of a trained run. Where the run was trained on images, its network embeds them
@@ -69,18 +67,15 @@ pub fn audit_run(
     if load_run(run)?.0.info().input_shape.len() != 3 {
         return audit(&Experiment::of_run(run, sets, seed)?, folds, out, watch);
     }
-    let examples = RunExamples::of(run)?;
-    let experiment = Experiment::of_run(run, &[], seed)?;
-    let group = examples.create_audit(&experiment, sets, folds, out)?;
+    let examples = RunExamples::of(run, seed)?;
+    let group = examples.create_audit(sets, folds, out)?;
     watch.note("embedding the images with the network of the run; heads are trained on that");
     examples.write(out, watch)?;
-    let sources = open(&group)?;
-    finish(out, &group, Some(&sources), watch)?;
-    conclude(out, &group, &sources, watch)
+    finish(out, &group, &open(&group)?, watch)
 }
 
 /// One run for each fold.
-fn group(experiment: &Experiment, folds: usize) -> Result<Group, Error> {
+fn folds_of(experiment: &Experiment, folds: usize) -> Result<Group, Error> {
     if folds < 2 {
         return Err(Error::invalid(format!(
             "{folds} folds: at least 2 are needed, so that each has others to learn from"
@@ -101,13 +96,14 @@ pub(crate) fn open(group: &Group) -> Result<Sources, Error> {
     Ok(Sources::open(&recipe.data, recipe.head.link)?)
 }
 
-/// Judges the labels when all folds are trained, and writes the findings.
-pub(crate) fn conclude(
+/// Trains what is missing of the folds, judges the labels, and writes the findings.
+pub(crate) fn finish(
     out: &Path,
     group: &Group,
     sources: &Sources,
     watch: &mut Watch<'_>,
 ) -> Result<Audit, Error> {
+    finish_runs(out, group, Some(sources), watch)?;
     let mut recipe = group.members[0].recipe.clone();
     let source = examples::of(sources, &recipe)?;
     let dirs: Vec<PathBuf> = group.members.iter().map(|member| out.join(&member.name)).collect();

@@ -6,10 +6,8 @@ use aleator_report::confusion::{Confusions, Pair};
 use aleator_run::{Predictions, RunDir, Split};
 use aleator_train::group::{self, Group, Kind};
 
-use crate::workflow::error::Error;
-use crate::workflow::experiment::Experiment;
-use crate::workflow::group::{TrainedRun, start};
-use crate::workflow::watch::Watch;
+use crate::workflow::group::start;
+use crate::{Error, Experiment, TrainedRun, Watch};
 
 /// What the demonstration compares: a name and a preset.
 const HEADS: [(&str, &str); 3] =

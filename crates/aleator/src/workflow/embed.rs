@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 
 use aleator_embed::{
     Event as EmbedEvent, Extractor, Job, OnnxNetwork, OnnxOptions, Outcome, Precision,
-    Preprocessing, Reading, SizeFrom, Source, open_sources,
+    Preprocessing, Reading, SizeFrom, open_sources,
 };
 use aleator_run::recipe::Framing;
 
-use crate::workflow::error::Error;
-use crate::workflow::watch::{Event, Watch};
+use crate::{Error, Event, Watch};
 pub(crate) use trained::TrainedNetwork;
 
 /// The network that computes embeddings.
@@ -71,12 +70,19 @@ pub fn embed(
     watch: &mut Watch<'_>,
 ) -> Result<Vec<EmbeddedFile>, Error> {
     check(settings, out)?;
-    let mut network = Network::open(&settings.network, watch)?;
-    let input = network.extractor().input();
-    let (preprocessing, size_from) =
-        Preprocessing::new(&network.framing, input).map_err(|reason| {
-            Error::invalid(reason).at(settings.network.path().display().to_string())
-        })?;
+    let (path, mut network, framing): (_, Box<dyn Extractor>, _) = match &settings.network {
+        EmbeddingNetwork::Run(dir) => {
+            let network = TrainedNetwork::open(dir)?;
+            let framing = Framing { size: None, ..network.framing };
+            (dir, Box::new(network), framing)
+        }
+        EmbeddingNetwork::Onnx { file, options, framing } => {
+            let network = OnnxNetwork::open(file, options, &mut |line| watch.note(line))?;
+            (file, Box::new(network), *framing)
+        }
+    };
+    let (preprocessing, size_from) = Preprocessing::new(&framing, network.input())
+        .map_err(|reason| Error::invalid(reason).at(path.display().to_string()))?;
     let why = match size_from {
         SizeFrom::Caller => "",
         SizeFrom::Network => "; the size is the network's",
@@ -84,7 +90,7 @@ pub fn embed(
     };
     watch.note(&format!("preprocessing: {}{why}", preprocessing.describe()));
     let (width, height) = preprocessing.size();
-    let framing = Framing { size: Some(width.max(height)), ..network.framing };
+    let framing = Framing { size: Some(width.max(height)), ..framing };
     let sources = open_sources(images, &framing)?;
     if sources.len() > 1 {
         let files: Vec<String> =
@@ -95,9 +101,12 @@ pub fn embed(
             files.join(", ")
         ));
     }
+    let EmbedSettings { precision, batch, .. } = *settings;
     let mut files = vec![];
     for source in &sources {
-        files.push(network.embed(source, preprocessing, settings, &source.file(out), watch)?);
+        let out = &source.file(out);
+        let job = Job { source: &source.opened, preprocessing, precision, batch, out };
+        files.push(embed_split(&job, network.as_mut(), watch)?);
     }
     Ok(files)
 }
@@ -120,102 +129,45 @@ fn check(settings: &EmbedSettings<'_>, out: &Path) -> Result<(), Error> {
     }
 }
 
-impl EmbeddingNetwork<'_> {
-    fn path(&self) -> &Path {
-        match self {
-            Self::Onnx { file, .. } => file,
-            Self::Run(dir) => dir,
+fn embed_split(
+    job: &Job<'_>,
+    network: &mut dyn Extractor,
+    watch: &mut Watch<'_>,
+) -> Result<EmbeddedFile, Error> {
+    let Job { source, out, .. } = *job;
+    let name = out.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let stop = watch.stop();
+    let outcome = aleator_embed::embed(job, network, stop, &mut |event| match event {
+        EmbedEvent::Progress { done, total } => {
+            watch.event(Event::Progress { what: "images", done, total });
         }
-    }
-}
-
-/// An opened network, and how it wants its images.
-struct Network {
-    kind: NetworkKind,
-    framing: Framing,
-}
-
-enum NetworkKind {
-    Onnx(Box<OnnxNetwork>),
-    Trained(Box<TrainedNetwork>),
-}
-
-impl Network {
-    fn open(network: &EmbeddingNetwork<'_>, watch: &mut Watch<'_>) -> Result<Self, Error> {
-        match network {
-            EmbeddingNetwork::Run(dir) => {
-                let network = TrainedNetwork::open(dir)?;
-                let framing = Framing { size: None, ..network.framing };
-                Ok(Self { kind: NetworkKind::Trained(Box::new(network)), framing })
-            }
-            EmbeddingNetwork::Onnx { file, options, framing } => {
-                let network = OnnxNetwork::open(file, options, &mut |line| watch.note(line))?;
-                Ok(Self { kind: NetworkKind::Onnx(Box::new(network)), framing: *framing })
-            }
+        EmbedEvent::Resumed { done } => {
+            watch.note(&format!("{name}: resuming after {done} images"));
         }
-    }
-
-    fn extractor(&mut self) -> &mut dyn Extractor {
-        match &mut self.kind {
-            NetworkKind::Onnx(network) => network.as_mut(),
-            NetworkKind::Trained(network) => network.as_mut(),
+        EmbedEvent::StartedOver { why } => watch.note(&format!(
+            "{name}: starting over, an earlier unfinished file cannot be resumed: {why}"
+        )),
+    })?;
+    let (shape, set_aside) = match outcome {
+        Outcome::AlreadyThere => {
+            watch.note(&format!("{} exists already, made in the same way", out.display()));
+            (None, vec![])
         }
-    }
-
-    /// Embeds one split.
-    fn embed(
-        &mut self,
-        source: &Source,
-        preprocessing: Preprocessing,
-        settings: &EmbedSettings<'_>,
-        out: &Path,
-        watch: &mut Watch<'_>,
-    ) -> Result<EmbeddedFile, Error> {
-        let EmbedSettings { precision, batch, .. } = *settings;
-        let opened = &source.opened;
-        let job = Job { source: opened, preprocessing, precision, batch, out };
-        let name = out.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let stop = watch.stop();
-        let outcome =
-            aleator_embed::embed(&job, self.extractor(), stop, &mut |event| match event {
-                EmbedEvent::Progress { done, total } => {
-                    watch.event(Event::Progress { what: "images", done, total });
-                }
-                EmbedEvent::Resumed { done } => {
-                    watch.note(&format!("{name}: resuming after {done} images"));
-                }
-                EmbedEvent::StartedOver { why } => watch.note(&format!(
-                    "{name}: starting over, an earlier unfinished file cannot be resumed: {why}"
-                )),
-            })?;
-        let (shape, set_aside) = match outcome {
-            Outcome::AlreadyThere => {
-                watch.note(&format!("{} exists already, made in the same way", out.display()));
-                (None, vec![])
-            }
-            Outcome::Stopped { done, total } => {
-                return Err(Error::Interrupted(format!(
-                    "stopped after {done} of {total} images; the same command resumes there"
-                )));
-            }
-            Outcome::Finished { rows, width, set_aside } => (Some([rows, width]), set_aside),
-        };
-        if let (Some(_), Some(Reading::Pooled { places, .. })) = (shape, self.reading()) {
-            watch.note(&format!("the output is a map of {places} places; its mean is taken"));
+        Outcome::Stopped { done, total } => {
+            return Err(Error::Interrupted(format!(
+                "stopped after {done} of {total} images; the same command resumes there"
+            )));
         }
-        Ok(EmbeddedFile {
-            path: out.to_path_buf(),
-            shape,
-            labelled: opened.labels.is_some(),
-            classes: opened.class_names.as_ref().map(Vec::len),
-            set_aside,
-        })
+        Outcome::Finished { rows, width, set_aside } => (Some([rows, width]), set_aside),
+    };
+    if let (Some(_), Some(Reading::Pooled { places, .. })) = (shape, network.reading()) {
+        watch.note(&format!("the output is a map of {places} places; its mean is taken"));
     }
-
-    fn reading(&self) -> Option<Reading> {
-        match &self.kind {
-            NetworkKind::Onnx(network) => network.reading(),
-            NetworkKind::Trained(_) => None,
-        }
-    }
+    Ok(EmbeddedFile {
+        path: out.to_path_buf(),
+        shape,
+        labelled: source.labels.is_some(),
+        classes: source.class_names.as_ref().map(Vec::len),
+        set_aside,
+    })
 }

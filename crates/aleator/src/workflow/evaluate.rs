@@ -6,8 +6,7 @@ use aleator_data::{Arrays, Sources};
 use aleator_metrics::Evaluation;
 use aleator_train::{EvaluateSettings, Job, load_run, run_data};
 
-use crate::workflow::error::Error;
-use crate::workflow::watch::{Event, Watch};
+use crate::{Error, Watch};
 
 /// Evaluates a trained run on its validation and test splits and replaces its predictions and
 /// `evaluation.json`.
@@ -26,9 +25,6 @@ pub fn evaluate(
     let _lock = run.lock()?;
     let arrays = arrays.map(|it| Sources::in_memory(it, recipe.head.link)).transpose()?;
     let data = run_data(&run, &recipe, arrays.as_ref())?;
-    let seed = run.info().seed;
-    let job = Job { run: &run, recipe: &recipe, seed, data: &data, stop: watch.stop() };
-    Ok(aleator_train::evaluate(&job, settings, &mut |event| {
-        watch.event(Event::Training { run: "", event });
-    })?)
+    let job = Job { run: &run, recipe: &recipe, data: &data, stop: watch.stop() };
+    Ok(aleator_train::evaluate(&job, settings, &mut |event| watch.training("", event))?)
 }

@@ -9,8 +9,7 @@ use aleator_run::recipe::{DataOverlay, InputSource, Overlay, Source};
 use aleator_run::{Recipe, Resolved, load_over, paper_recipes};
 use aleator_train::load_run;
 
-use crate::workflow::error::Error;
-use crate::workflow::watch::Watch;
+use crate::{Error, Watch};
 
 /// A recipe and its data.
 ///

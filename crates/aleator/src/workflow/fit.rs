@@ -6,10 +6,8 @@ use aleator_metrics::Evaluation;
 use aleator_report::ensemble::ensemble_once;
 use aleator_train::group::{self, Group, Kind};
 
-use crate::workflow::error::Error;
-use crate::workflow::experiment::Experiment;
-use crate::workflow::group::{TrainedRun, start};
-use crate::workflow::watch::Watch;
+use crate::workflow::group::start;
+use crate::{Error, Experiment, TrainedRun, Watch};
 
 /// What [`fit`] trained.
 #[derive(Clone, Debug)]

@@ -7,8 +7,7 @@ use aleator_metrics::Evaluation;
 use aleator_run::RunDir;
 use aleator_train::group::{self, Group, GroupOutcome, Member};
 
-use crate::workflow::error::Error;
-use crate::workflow::watch::{Event, Watch};
+use crate::{Error, Watch};
 
 /// A run that is trained and evaluated.
 #[derive(Clone, Debug)]
@@ -30,26 +29,20 @@ pub(crate) fn start(
     arrays: Option<&Sources>,
     watch: &mut Watch<'_>,
 ) -> Result<Vec<TrainedRun>, Error> {
-    let outcome = group::start(out, group, arrays, watch.stop(), &mut |member, event| {
-        watch.event(Event::Training { run: &member.name, event });
-    })?;
-    trained(out, group, outcome)
+    group::create(out, group)?;
+    finish(out, group, arrays, watch)
 }
 
 /// Trains what is missing of runs whose directory exists.
 pub(crate) fn finish(
-    dir: &Path,
+    out: &Path,
     group: &Group,
     arrays: Option<&Sources>,
     watch: &mut Watch<'_>,
 ) -> Result<Vec<TrainedRun>, Error> {
-    let outcome = group::resume(dir, group, arrays, watch.stop(), &mut |member, event| {
-        watch.event(Event::Training { run: &member.name, event });
+    let outcome = group::finish(out, group, arrays, watch.stop(), &mut |member, event| {
+        watch.training(&member.name, event);
     })?;
-    trained(dir, group, outcome)
-}
-
-fn trained(out: &Path, group: &Group, outcome: GroupOutcome) -> Result<Vec<TrainedRun>, Error> {
     let evaluations = match outcome {
         GroupOutcome::Evaluated(evaluations) => evaluations,
         GroupOutcome::Interrupted { .. } if !out.exists() => {
@@ -65,7 +58,7 @@ fn trained(out: &Path, group: &Group, outcome: GroupOutcome) -> Result<Vec<Train
         }
     };
     let run = |(member, evaluation): (&Member, Evaluation)| {
-        let dir = if member.name.is_empty() { out.to_path_buf() } else { out.join(&member.name) };
+        let dir = member.dir(out);
         let set_aside = RunDir::open(&dir)?.info().set_aside.len();
         Ok(TrainedRun { name: member.name.clone(), dir, evaluation, set_aside })
     };

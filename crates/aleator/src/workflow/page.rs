@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use aleator_report::page::{PageSettings, check_replaceable, page};
 
-use crate::workflow::error::Error;
-use crate::workflow::watch::{Event, Watch};
+use crate::{Error, Event, Watch};
 use gallery::Gallery;
 
 /// What a report shows, and where it is written.

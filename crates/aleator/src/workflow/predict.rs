@@ -8,8 +8,7 @@ use aleator_data::{Ids, InputShape, Inputs};
 use aleator_run::recipe::{Framing, InputSource};
 use aleator_train::{Prediction, load_run};
 
-use crate::workflow::error::Error;
-use crate::workflow::watch::{Event, Watch};
+use crate::{Error, Watch};
 
 /// A trained run, ready to predict. The data that it was trained on are not needed.
 ///
@@ -57,20 +56,19 @@ impl Predictor {
     /// When the directory is not a trained run, or its checkpoints are damaged.
     pub fn open(dir: &Path, watch: &mut Watch<'_>) -> Result<Self, Error> {
         let (run, recipe) = load_run(dir)?;
-        let predictor = aleator_train::Predictor::new(&run, &recipe, &mut |event| {
-            watch.event(Event::Training { run: "", event });
-        })?;
+        let observer = &mut |event: aleator_train::Event<'_>| watch.training("", event);
+        let predictor = aleator_train::Predictor::new(&run, &recipe, observer)?;
         Ok(Self { predictor, framing: recipe.data.framing, batch: recipe.evaluation.batch })
     }
 
     /// The shape of an example.
     pub fn shape(&self) -> InputShape {
-        self.predictor.shape()
+        self.predictor.shape
     }
 
     /// The names of the classes, `[K]`.
     pub fn class_names(&self) -> &[String] {
-        self.predictor.class_names()
+        &self.predictor.class_names
     }
 
     /// Examples in memory: rows of numbers in C order, of the shape of the run's examples; of
@@ -86,11 +84,9 @@ impl Predictor {
                 shape.len()
             )));
         }
-        for (row, example) in values.chunks(shape.len()).enumerate() {
-            check_finite("the array", row, example)?;
-        }
-        let ids = Ids::Rows(count / shape.len());
-        Ok(Examples { inputs: Arc::new(Inputs::in_memory(values, shape)), ids })
+        let inputs = Inputs::in_memory(values, shape);
+        check_finite(&inputs, "the array")?;
+        Ok(Examples { ids: Ids::Rows(inputs.len()), inputs: Arc::new(inputs) })
     }
 
     /// Opens embeddings or images of the kind that the run was trained on.
@@ -106,12 +102,8 @@ impl Predictor {
         let opened = Inputs::open_unlabelled(&source, &self.framing)?;
         let inputs = opened.inputs;
         self.check_shape(&inputs).map_err(|error| error.at(path.display().to_string()))?;
-        if let InputShape::Features(width) = shape {
-            let mut example = vec![0.0; width];
-            for row in 0..inputs.len() {
-                inputs.read(row, &mut example)?;
-                check_finite(&path.display().to_string(), row, &example)?;
-            }
+        if let InputShape::Features(_) = shape {
+            check_finite(&inputs, &path.display().to_string())?;
         }
         let ids = match opened.ids {
             Some(names) => Ids::named(names, path)?,
@@ -160,13 +152,17 @@ impl Predictor {
 }
 
 /// Refuses numbers that no model can answer for.
-fn check_finite(place: &str, row: usize, example: &[f32]) -> Result<(), Error> {
-    match example.iter().position(|value| !value.is_finite()) {
-        None => Ok(()),
-        Some(column) => Err(Error::invalid(format!(
-            "{place}: row {row}, column {column} is {}; every number must be finite: remove the \
-             row or replace the number",
-            example[column]
-        ))),
+fn check_finite(inputs: &Inputs, place: &str) -> Result<(), Error> {
+    let mut example = vec![0.0; inputs.shape().len()];
+    for row in 0..inputs.len() {
+        inputs.read(row, &mut example)?;
+        if let Some(column) = example.iter().position(|value: &f32| !value.is_finite()) {
+            return Err(Error::invalid(format!(
+                "{place}: row {row}, column {column} is {}; every number must be finite: remove \
+                 the row or replace the number",
+                example[column]
+            )));
+        }
     }
+    Ok(())
 }

@@ -6,14 +6,9 @@ use aleator_data::{Arrays, Sources};
 use aleator_report::audit::Audit;
 use aleator_train::group::{self, Kind};
 
-use crate::workflow::demo::Demo;
-use crate::workflow::error::Error;
-use crate::workflow::fit::Fit;
-use crate::workflow::group::{TrainedRun, finish};
-use crate::workflow::transfer::Transfer;
-use crate::workflow::tune::Tuning;
-use crate::workflow::watch::Watch;
+use crate::workflow::group::finish;
 use crate::workflow::{audit, demo, fit, transfer, tune};
+use crate::{Demo, Error, Fit, TrainedRun, Transfer, Tuning, Watch};
 
 /// What a directory turned out to hold, now complete.
 #[derive(Clone, Debug)]
@@ -52,8 +47,7 @@ pub fn resume(dir: &Path, arrays: Option<Arrays>, watch: &mut Watch<'_>) -> Resu
         Kind::Audit => {
             audit::finish_embeddings(dir, watch)?;
             let sources = arrays.map_or_else(|| audit::open(&group), Ok)?;
-            finish(dir, &group, Some(&sources), watch)?;
-            Resumed::Audit(Box::new(audit::conclude(dir, &group, &sources, watch)?))
+            Resumed::Audit(Box::new(audit::finish(dir, &group, &sources, watch)?))
         }
         Kind::Demo => Resumed::Demo(demo::conclude(runs(watch)?)?),
     })

@@ -5,10 +5,9 @@ use std::path::Path;
 use aleator_run::SweepPoint;
 use aleator_train::group::{self, Group, Kind};
 
-use crate::workflow::error::Error;
 use crate::workflow::experiment::absolute;
-use crate::workflow::group::{TrainedRun, start};
-use crate::workflow::watch::Watch;
+use crate::workflow::group::start;
+use crate::{Error, TrainedRun, Watch};
 
 /// Trains the points of a sweep, which [`load_sweep`](aleator_run::load_sweep) reads.
 ///

@@ -4,16 +4,13 @@ use std::path::Path;
 
 use aleator_data::inputs::recognise::recognise;
 use aleator_run::recipe::{DataOverlay, Network, Overlay};
-use aleator_run::{Recipe, RunDir, Task, Tasks};
+use aleator_run::{Recipe, RunDir, Task, Tasks, write_json};
 use aleator_train::group::{Group, Kind, Member};
-use aleator_train::{load_run, weights_file};
+use aleator_train::{FeatureExtractor, load_run};
 use serde::Serialize;
 
-use crate::workflow::error::Error;
-use crate::workflow::experiment::Experiment;
-use crate::workflow::group::{TrainedRun, start};
-use crate::workflow::json::write_json;
-use crate::workflow::watch::Watch;
+use crate::workflow::group::start;
+use crate::{Error, Experiment, TrainedRun, Watch};
 
 /// How the tasks of a transfer are trained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,7 +61,7 @@ pub fn transfer(
     watch: &mut Watch<'_>,
 ) -> Result<Transfer, Error> {
     let (run, source) = load_run(run)?;
-    let weights = weights_file(&run, &source, source.evaluation.weights, &mut |_| {})?;
+    let weights = FeatureExtractor::new(&run, &source, &mut |_| {})?.weights_file;
     let overlay = network_of(&run, &source, &weights)?;
     let recipe = settings.recipe.as_ref().or(tasks.recipe.as_ref());
     let recipe = recipe.map_or(RECIPE, String::as_str);

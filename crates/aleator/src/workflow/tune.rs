@@ -3,15 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use aleator_run::recipe::{HeadTemperature, Noise};
-use aleator_run::{Recipe, write_file};
+use aleator_run::{Recipe, write_file, write_json};
 use aleator_train::group::{Group, Kind, Member};
 use serde::Serialize;
 
-use crate::workflow::error::Error;
-use crate::workflow::experiment::Experiment;
-use crate::workflow::group::{TrainedRun, start};
-use crate::workflow::json::write_json;
-use crate::workflow::watch::Watch;
+use crate::workflow::group::start;
+use crate::{Error, Experiment, TrainedRun, Watch};
 
 /// The values that [`tune`] tries, in all combinations.
 #[derive(Clone, Debug, PartialEq)]

@@ -74,6 +74,10 @@ impl<'a> Watch<'a> {
         (self.observer)(event);
     }
 
+    pub(crate) fn training(&mut self, run: &str, event: aleator_train::Event<'_>) {
+        self.event(Event::Training { run, event });
+    }
+
     pub(crate) fn choice(&mut self, text: &str) {
         self.event(Event::Choice(text));
     }

@@ -1,13 +1,21 @@
 //! The findings as tables.
 
+use std::path::PathBuf;
+
 use aleator::report::covariance::{ClassPair, Comparison, Measure, Tie};
 use aleator::report::table::columns;
 use aleator::run::{Link, Noise};
 use aleator::{Findings, relation};
 
-/// Writes the text.
-pub struct Printer {
-    /// Whether names are cut to fit a line.
+/// The findings as text; on a terminal, names are cut to fit a line.
+pub fn tables(findings: &Findings, terminal: bool) -> String {
+    let mut printer = Printer { findings, terminal, out: String::new() };
+    printer.all();
+    printer.out
+}
+
+struct Printer<'a> {
+    findings: &'a Findings,
     terminal: bool,
     out: String,
 }
@@ -19,34 +27,23 @@ const NAME: usize = 26;
 const BINS: usize = 20;
 const BAR: f64 = 40.0;
 
-impl Printer {
-    /// For a terminal, or for a file or another program.
-    pub fn new(terminal: bool) -> Self {
-        Self { terminal, out: String::new() }
-    }
-
-    /// The text so far.
-    pub fn text(self) -> String {
-        self.out
-    }
-
-    /// Everything.
-    pub fn findings(&mut self, findings: &Findings) {
-        self.heading(findings);
+impl Printer<'_> {
+    fn all(&mut self) {
+        self.heading();
         for (measure, title) in [
             (Measure::Raw, "Pairs by average covariance, as in the paper"),
             (Measure::Centred, "Pairs by centred covariance, in units of τ²"),
             (Measure::Correlation, "Pairs by correlation of the centred utilities"),
         ] {
-            let pairs = findings.pairs.by(measure);
+            let pairs = self.findings.pairs.by(measure);
             if !pairs.is_empty() {
                 self.line(&format!("\n{title}"));
-                self.pairs(findings, pairs);
+                self.pairs(pairs);
             }
         }
-        self.strongest(findings);
-        if let Some(comparison) = &findings.comparison {
-            self.against(findings, comparison);
+        self.strongest();
+        if let (Some(comparison), Some(other)) = (&self.findings.comparison, &self.findings.other) {
+            self.against(comparison, other);
         }
     }
 
@@ -55,7 +52,8 @@ impl Printer {
         self.out.push('\n');
     }
 
-    fn heading(&mut self, findings: &Findings) {
+    fn heading(&mut self) {
+        let findings = self.findings;
         let noise = match findings.info.noise {
             Noise::None => "none".to_string(),
             Noise::Diagonal => "diagonal".to_string(),
@@ -90,7 +88,7 @@ impl Printer {
         });
     }
 
-    fn pairs(&mut self, findings: &Findings, pairs: &[ClassPair]) {
+    fn pairs(&mut self, pairs: &[ClassPair]) {
         let header =
             ["class A", "class B", "covariance", "centred", "corr.", "flip A→B", "B→A", "relation"];
         let percent = |share: Option<f64>| {
@@ -98,8 +96,8 @@ impl Printer {
         };
         let row = |pair: &ClassPair| {
             vec![
-                self.name(findings, pair.first),
-                self.name(findings, pair.second),
+                self.name(pair.first),
+                self.name(pair.second),
                 signed(pair.covariance),
                 signed(pair.centred),
                 maybe(pair.correlation),
@@ -112,21 +110,18 @@ impl Printer {
         self.table(&header, &rows, &[0, 1, 7]);
     }
 
-    fn strongest(&mut self, findings: &Findings) {
-        if findings.strongest.is_empty() {
+    fn strongest(&mut self) {
+        let Findings { strongest, measure, .. } = self.findings;
+        if strongest.is_empty() {
             return;
         }
-        let by = measure_name(findings.measure);
+        let by = measure_name(*measure);
         self.line(&format!("\nExamples whose prediction is tied most to another class, by {by}"));
-        let header =
-            ["example", "predicted", "class", "covariance", "centred", "corr.", "relation"];
-        let ties = findings.strongest.iter().map(|(row, it)| (*row, it.predicted, it.tie));
-        let rows = self.ties(findings, ties);
-        self.table(&header, &rows, &[0, 1, 2, 6]);
+        self.ties("class", strongest.iter().map(|(row, it)| (*row, it.predicted, it.tie)));
     }
 
-    fn against(&mut self, findings: &Findings, comparison: &Comparison) {
-        let Some((other, noise)) = &findings.other else { return };
+    fn against(&mut self, comparison: &Comparison, (other, noise): &(PathBuf, Noise)) {
+        let findings = self.findings;
         let Comparison { examples, both_right, first_right, other_right, both_wrong, .. } =
             comparison;
         self.line(&format!("\nAgainst {}", other.display()));
@@ -139,18 +134,15 @@ impl Printer {
             "{examples} examples: both runs are right in {both_right}, only the first in \
              {first_right}, only the other in {other_right},\nneither in {both_wrong}."
         ));
-        let cases = findings.shown_cases().count();
+        let count = findings.shown_cases().count();
         self.line(&format!(
             "Where only the first is right, no class is tied more to the right one (by {}) than\n\
-             the prediction of the other run in {cases} of {first_right}.",
+             the prediction of the other run in {count} of {first_right}.",
             measure_name(findings.measure)
         ));
-        let header =
-            ["example", "predicted", "other run", "covariance", "centred", "corr.", "relation"];
-        let cases = findings.shown_cases().take(findings.top);
-        let rows = self.ties(findings, cases.map(|it| (it.row, it.predicted, it.other)));
-        if !rows.is_empty() {
-            self.table(&header, &rows, &[0, 1, 2, 6]);
+        if count > 0 {
+            let cases = findings.shown_cases().take(findings.top);
+            self.ties("other run", cases.map(|it| (it.row, it.predicted, it.other)));
         }
         self.ranks(comparison);
     }
@@ -185,24 +177,23 @@ impl Printer {
         ));
     }
 
-    /// Rows of examples: their place in the split, the prediction, and its tie to another class.
-    fn ties(
-        &self,
-        findings: &Findings,
-        ties: impl Iterator<Item = (usize, usize, Tie)>,
-    ) -> Vec<Vec<String>> {
+    /// A table of examples: their place in the split, the prediction, and its tie to a class, which
+    /// the heading says.
+    fn ties(&mut self, class: &str, ties: impl Iterator<Item = (usize, usize, Tie)>) {
+        let header = ["example", "predicted", class, "covariance", "centred", "corr.", "relation"];
         let row = |(row, predicted, tie): (usize, usize, Tie)| {
             vec![
-                self.cut(&findings.examples[row].id),
-                self.name(findings, predicted),
-                self.name(findings, tie.class),
+                self.cut(&self.findings.examples[row].id),
+                self.name(predicted),
+                self.name(tie.class),
                 signed(tie.covariance),
                 signed(tie.centred),
                 maybe(tie.correlation),
-                relation(findings, &tie).name().to_string(),
+                relation(self.findings, &tie).name().to_string(),
             ]
         };
-        ties.map(row).collect()
+        let rows: Vec<Vec<String>> = ties.map(row).collect();
+        self.table(&header, &rows, &[0, 1, 2, 6]);
     }
 
     /// Adds a table; the columns listed in `words` are aligned to the left.
@@ -210,8 +201,8 @@ impl Printer {
         columns::lines(header, rows, words).iter().for_each(|line| self.line(line));
     }
 
-    fn name(&self, findings: &Findings, class: usize) -> String {
-        self.cut(&findings.info.class_names[class])
+    fn name(&self, class: usize) -> String {
+        self.cut(&self.findings.info.class_names[class])
     }
 
     /// A name on one line.

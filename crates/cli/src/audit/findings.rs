@@ -1,11 +1,12 @@
 //! What an audit found, for a terminal.
 
-use std::io::{self, Write};
 use std::path::Path;
 
-use aleator::report::audit::{Answer, Audit, Issue};
+use aleator::report::audit::{Answer, Audit};
 use aleator::report::table::columns;
 use anyhow::Result;
+
+use crate::output::line;
 
 /// Rows of each list.
 const SHOWN: usize = 10;
@@ -14,122 +15,98 @@ const NAME: usize = 60;
 
 /// The most important of it, and where the rest is.
 pub fn print(out: &Path, audit: &Audit) -> Result<()> {
-    let mut to = io::stdout().lock();
     let summary = &audit.summary;
-    let share = |count: f64| 100.0 * count / summary.labels as f64;
+    let share = |count: f64| format!("{:.1} %", 100.0 * count / summary.labels as f64);
     let source = match summary.folds {
         0 => "the given probabilities".to_string(),
         folds => format!("a model that never saw it ({folds} folds)"),
     };
-    writeln!(
-        to,
+    line(format_args!(
         "{} labels of {} examples, each judged by {source}.",
         summary.labels, summary.examples
-    )?;
+    ))?;
     let wrong = &summary.wrong;
-    writeln!(
-        to,
-        "About {:.0} of them ({:.1} %) are wrong; between {:.0} and {:.0} if the model is right.",
+    line(format_args!(
+        "About {:.0} of them ({}) are wrong; between {:.0} and {:.0} if the model is right.",
         wrong.count,
         share(wrong.count),
         wrong.low,
         wrong.high
-    )?;
+    ))?;
     if let Some(known) = &summary.known {
-        writeln!(
-            to,
-            "By the true labels {} ({:.1} %) are: AUROC of the score {:.4}, average precision {:.4}; \
-             the suggestion is right for {:.1} % of them.",
+        line(format_args!(
+            "By the true labels {} ({}) are: AUROC of the score {:.4}, average precision {:.4}; \
+             the suggestion is right for {} of them.",
             known.wrong,
             share(known.wrong as f64),
             known.auroc,
             known.average_precision,
-            100.0 * known.suggestions_right
-        )?;
+            percent(known.suggestions_right)
+        ))?;
     }
-    issues(&mut to, audit)?;
-    pairs(&mut to, audit)?;
-    annotators(&mut to, audit)?;
+    issues(audit)?;
+    pairs(audit)?;
+    annotators(audit)?;
     let place = out.display();
-    writeln!(to, "\nAll labels: {}", out.join("issues.csv").display())?;
-    writeln!(
-        to,
+    line(format_args!("\nAll labels: {}", out.join("issues.csv").display()))?;
+    line(format_args!(
         "Next: `aleator report {place}` for a page with the images, `aleator review {place}` to correct them."
-    )?;
-    Ok(())
+    ))
 }
 
-fn issues(to: &mut impl Write, audit: &Audit) -> Result<()> {
+fn issues(audit: &Audit) -> Result<()> {
     let names = &audit.summary.class_names;
     let answer = |answer: Answer| match answer {
         Answer::Class(class) => names[class as usize].clone(),
         Answer::On(class) => format!("{} on", names[class as usize]),
         Answer::Off(class) => format!("{} off", names[class as usize]),
     };
-    writeln!(to, "\nMost surely wrong:")?;
-    let row = |issue: &Issue| {
-        [
-            issue.id.clone(),
-            answer(issue.given),
-            answer(issue.suggested),
-            format!("{:.1} %", 100.0 * issue.score),
-        ]
-    };
-    let rows: Vec<[String; 4]> = audit.issues.iter().take(SHOWN).map(row).collect();
-    table(to, ["example", "given", "suggested", "wrong with"], 3, &rows)
+    let rows = audit.issues.iter().map(|issue| {
+        let (given, suggested) = (answer(issue.given), answer(issue.suggested));
+        [issue.id.clone(), given, suggested, percent(issue.score)]
+    });
+    table("Most surely wrong:", ["example", "given", "suggested", "wrong with"], 3, rows)
 }
 
-fn pairs(to: &mut impl Write, audit: &Audit) -> Result<()> {
-    let names = &audit.summary.class_names;
+fn pairs(audit: &Audit) -> Result<()> {
+    let name = |class: u32| audit.summary.class_names[class as usize].clone();
     let wrong = audit.pairs.iter().filter(|pair| pair.given != pair.truth && pair.count >= 0.5);
-    let rows: Vec<[String; 4]> = wrong
-        .take(SHOWN)
-        .map(|pair| {
-            [
-                names[pair.truth as usize].clone(),
-                names[pair.given as usize].clone(),
-                format!("{:.0}", pair.count),
-                pair.correlation.map_or("–".to_string(), |value| format!("{value:+.2}")),
-            ]
-        })
-        .collect();
+    let rows = wrong.map(|pair| {
+        let correlation =
+            pair.correlation.map_or("–".to_string(), |value| format!("{value:+.2}"));
+        [name(pair.truth), name(pair.given), format!("{:.0}", pair.count), correlation]
+    });
+    table("Confused most:", ["true class", "given label", "labels", "correlation"], 2, rows)
+}
+
+fn annotators(audit: &Audit) -> Result<()> {
+    let rows = audit.annotators.iter().map(|annotator| {
+        let known = annotator.known_error_rate.map_or("–".to_string(), percent);
+        let labels = annotator.annotations.to_string();
+        [annotator.name.clone(), labels, percent(annotator.error_rate), known]
+    });
+    let title = format!("Annotators who err most, of {}:", audit.annotators.len());
+    table(&title, ["annotator", "labels", "wrong", "known wrong"], 1, rows)
+}
+
+/// The first rows under a title, where there are any; the first columns are words.
+fn table(
+    title: &str,
+    header: [&str; 4],
+    words: usize,
+    rows: impl Iterator<Item = [String; 4]>,
+) -> Result<()> {
+    let shown = |cell: String| columns::on_one_line(&cell, Some(NAME));
+    let rows: Vec<Vec<String>> = rows.take(SHOWN).map(|row| row.map(shown).to_vec()).collect();
     if rows.is_empty() {
         return Ok(());
     }
-    writeln!(to, "\nConfused most:")?;
-    table(to, ["true class", "given label", "labels", "correlation"], 2, &rows)
-}
-
-fn annotators(to: &mut impl Write, audit: &Audit) -> Result<()> {
-    if audit.annotators.is_empty() {
-        return Ok(());
-    }
-    let rows: Vec<[String; 4]> = audit
-        .annotators
-        .iter()
-        .take(SHOWN)
-        .map(|annotator| {
-            [
-                annotator.name.clone(),
-                annotator.annotations.to_string(),
-                format!("{:.1} %", 100.0 * annotator.error_rate),
-                annotator
-                    .known_error_rate
-                    .map_or("–".to_string(), |rate| format!("{:.1} %", 100.0 * rate)),
-            ]
-        })
-        .collect();
-    writeln!(to, "\nAnnotators who err most, of {}:", audit.annotators.len())?;
-    table(to, ["annotator", "labels", "wrong", "known wrong"], 1, &rows)
-}
-
-/// The first columns are words.
-fn table(to: &mut impl Write, header: [&str; 4], words: usize, rows: &[[String; 4]]) -> Result<()> {
-    let shown = |cell: &String| columns::on_one_line(cell, Some(NAME));
-    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(shown).collect()).collect();
     let words: Vec<usize> = (0..words).collect();
-    for line in columns::lines(&header, &rows, &words) {
-        writeln!(to, "  {line}")?;
-    }
-    Ok(())
+    line(format_args!("\n{title}"))?;
+    let lines = columns::lines(&header, &rows, &words);
+    lines.iter().try_for_each(|row| line(format_args!("  {row}")))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
 }

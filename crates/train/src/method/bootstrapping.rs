@@ -21,27 +21,22 @@ impl Method for Bootstrapping {
         let model = network.model();
         let forward = model.forward(part.inputs.clone());
         let log_probs = model.log_probs(&forward, &part.noise)?;
-        let mixed = self.mix(part, &log_probs.read());
-        let (targets, weights) = (view(&mixed.targets), &part.weights);
+        let (mixed, correction) = self.mix(part, &log_probs.read());
+        let (targets, weights) = (view(&mixed), &part.weights);
         let loss = model.loss(forward, targets, weights, &part.noise, Some(&log_probs))?;
         let mut contribution = Contribution::new(part, network, loss);
-        contribution.loss += mixed.correction;
+        contribution.loss += correction;
         Ok(contribution)
     }
 }
 
-/// Targets that as constants have the gradient of the loss.
-struct Mixed {
-    targets: SparseTargets,
-    /// The mean loss minus that against the targets.
-    correction: f64,
-}
-
 impl Bootstrapping {
-    fn mix(&self, part: &Part<'_>, log_probs: &[f32]) -> Mixed {
+    /// Targets that as constants have the gradient of the loss, and the mean loss minus that
+    /// against them.
+    fn mix(&self, part: &Part<'_>, log_probs: &[f32]) -> (SparseTargets, f64) {
         let recipe::Bootstrapping { beta, targets, burn_in } = self.0;
         let beta = if part.batch.epoch < burn_in { 1.0 } else { beta };
-        let mut mixed = Mixed { targets: SparseTargets::default(), correction: 0.0 };
+        let (mut mixed, mut correction) = (SparseTargets::default(), 0.0);
         let classes = log_probs.len() / part.weights.len();
         for (example, log_probs) in log_probs.chunks_exact(classes).enumerate() {
             let mut row = vec![0.0f64; classes];
@@ -56,12 +51,12 @@ impl Bootstrapping {
                 row[argmax(log_probs)] += own;
             } else {
                 let through = targets == BootstrapTargets::Soft;
-                let correction = add_own(&mut row, log_probs, own, through);
-                mixed.correction += f64::from(part.weights[example]) * correction;
+                let lacking = add_own(&mut row, log_probs, own, through);
+                correction += f64::from(part.weights[example]) * lacking;
             }
-            mixed.targets.push((0..).zip(row.into_iter().map(|target| target as f32)));
+            mixed.push((0..).zip(row.into_iter().map(|target| target as f32)));
         }
-        mixed
+        (mixed, correction)
     }
 }
 

@@ -11,10 +11,9 @@ use burn::tensor::{Tensor, TensorData};
 use super::*;
 use crate::checkpoint::{Checkpoints, LogPositions};
 use crate::experiment::Shape;
-use crate::normalize::Normalization;
 use crate::state::device;
 use crate::step::Stepper;
-use crate::tensors::Named;
+use crate::tensors::NamedTensor;
 
 const EXAMPLES: usize = 6;
 const WIDTH: usize = 4;
@@ -32,7 +31,7 @@ fn recipe(sets: &[&str]) -> Recipe {
 
 fn fresh(recipe: &Recipe) -> State {
     let shape = Shape { input: InputShape::Features(WIDTH), classes: CLASSES };
-    State::start(recipe, 1, &shape, Normalization::identity(WIDTH))
+    State::start(recipe, 1, shape)
 }
 
 fn inputs() -> Vec<f32> {
@@ -59,7 +58,7 @@ fn batch(step: usize, part: usize, parts: usize) -> Batch {
 
 /// The loss of bootstrapping in f64 with plain loops. `held` are the log-probabilities that make
 /// targets which are constants.
-fn reference_loss(weights: &[Named], settings: Settings, held: &[Vec<f64>]) -> f64 {
+fn reference_loss(weights: &[NamedTensor], settings: Settings, held: &[Vec<f64>]) -> f64 {
     let examples = log_probs(weights).into_iter().zip(held).zip(LABELS);
     let loss = |((log_probs, held), label): ((Vec<f64>, &Vec<f64>), u32)| -> f64 {
         let top = (0..CLASSES).max_by(|a, b| held[*a].total_cmp(&held[*b])).unwrap();
@@ -78,7 +77,7 @@ fn reference_loss(weights: &[Named], settings: Settings, held: &[Vec<f64>]) -> f
 }
 
 /// log p of every example, for the noise of step 0.
-fn log_probs(weights: &[Named]) -> Vec<Vec<f64>> {
+fn log_probs(weights: &[NamedTensor]) -> Vec<Vec<f64>> {
     let wide = |values: &[f32]| values.iter().map(|value| *value as f64).collect::<Vec<f64>>();
     let of = |name: &str| {
         let found = weights.iter().find(|weight| weight.name.ends_with(name));
@@ -172,7 +171,7 @@ struct Remembering;
 impl Method for Remembering {
     fn prepare(&self, state: &mut State, examples: usize, _: usize) {
         state.networks.push(state.networks[0].clone());
-        state.memory = vec![Named::vector("losses", &vec![0.0; examples])];
+        state.memory = vec![NamedTensor::vector("losses", &vec![0.0; examples])];
     }
 
     fn part(&self, state: &State, part: &Part<'_>) -> Result<Contribution, Vec<usize>> {

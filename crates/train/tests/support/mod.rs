@@ -193,14 +193,13 @@ impl Trial {
     }
 
     pub fn job<'a>(&'a self, stop: &'a AtomicBool) -> Job<'a> {
-        let seed = self.run.info().seed;
-        Job { run: &self.run, recipe: &self.recipe, seed, data: &self.data, stop }
+        Job { run: &self.run, recipe: &self.recipe, data: &self.data, stop }
     }
 
     /// Trains to the end.
     pub fn train(&self) -> Events {
         let (events, outcome) = self.try_train_until(usize::MAX);
-        assert!(matches!(outcome.unwrap(), Outcome::Finished { .. }));
+        assert!(matches!(outcome.unwrap(), Outcome::Finished(())));
         events
     }
 
@@ -235,7 +234,7 @@ impl Trial {
     pub fn finish(&self) -> Evaluation {
         let stop = AtomicBool::new(false);
         match finish_run(&self.job(&stop), &mut |_| {}).unwrap() {
-            aleator_train::RunOutcome::Evaluated(evaluation) => *evaluation,
+            Outcome::Finished(evaluation) => evaluation,
             other => panic!("{other:?}"),
         }
     }

@@ -1,8 +1,8 @@
 //! An audit of a run on images: its network embeds the examples once, and heads are trained on
 //! the embeddings for the folds.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, iter};
 
 use aleator_data::inputs::Opened;
 use aleator_data::{Inputs, Labels, Sources, Split};
@@ -11,19 +11,16 @@ use aleator_report::spreadsheet::guarded;
 use aleator_run::recipe::{
     DataOverlay, Framing, HeadTemperature, InputSource, Link, Noise, Overlay, Source,
 };
-use aleator_run::{CsvFile, write_file};
+use aleator_run::{CsvFile, read_json, write_file, write_json};
 use aleator_train::group::{self, Group};
-use aleator_train::load_run;
 use serde::{Deserialize, Serialize};
 
+use super::examples::votes;
 use crate::workflow::embed::TrainedNetwork;
-use crate::workflow::error::Error;
-use crate::workflow::experiment::Experiment;
-use crate::workflow::json::write_json;
-use crate::workflow::watch::{Event, Watch};
+use crate::{Error, Event, Experiment, Watch};
 
 /// The directory of the embeddings, in that of the audit.
-const FOLDER: &str = "embeddings";
+const DIR: &str = "embeddings";
 const BACKBONE: &str = "backbone.json";
 const FEATURES: &str = "features.safetensors";
 const LABELS: &str = "labels.csv";
@@ -38,116 +35,103 @@ struct Backbone {
 
 /// Computes what is missing of the embeddings of an audit; other audits need none.
 pub fn finish_embeddings(out: &Path, watch: &mut Watch<'_>) -> Result<(), Error> {
-    let (file, folder) = (out.join(BACKBONE), out.join(FOLDER));
-    let exists = |name: &&str| folder.join(name).exists();
+    let (file, dir) = (out.join(BACKBONE), out.join(DIR));
+    let exists = |name: &&str| dir.join(name).exists();
     if !file.exists() || [FEATURES, LABELS].iter().all(exists) {
         return Ok(());
     }
-    let text = fs::read_to_string(&file).map_err(Error::io(&file))?;
-    let backbone: Backbone =
-        serde_json::from_str(&text).map_err(|error| Error::io(&file)(error.into()))?;
-    RunExamples::of(&backbone.run)?.write(out, watch)
-}
-
-/// The preset of the run's noise model for embeddings, with the run's head and the user's settings.
-fn head_experiment(
-    run: &Experiment,
-    folder: &Path,
-    has_truth: bool,
-    sets: &[String],
-) -> Result<Experiment, Error> {
-    if let Some(set) = sets.iter().find(|set| set.trim_start().starts_with("data.")) {
-        return Err(Error::invalid(format!(
-            "{set}: heads are trained on embeddings of the data that the run has seen; to change \
-             the data, train the whole network for every fold"
-        )));
-    }
-    let head = &run.recipe.head;
-    let family = match head.link {
-        Link::Softmax => "features",
-        Link::Sigmoid => "multilabel",
-    };
-    let noise = match head.noise {
-        Noise::None => "none",
-        Noise::Diagonal => "diagonal",
-        Noise::LowRank { .. } => "full",
-        Noise::SharedLowRank { .. } => "shared",
-    };
-    let file = |name: &str| folder.join(name).display().to_string();
-    let train = Source {
-        labels: Some(file(LABELS)),
-        clean_labels: has_truth.then(|| file(TRUTH)),
-        ..Source::of(InputSource::Features(file(FEATURES)))
-    };
-    let data = DataOverlay {
-        train: Some(train),
-        class_names: Some(folder.join(CLASSES)),
-        ..DataOverlay::default()
-    };
-    let overlay = Overlay { origin: "the embeddings".to_string(), data, network: None };
-    let seed = run.only_seed("an audit")?;
-    let mut made = Experiment::over(&format!("{family}-{noise}"), &overlay, &[], Some(seed))?;
-    made.recipe.head.noise = head.noise;
-    if let HeadTemperature::Fixed(_) = head.temperature {
-        made.recipe.head.temperature = head.temperature;
-    }
-    made.recipe = made.recipe.with_sets(sets, None)?;
-    Ok(made)
+    let backbone: Backbone = read_json(&file)?;
+    RunExamples::of(&backbone.run, None)?.write(out, watch)
 }
 
 /// The examples that a run was trained on, and its network.
 pub struct RunExamples {
     run: PathBuf,
+    experiment: Experiment,
     network: TrainedNetwork,
-    batch: usize,
     all: Split,
     class_names: Vec<String>,
 }
 
 impl RunExamples {
-    /// Opens the data and the network of a run on images.
-    pub fn of(run: &Path) -> Result<Self, Error> {
-        let (_, recipe) = load_run(run)?;
+    /// Opens the data and the network of a run on images; `seed` replaces the run's.
+    pub fn of(run: &Path, seed: Option<u64>) -> Result<Self, Error> {
+        let experiment = Experiment::of_run(run, &[], seed)?;
+        let recipe = &experiment.recipe;
         let sources = Sources::open(&recipe.data, recipe.head.link)?;
         Ok(Self {
             run: absolute(run)?,
             network: TrainedNetwork::open(run)?,
-            batch: recipe.evaluation.batch,
             all: sources.training_source(&recipe.data)?,
             class_names: sources.class_names().to_vec(),
+            experiment,
         })
     }
 
-    /// Creates the directory of an audit that trains a head for every fold on the embeddings;
-    /// `experiment` is the run's.
-    pub fn create_audit(
-        &self,
-        experiment: &Experiment,
-        sets: &[String],
-        folds: usize,
-        out: &Path,
-    ) -> Result<Group, Error> {
-        let has_truth = self.all.clean_labels.is_some();
-        let head = head_experiment(experiment, &absolute(out)?.join(FOLDER), has_truth, sets)?;
-        let group = super::group(&head, folds)?;
+    /// Creates the directory of an audit that trains a head for every fold on the embeddings.
+    pub fn create_audit(&self, sets: &[String], folds: usize, out: &Path) -> Result<Group, Error> {
+        let head = self.head_experiment(&absolute(out)?.join(DIR), sets)?;
+        let group = super::folds_of(&head, folds)?;
         group::create(out, &group)?;
         write_json(&out.join(BACKBONE), &Backbone { run: self.run.clone() })?;
         Ok(group)
     }
 
+    /// The preset of the run's noise model for embeddings, with the run's head and the user's
+    /// settings.
+    fn head_experiment(&self, dir: &Path, sets: &[String]) -> Result<Experiment, Error> {
+        if let Some(set) = sets.iter().find(|set| set.trim_start().starts_with("data.")) {
+            return Err(Error::invalid(format!(
+                "{set}: heads are trained on embeddings of the data that the run has seen; to \
+                 change the data, train the whole network for every fold"
+            )));
+        }
+        let head = &self.experiment.recipe.head;
+        let family = match head.link {
+            Link::Softmax => "features",
+            Link::Sigmoid => "multilabel",
+        };
+        let noise = match head.noise {
+            Noise::None => "none",
+            Noise::Diagonal => "diagonal",
+            Noise::LowRank { .. } => "full",
+            Noise::SharedLowRank { .. } => "shared",
+        };
+        let file = |name: &str| dir.join(name).display().to_string();
+        let train = Source {
+            labels: Some(file(LABELS)),
+            clean_labels: self.all.clean_labels.as_ref().map(|_| file(TRUTH)),
+            ..Source::of(InputSource::Features(file(FEATURES)))
+        };
+        let data = DataOverlay {
+            train: Some(train),
+            class_names: Some(dir.join(CLASSES)),
+            ..DataOverlay::default()
+        };
+        let overlay = Overlay { origin: "the embeddings".to_string(), data, network: None };
+        let seed = self.experiment.only_seed("an audit")?;
+        let mut made = Experiment::over(&format!("{family}-{noise}"), &overlay, &[], Some(seed))?;
+        made.recipe.head.noise = head.noise;
+        if let HeadTemperature::Fixed(_) = head.temperature {
+            made.recipe.head.temperature = head.temperature;
+        }
+        made.recipe = made.recipe.with_sets(sets, None)?;
+        Ok(made)
+    }
+
     /// Embeds the examples, from where an earlier process stopped, and writes their labels.
     pub fn write(mut self, out: &Path, watch: &mut Watch<'_>) -> Result<(), Error> {
-        let folder = out.join(FOLDER);
-        fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
-        write_file(&folder.join(CLASSES), (self.class_names.join("\n") + "\n").as_bytes())?;
+        let dir = out.join(DIR);
+        fs::create_dir_all(&dir).map_err(Error::io(&dir))?;
+        write_file(&dir.join(CLASSES), (self.class_names.join("\n") + "\n").as_bytes())?;
         let ids = (0..self.all.len()).map(|at| self.all.ids.name(at).into_owned()).collect();
-        let (inputs, features) = (&self.all.inputs, folder.join(FEATURES));
+        let (inputs, features) = (&self.all.inputs, dir.join(FEATURES));
         let job = Job {
             source: &Opened { ids: Some(ids), ..Opened::new(inputs.clone()) },
             preprocessing: Preprocessing::as_framed(&self.network.framing, inputs.shape())
                 .ok_or_else(|| Error::invalid("the run was trained on features, not on images"))?,
             precision: Precision::Single,
-            batch: self.batch,
+            batch: self.experiment.recipe.evaluation.batch,
             out: &features,
         };
         let stop = watch.stop();
@@ -165,61 +149,56 @@ impl RunExamples {
         }
         let kept = kept_rows(&features, &self.all)?;
         if let Some(clean) = &self.all.clean_labels {
-            let class = |at: &usize| vec![self.class(clean[*at]).to_string()];
-            write_table(&folder.join(TRUTH), &["label".into()], kept.iter().map(class).collect())?;
+            let row = |at: &usize| vec![self.class_names[clean[*at] as usize].clone()];
+            let rows = kept.iter().map(row).collect();
+            write_table(&dir.join(TRUTH), (vec!["label".into()], rows))?;
         }
-        let (header, rows) = self.labels(&kept);
         // Last: where it is, all files are.
-        write_table(&folder.join(LABELS), &header, rows)
+        write_table(&dir.join(LABELS), self.labels(&kept))
     }
 
-    fn class(&self, class: u32) -> &str {
-        &self.class_names[class as usize]
-    }
-
-    fn guarded_class(&self, class: u32) -> String {
-        guarded(self.class(class)).into_owned()
-    }
-
-    /// The labels of some examples, with their ids, as a table with a header. Readers of tables by
-    /// id take the guards away again; those of annotations find no guards.
-    fn labels(&self, rows: &[usize]) -> (Vec<String>, Vec<Vec<String>>) {
-        let id = |at: usize| guarded(&self.all.ids.name(at)).into_owned();
-        let classes = || 0..self.class_names.len() as u32;
-        let each_class = |cells: &dyn Fn(usize) -> Vec<String>| {
-            let header = classes().map(|class| self.guarded_class(class));
-            let row = |at: &usize| std::iter::once(id(*at)).chain(cells(*at)).collect();
-            let header = std::iter::once("id".to_string()).chain(header).collect();
+    /// The labels of some examples, with their ids. Readers of tables by id take the guards away
+    /// again; those of annotations find no guards.
+    fn labels(&self, rows: &[usize]) -> Table {
+        let by_id = |columns: Vec<String>, cells: &dyn Fn(usize) -> Vec<String>| {
+            let row = |at: &usize| {
+                let id = guarded(&self.all.ids.name(*at)).into_owned();
+                iter::once(id).chain(cells(*at)).collect()
+            };
+            let header = iter::once("id".to_string()).chain(columns).collect();
             (header, rows.iter().map(row).collect())
         };
+        let classes = || self.class_names.iter().map(|name| guarded(name).into_owned());
         match &self.all.labels {
             Labels::Single(labels) => {
-                let row = |at: &usize| vec![id(*at), self.guarded_class(labels[*at])];
-                (vec!["id".into(), "label".into()], rows.iter().map(row).collect())
+                let names: Vec<String> = classes().collect();
+                by_id(vec!["label".into()], &|at| vec![names[labels[at] as usize].clone()])
             }
-            Labels::Annotations(votes) => {
+            Labels::MultiHot(sets) => by_id(classes().collect(), &|at| {
+                let on = |class| u8::from(sets.row(at).contains(&class)).to_string();
+                (0..self.class_names.len() as u32).map(on).collect()
+            }),
+            // With a decimal point, so that certain labels are read as probabilities too.
+            Labels::Soft(probs) => by_id(classes().collect(), &|at| {
+                probs.row(at).iter().map(|prob| format!("{prob:?}")).collect()
+            }),
+            Labels::Annotations(all) => {
                 let of_example = |at: &usize| {
-                    let row = |(annotator, class): (u32, u32)| {
-                        let annotator = votes.annotator_names[annotator as usize].clone();
-                        let example = self.all.ids.name(*at).into_owned();
-                        vec![example, annotator, self.class(class).to_string()]
-                    };
-                    super::examples::votes(&self.all, *at).into_iter().map(row).collect::<Vec<_>>()
+                    let example = self.all.ids.name(*at).into_owned();
+                    votes(all, *at).into_iter().map(move |(annotator, class)| {
+                        let annotator = all.annotator_names[annotator as usize].clone();
+                        vec![example.clone(), annotator, self.class_names[class as usize].clone()]
+                    })
                 };
                 let header = ["example", "annotator", "label"].map(String::from).to_vec();
                 (header, rows.iter().flat_map(of_example).collect())
             }
-            Labels::MultiHot(sets) => each_class(&|at| {
-                let on = |class| u8::from(sets.row(at).contains(&class)).to_string();
-                classes().map(on).collect()
-            }),
-            // With a decimal point, so that certain labels are read as probabilities too.
-            Labels::Soft(probs) => {
-                each_class(&|at| probs.row(at).iter().map(|prob| format!("{prob:?}")).collect())
-            }
         }
     }
 }
+
+/// A header and rows.
+type Table = (Vec<String>, Vec<Vec<String>>);
 
 /// The rows of the examples that could be embedded.
 fn kept_rows(features: &Path, examples: &Split) -> Result<Vec<usize>, Error> {
@@ -231,8 +210,8 @@ fn kept_rows(features: &Path, examples: &Split) -> Result<Vec<usize>, Error> {
     Ok((0..examples.len()).filter(is_kept).collect())
 }
 
-fn write_table(path: &Path, header: &[String], rows: Vec<Vec<String>>) -> Result<(), Error> {
-    CsvFile::write(path, header, |file| Ok(rows.iter().try_for_each(|row| file.row(row))?))
+fn write_table(path: &Path, (header, rows): Table) -> Result<(), Error> {
+    CsvFile::write(path, &header, |file| Ok(rows.iter().try_for_each(|row| file.row(row))?))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {

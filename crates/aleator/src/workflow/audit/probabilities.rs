@@ -9,10 +9,10 @@ use aleator_report::ReportError;
 use aleator_report::audit::{
     Audit, AuditInput, AuditLabels, AuditSettings, ModelOutput, ProbabilityFiles, judge,
 };
-use aleator_run::{AtomicFolder, Link, RunError};
+use aleator_run::{AtomicFolder, Link, check_vacant};
 
-use crate::workflow::error::Error;
-use crate::workflow::watch::{Event, Watch};
+use super::examples::votes;
+use crate::{Error, Event, Watch};
 
 /// Judges labels by out-of-sample probabilities of another model, both in files, and writes the
 /// audit to `out`, which must not exist or be empty.
@@ -45,22 +45,16 @@ pub fn audit_probabilities(
     out: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<Audit, Error> {
-    let is_empty = || out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
-    if out.exists() && !is_empty() {
-        return Err(RunError::Exists { path: out.to_path_buf() }.into());
-    }
+    check_vacant(out)?;
     let judged = judge(read(files)?, &AuditSettings::STANDARD, &mut |step| {
         let (done, total) = (step.done, step.total);
         watch.event(Event::Progress { what: "labels judged", done, total });
     });
     let mut audit = judged.map_err(|error| files.named(error))?.audit;
     audit.summary.files = Some(files.absolute());
-    if let Some(parent) = out.parent() {
-        std::fs::create_dir_all(parent).map_err(Error::io(parent))?;
-    }
-    let folder = AtomicFolder::create(out)?;
-    audit.save(folder.path())?;
-    folder.commit_new()?;
+    let dir = AtomicFolder::create_new(out)?;
+    audit.save(dir.path())?;
+    dir.commit_new()?;
     Ok(audit)
 }
 
@@ -156,12 +150,7 @@ fn audited(labels: Labels, ids: &Ids) -> AuditLabels {
             AuditLabels::Multilabel((0..count).map(|at| rows.row(at).to_vec()).collect())
         }
         (Labels::Annotations(all), labels) => {
-            let votes = |at: usize| {
-                let span = all.offsets[at]..all.offsets[at + 1];
-                let annotators = all.annotators[span.clone()].iter().copied();
-                annotators.zip(all.labels[span].iter().copied()).collect()
-            };
-            let votes = (0..all.len()).map(votes).collect();
+            let votes = (0..all.len()).map(|at| votes(&all, at)).collect();
             AuditLabels::Votes { votes, annotators: all.annotator_names, labels }
         }
         (Labels::Single(_) | Labels::Soft(_), hard) => {

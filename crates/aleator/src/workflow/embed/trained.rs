@@ -5,7 +5,7 @@ use std::path::Path;
 use aleator_data::InputShape;
 use aleator_embed::{EmbedError, Extractor, Identity, Images, InputSpec, Layout};
 use aleator_run::recipe::Framing;
-use aleator_train::{FeatureExtractor, load_run, weights_file};
+use aleator_train::{FeatureExtractor, hash_file, load_run};
 
 use crate::workflow::error::Error;
 
@@ -23,17 +23,15 @@ impl TrainedNetwork {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let (run, recipe) = load_run(path)?;
         let network = FeatureExtractor::new(&run, &recipe, &mut |_| {})?;
-        let InputShape::Image { channels, height, width } = network.shape() else {
+        let InputShape::Image { channels, height, width } = network.shape else {
             return Err(Error::invalid(format!(
                 "{}: the run was trained on features, not on images",
                 path.display()
             )));
         };
-        let file = weights_file(&run, &recipe, recipe.evaluation.weights, &mut |_| {})?;
-        let bytes = std::fs::read(&file).map_err(Error::io(&file))?;
         let identity = Identity::from([
             ("model", path.file_name().map_or("run".into(), |name| name.to_string_lossy().into())),
-            ("model_blake3", blake3::hash(&bytes).to_string()),
+            ("model_blake3", hash_file(&network.weights_file)?),
             ("runtime", "aleator".to_string()),
         ]);
         let spec = InputSpec {

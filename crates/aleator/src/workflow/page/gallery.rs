@@ -17,25 +17,17 @@ const SIDE: usize = 128;
 pub struct Gallery {
     /// Images to use instead of those in the recipes.
     images: Option<PathBuf>,
-    opened: BTreeMap<PathBuf, Opened>,
-    /// Directories whose pictures cannot be opened, with the reason.
-    unreadable: Vec<String>,
+    /// The pictures of each directory, or why they cannot be opened; none where the examples are
+    /// not pictures.
+    opened: BTreeMap<PathBuf, Result<Option<Thumbnails>, Error>>,
     missing: usize,
-}
-
-enum Opened {
-    Pictures(Box<Thumbnails>),
-    /// The examples have pictures that cannot be opened.
-    Unreadable,
-    /// The examples are not pictures.
-    NoPictures,
 }
 
 impl Gallery {
     /// Opens nothing yet.
     pub fn new(images: Option<&Path>) -> Self {
         let images = images.map(Path::to_path_buf);
-        Self { images, opened: BTreeMap::new(), unreadable: vec![], missing: 0 }
+        Self { images, opened: BTreeMap::new(), missing: 0 }
     }
 
     /// The picture of an example.
@@ -45,13 +37,12 @@ impl Gallery {
             Some(path) => thumbnail_of_file(path, SIDE).ok(),
             None => {
                 if !self.opened.contains_key(key.dir) {
-                    let opened = self.open(key.dir);
-                    self.opened.insert(key.dir.to_path_buf(), opened);
+                    self.opened.insert(key.dir.to_path_buf(), self.open(key.dir));
                 }
                 match &self.opened[key.dir] {
-                    Opened::NoPictures => return Picture::None,
-                    Opened::Unreadable => None,
-                    Opened::Pictures(pictures) => thumbnail(pictures, key),
+                    Ok(Some(pictures)) => thumbnail(pictures, key),
+                    Ok(None) => return Picture::None,
+                    Err(_) => None,
                 }
             }
         };
@@ -66,21 +57,8 @@ impl Gallery {
         }
     }
 
-    fn open(&mut self, dir: &Path) -> Opened {
-        match self.pictures(dir) {
-            Ok(Some(pictures)) => Opened::Pictures(Box::new(pictures)),
-            Ok(None) => Opened::NoPictures,
-            Err(error) => {
-                let dir = dir.display();
-                self.unreadable.push(format!("the report has no pictures of {dir}: {error}"));
-                Opened::Unreadable
-            }
-        }
-    }
-
-    fn pictures(&self, dir: &Path) -> Result<Option<Thumbnails>, Error> {
-        let recipe = dir.join("recipe.toml");
-        let recipe = if recipe.is_file() { Some(recipe) } else { None };
+    fn open(&self, dir: &Path) -> Result<Option<Thumbnails>, Error> {
+        let recipe = Some(dir.join("recipe.toml")).filter(|path| path.is_file());
         let data = recipe.map(|path| load(&path.to_string_lossy(), &[], None));
         let data = data.transpose()?.map(|resolved| resolved.recipe.data);
         match (&self.images, data) {
@@ -99,7 +77,11 @@ impl Gallery {
 
     /// What is missing, for the user.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = self.unreadable.clone();
+        let unreadable = |(dir, opened): (&PathBuf, &Result<_, Error>)| {
+            let error = opened.as_ref().err()?;
+            Some(format!("the report has no pictures of {}: {error}", dir.display()))
+        };
+        let mut warnings: Vec<String> = self.opened.iter().filter_map(unreadable).collect();
         if self.missing > 0 {
             let (s, were) = if self.missing == 1 { ("", "was") } else { ("s", "were") };
             warnings.push(format!(
