@@ -31,6 +31,14 @@ pub struct LossGrad {
     pub grad: LatentGrad,
 }
 
+impl LossGrad {
+    /// From the loss and ∂/∂τ of each example, and the gradients of all other parameters.
+    pub(crate) fn new(examples: Vec<(f32, f64)>, mut grad: LatentGrad) -> Self {
+        grad.temperature = examples.iter().map(|(_, tau)| tau).sum::<f64>() as f32;
+        Self { losses: examples.into_iter().map(|(loss, _)| loss).collect(), grad }
+    }
+}
+
 /// The loss of each example and the gradient of their weighted sum, in one pass.
 ///
 /// # Shapes
@@ -165,8 +173,7 @@ pub(super) fn reduce_batch<T: Tile + Send>(
             (0..count).for_each(|index| *sum += partial[index * size + at]);
         });
     }
-    grad.temperature = results.iter().map(|(_, tau)| tau).sum::<f64>() as f32;
-    LossGrad { losses: results.into_iter().map(|(loss, _)| loss).collect(), grad }
+    LossGrad::new(results, grad)
 }
 
 /// The loss of an example with few targets, its gradients, and ∂/∂τ.
