@@ -36,32 +36,28 @@ impl Vectorised for FillNormals<'_> {
 
     #[inline(always)]
     fn run<S: Simd, const N: usize>(self, simd: S) {
-        fill_normals::<S, N>(simd, self.seed, self.shape, self.out);
-    }
-}
-
-#[inline(always)]
-fn fill_normals<S: Simd, const N: usize>(simd: S, seed: u64, shape: BlockShape, out: &mut [f32]) {
-    let mut generator = Generator::<S, N>::new(simd, seed);
-    let mut ahead = Ahead { squares: [[0; LANES]; AHEAD], angles: [[0; LANES]; AHEAD] };
-    let mut used = AHEAD;
-    for outer in 0..shape.outer {
-        for inner in 0..shape.inner {
-            if used == AHEAD {
-                generator.fill(&mut ahead);
-                for word in &mut ahead.squares {
-                    let square = minus_two_ln(simd, WideBits::<S, N>::load(simd, word));
-                    square.to_bits().store(word);
+        let Self { seed, shape, out } = self;
+        let mut generator = Generator::<S, N>::new(simd, seed);
+        let mut ahead = Ahead { squares: [[0; LANES]; AHEAD], angles: [[0; LANES]; AHEAD] };
+        let mut used = AHEAD;
+        for outer in 0..shape.outer {
+            for inner in 0..shape.inner {
+                if used == AHEAD {
+                    generator.fill(&mut ahead);
+                    for word in &mut ahead.squares {
+                        let square = minus_two_ln(simd, WideBits::<S, N>::load(simd, word));
+                        square.to_bits().store(word);
+                    }
+                    used = 0;
                 }
-                used = 0;
+                let at = outer * shape.outer_stride + inner * shape.inner_stride;
+                let square = WideBits::<S, N>::load(simd, &ahead.squares[used]).to_floats();
+                let angle = WideBits::load(simd, &ahead.angles[used]);
+                let (first, second) = on_circle(simd, square, angle);
+                first.store(&mut out[at..]);
+                second.store(&mut out[at + shape.pair_stride..]);
+                used += 1;
             }
-            let at = outer * shape.outer_stride + inner * shape.inner_stride;
-            let square = WideBits::<S, N>::load(simd, &ahead.squares[used]).to_floats();
-            let angle = WideBits::load(simd, &ahead.angles[used]);
-            let (first, second) = on_circle(simd, square, angle);
-            first.store(&mut out[at..]);
-            second.store(&mut out[at + shape.pair_stride..]);
-            used += 1;
         }
     }
 }

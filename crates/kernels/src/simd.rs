@@ -88,7 +88,7 @@ impl Level {
 /// without the vector instructions of its caller. Every operation runs over all vectors before the
 /// next one starts, so that the dependency chains of several vectors interleave.
 macro_rules! each_part {
-    (binary $name:ident, $op:ident) => {
+    ($name:ident, $op:ident) => {
         #[inline(always)]
         pub fn $name(mut self, other: Self) -> Self {
             for n in 0..N {
@@ -143,12 +143,12 @@ impl<S: Simd, const N: usize> Wide<S, N> {
         }
     }
 
-    each_part!(binary add, add_f32s);
-    each_part!(binary sub, sub_f32s);
-    each_part!(binary mul, mul_f32s);
-    each_part!(binary div, div_f32s);
-    each_part!(binary max, max_f32s);
-    each_part!(binary min, min_f32s);
+    each_part!(add, add_f32s);
+    each_part!(sub, sub_f32s);
+    each_part!(mul, mul_f32s);
+    each_part!(div, div_f32s);
+    each_part!(max, max_f32s);
+    each_part!(min, min_f32s);
 
     /// `self · factor + addend`, fused if the machine supports it.
     #[inline(always)]
@@ -224,21 +224,21 @@ impl<S: Simd, const N: usize> Wide<S, N> {
     /// 2^x with a relative error below 2e-7; arguments are clamped to [−126, 127].
     #[inline(always)]
     pub fn exp2(self) -> Self {
-        let simd = self.simd;
-        let magic = Self::splat(simd, ROUND_TO_INTEGER);
-        let x = self.max(Self::splat(simd, -126.0)).min(Self::splat(simd, 127.0));
-        let shifted = x.add(magic);
-        power_of_two(shifted, x.sub(shifted.sub(magic)))
+        let (low, high) = (Self::splat(self.simd, -126.0), Self::splat(self.simd, 127.0));
+        self.max(low).min(high).exp2_in_range()
     }
 
     /// 2^x for x ≤ 0, with the error of [`Wide::exp2`] and one clamp less.
     #[inline(always)]
     pub fn exp2_of_negative(self) -> Self {
-        let simd = self.simd;
-        let magic = Self::splat(simd, ROUND_TO_INTEGER);
-        let x = self.max(Self::splat(simd, -126.0));
-        let shifted = x.add(magic);
-        power_of_two(shifted, x.sub(shifted.sub(magic)))
+        self.max(Self::splat(self.simd, -126.0)).exp2_in_range()
+    }
+
+    #[inline(always)]
+    fn exp2_in_range(self) -> Self {
+        let magic = Self::splat(self.simd, ROUND_TO_INTEGER);
+        let shifted = self.add(magic);
+        power_of_two(shifted, self.sub(shifted.sub(magic)))
     }
 
     /// e^x with a relative error below 3e-7 with fused multiply-add and 8e-6 without; arguments are
@@ -352,13 +352,13 @@ impl<S: Simd, const N: usize> WideBits<S, N> {
         }
     }
 
-    each_part!(binary add, add_u32s);
-    each_part!(binary sub, sub_u32s);
-    each_part!(binary and, and_u32s);
-    each_part!(binary or, or_u32s);
-    each_part!(binary xor, xor_u32s);
-    each_part!(binary shift_left_by, wrapping_dyn_shl_u32s);
-    each_part!(binary shift_right_by, wrapping_dyn_shr_u32s);
+    each_part!(add, add_u32s);
+    each_part!(sub, sub_u32s);
+    each_part!(and, and_u32s);
+    each_part!(or, or_u32s);
+    each_part!(xor, xor_u32s);
+    each_part!(shift_left_by, wrapping_dyn_shl_u32s);
+    each_part!(shift_right_by, wrapping_dyn_shr_u32s);
 
     #[inline(always)]
     pub fn shift_left(self, bits: u32) -> Self {

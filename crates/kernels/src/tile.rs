@@ -66,28 +66,7 @@ impl DerefMut for Aligned {
 /// Σ_s a_s g_sk · (1, ε_R, ε_k), from which every gradient is computed.
 ///
 /// For each class: [mean, factors…, diagonal], in 16 lanes if the lanes are samples.
-pub(crate) struct Moments {
-    pub sums: Aligned,
-    /// Columns of the factor part: one for the mean, R for the factors, and padding.
-    pub columns: usize,
-}
-
-impl Moments {
-    pub fn clear(&mut self) {
-        self.sums.fill(0.0);
-    }
-
-    pub fn rescale(&mut self, factor: f32) {
-        self.sums.iter_mut().for_each(|sum| *sum *= factor);
-    }
-}
-
-/// The gradient of one class: ∂μ, ∂d and ∂V, times τ.
-pub(crate) struct ClassGrad<'a> {
-    pub mean: f32,
-    pub diag_scale: f32,
-    pub loadings: &'a [f32],
-}
+pub(crate) type Moments = Aligned;
 
 /// Running logsumexp₂ over samples, one for each class, padded to whole vectors.
 #[derive(Clone)]
@@ -109,27 +88,22 @@ pub(crate) struct Deviations {
     pub second: Vec<f32>,
 }
 
-/// The operations of both layouts. Slices named `rows` have one entry for each sample of the tile,
-/// padded to [`Tile::row_capacity`]; the padding must have weight zero.
+/// The operations of both layouts. Slices with one entry for each sample of the tile are padded to
+/// whole vectors and to [`Tile::tile_samples`]; the padding must have weight zero.
 pub(crate) trait Tile {
     fn new(classes: usize, rank: usize) -> Self;
 
     /// Samples in a full tile: a function of the shape alone, never of the machine.
     fn tile_samples(classes: usize) -> usize;
 
-    /// The layout of ε_K of a tile.
-    fn diag_shape(classes: usize, at: TileAddress) -> PlaneShape;
-    /// The layout of ε_R of a tile.
-    fn factor_shape(rank: usize, at: TileAddress) -> PlaneShape;
-
-    /// The number of samples of a full tile, with padding.
-    fn row_capacity(&self) -> usize;
+    /// The layout of the draws of a tile: ε_K for `count` classes, or ε_R for `count` factors.
+    fn shape(count: usize, at: TileAddress) -> PlaneShape;
 
     /// Classes, padded to whole vectors.
     fn padded_classes(&self) -> usize;
 
-    /// Whether the tile masks padding samples itself; otherwise slices must end at the last sample.
-    fn masks_padding(&self) -> bool;
+    /// Columns of the moments before the diagonal: one for the mean, R for the factors, and padding.
+    fn columns(&self) -> usize;
 
     fn moments(&self) -> Moments;
 
@@ -181,13 +155,8 @@ pub(crate) trait Tile {
         upstream: &[f32],
     );
 
-    /// The moments of one class as a gradient; `loadings` has R entries.
-    fn class_grad<'a>(
-        &self,
-        moments: &Moments,
-        class: usize,
-        loadings: &'a mut [f32],
-    ) -> ClassGrad<'a>;
+    /// One of the moments of a class: τ ∂μ in column 0, then τ ∂V, and τ ∂d in the last column.
+    fn moment(&self, moments: &Moments, class: usize, column: usize) -> f32;
 }
 
 /// Subtracting the largest mean keeps f32 accurate for utilities of any offset.

@@ -98,8 +98,8 @@ pub enum Source {
 /// ```
 pub fn forward(x: &[f32], affine: Affine<'_>, out: &mut [f32], shape: NormShape) -> Statistics {
     affine.check(shape);
-    assert_eq!(x.len(), shape.len(), "x must be [B, C, H · W], here {shape:?}");
-    assert_eq!(out.len(), shape.len(), "out must be [B, C, H · W], here {shape:?}");
+    shape.check(x, "x");
+    shape.check(out, "out");
     let out = SharedSlice::new(out);
     let (mean, variance) = (0..shape.channels)
         .into_par_iter()
@@ -139,8 +139,8 @@ pub fn forward_fixed(
 ) {
     affine.check(shape);
     statistics.check(shape);
-    assert_eq!(x.len(), shape.len(), "x must be [B, C, H · W], here {shape:?}");
-    assert_eq!(out.len(), shape.len(), "out must be [B, C, H · W], here {shape:?}");
+    shape.check(x, "x");
+    shape.check(out, "out");
     let out = SharedSlice::new(out);
     (0..shape.channels).into_par_iter().for_each(|index| {
         let (mean, variance) = (statistics.mean[index], statistics.variance[index]);
@@ -181,10 +181,10 @@ pub fn backward(
 ) -> AffineGrad {
     affine.check(shape);
     statistics.check(shape);
-    assert_eq!(x.len(), shape.len(), "x must be [B, C, H · W], here {shape:?}");
-    assert_eq!(grad_out.len(), shape.len(), "grad_out must be [B, C, H · W], here {shape:?}");
+    shape.check(x, "x");
+    shape.check(grad_out, "grad_out");
     let grad_x = grad_x.map(|grad| {
-        assert_eq!(grad.len(), shape.len(), "grad_x must be [B, C, H · W], here {shape:?}");
+        shape.check(grad, "grad_x");
         SharedSlice::new(grad)
     });
     let (scale, shift) = (0..shape.channels)
@@ -210,8 +210,9 @@ pub fn backward(
 }
 
 impl NormShape {
-    fn len(&self) -> usize {
-        self.batch * self.channels * self.pixels
+    fn check(&self, images: &[f32], name: &str) {
+        let len = self.batch * self.channels * self.pixels;
+        assert_eq!(images.len(), len, "{name} must be [B, C, H · W], here {self:?}");
     }
 }
 

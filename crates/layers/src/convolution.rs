@@ -41,7 +41,7 @@ mod window;
 
 use crate::shared::SharedSlice;
 use depthwise::{DepthwiseProduct, DepthwiseWeight};
-use product::{Left, Product, Target};
+use product::{Images, Left, Product, Target};
 use pulp::{Arch, WithSimd};
 use weight::WeightGradient;
 use window::{Phase, Window};
@@ -159,19 +159,10 @@ fn forward_on(
     let window = shape.window();
     let target = Target::whole(shape.outputs, window.grid);
     let out = SharedSlice::new(out);
+    let images = Images { window, source: x, batch: shape.batch, target, out };
     if shape.is_depthwise() {
-        let taps = weight.to_vec();
-        let (source, channels) = (x, shape.inputs);
-        let op = DepthwiseProduct {
-            window,
-            source,
-            batch: shape.batch,
-            channels,
-            weight: taps,
-            target,
-            out,
-        };
-        return vectors.run(op);
+        let weight = weight.to_vec();
+        return vectors.run(DepthwiseProduct { images, channels: shape.inputs, weight });
     }
     let (rows, depth) = (shape.outputs / shape.groups, shape.depth());
     let left = Left::pack(shape.groups, rows, depth, |group, chosen, steps| {
@@ -183,16 +174,8 @@ fn forward_on(
             }
         }
     });
-    vectors.run(Product {
-        window,
-        source: x,
-        batch: shape.batch,
-        groups: shape.groups,
-        channels: shape.inputs / shape.groups,
-        left: &left,
-        target,
-        out,
-    });
+    let (groups, channels) = (shape.groups, shape.inputs / shape.groups);
+    vectors.run(Product { images, groups, channels, left: &left });
 }
 
 /// The gradient of `Σ forward(x) · grad_out` with respect to `x`.
@@ -250,7 +233,9 @@ fn input_gradient_on(
             start: first_row * width + first_column,
             step: [shape.stride[0] * width, shape.stride[1]],
         };
-        input_gradient_of(vectors, phase, grad_out, weight, target, out, shape);
+        let (window, batch) = (phase.window, shape.batch);
+        let images = Images { window, source: grad_out, batch, target, out };
+        input_gradient_of(vectors, phase, images, weight, shape);
     }
 }
 
@@ -258,21 +243,16 @@ fn input_gradient_on(
 fn input_gradient_of(
     vectors: impl Vectors,
     phase: &Phase,
-    grad_out: &[f32],
+    images: Images<'_>,
     weight: &[f32],
-    target: Target,
-    out: SharedSlice<'_>,
     shape: &ConvolutionShape,
 ) {
-    let (groups, batch) = (shape.groups, shape.batch);
+    let groups = shape.groups;
     let size = shape.kernel[0] * shape.kernel[1];
     if shape.is_depthwise() {
         let taps = (0..groups).flat_map(|c| phase.taps(shape).map(move |tap| (c, tap)));
         let weight = taps.map(|(c, tap)| weight[c * size + tap]).collect();
-        let (window, source) = (phase.window, grad_out);
-        let channels = groups;
-        let op = DepthwiseProduct { window, source, batch, channels, weight, target, out };
-        return vectors.run(op);
+        return vectors.run(DepthwiseProduct { images, channels: groups, weight });
     }
     let (inputs, outputs) = (shape.inputs / groups, shape.outputs / groups);
     let taps: Vec<usize> = phase.taps(shape).collect();
@@ -285,16 +265,7 @@ fn input_gradient_of(
             }
         }
     });
-    vectors.run(Product {
-        window: phase.window,
-        source: grad_out,
-        batch,
-        groups,
-        channels: outputs,
-        left: &left,
-        target,
-        out,
-    });
+    vectors.run(Product { images, groups, channels: outputs, left: &left });
 }
 
 /// The gradient of `Σ forward(x) · grad_out` with respect to the weight.

@@ -9,14 +9,15 @@ mod mlp;
 mod residual;
 
 use aleator_vocabulary::ImageNetwork;
-use burn::module::{Module, ParamId};
+use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
 pub use conv::Conv;
 pub use image::{Image, NormConfig};
 pub use mlp::Mlp;
 
-use crate::batch_statistics::{BatchStatistics, NormNames};
+use crate::batch_statistics::BatchStatistics;
+use crate::params::{self, RUNNING_MEAN, Source};
 
 /// Which network, and for which inputs.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,16 +164,15 @@ impl Backbone {
     pub fn forward_training(&self, inputs: Tensor<2>) -> (Tensor<2>, Vec<BatchStatistics>) {
         let Self::Image(network) = self else { return (self.forward(inputs), vec![]) };
         let (features, mut noted) = network.forward_training(inputs);
-        let mut names = NormNames::default();
-        self.visit(&mut names);
-        assert_eq!(names.found.len(), noted.len(), "every norm is passed once");
-        let of = |(id, path): (ParamId, String)| {
-            let at = noted.iter().position(|noted| noted.layer == id);
+        let mut statistics = vec![];
+        for parameter in params::visit(self, Source::Numbers) {
+            let Some((norm, RUNNING_MEAN)) = parameter.name.rsplit_once('.') else { continue };
+            let at = noted.iter().position(|noted| noted.layer == parameter.id);
             let found = noted.swap_remove(at.expect("every norm is passed once"));
-            let name = format!("network.{path}");
-            BatchStatistics { name, mean: found.mean, variance: found.variance }
-        };
-        let statistics = names.found.into_iter().map(of).collect();
+            let name = format!("network.{norm}");
+            statistics.push(BatchStatistics { name, mean: found.mean, variance: found.variance });
+        }
+        assert!(noted.is_empty(), "every norm is passed once");
         (features, statistics)
     }
 

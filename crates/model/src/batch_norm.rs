@@ -33,13 +33,9 @@ pub fn normalise_batch(
     epsilon: f32,
     activation: Activation,
 ) -> Normalised {
+    let layer = Layer { scale, shift, epsilon, activation };
     if is_cpu(&x.device()) {
-        let saved = Saved::new(&x, &scale, &shift, epsilon, activation);
-        let mut out = recycled::take(saved.x.as_slice().len());
-        let (x_slice, shape) = (saved.x.as_slice(), saved.shape);
-        let statistics = kernel::forward(x_slice, saved.affine(), &mut out, shape);
-        let Statistics { mean, variance } = statistics.clone();
-        let out = saved.attach(out, x, scale, shift, statistics, Source::Batch);
+        let (out, Statistics { mean, variance }) = layer.on_cpu(x, None);
         return Normalised { out, mean, variance };
     }
     let [batch, channels, height, width] = x.dims();
@@ -51,7 +47,7 @@ pub fn normalise_batch(
     let mean: Tensor<1> = mean.reshape([-1]);
     let numbers = |of: &Tensor<1>| of.clone().inner().into_data().iter::<f32>().collect();
     let (means, variances) = (numbers(&mean), numbers(&variance));
-    let out = normalise_on_device(x, scale, shift, mean, variance, epsilon, activation);
+    let out = layer.on_device(x, mean, variance);
     Normalised { out, mean: means, variance: variances }
 }
 
@@ -68,47 +64,31 @@ pub fn normalise_fixed(
     epsilon: f32,
     activation: Activation,
 ) -> Tensor<4> {
-    if is_cpu(&x.device()) {
-        let saved = Saved::new(&x, &scale, &shift, epsilon, activation);
-        let numbers = |of: Tensor<1>| Floats::new(of.inner()).as_slice().to_vec();
-        let statistics = Statistics { mean: numbers(mean), variance: numbers(variance) };
-        let mut out = recycled::take(saved.x.as_slice().len());
-        let (x_slice, shape) = (saved.x.as_slice(), saved.shape);
-        kernel::forward_fixed(x_slice, saved.affine(), &statistics, &mut out, shape);
-        return saved.attach(out, x, scale, shift, statistics, Source::Fixed);
+    let layer = Layer { scale, shift, epsilon, activation };
+    if !is_cpu(&x.device()) {
+        return layer.on_device(x, mean, variance);
     }
-    normalise_on_device(x, scale, shift, mean, variance, epsilon, activation)
+    let [mean, variance] = [mean, variance].map(|of| Floats::of(&of).as_slice().to_vec());
+    layer.on_cpu(x, Some(Statistics { mean, variance })).0
 }
 
-/// What the backward step reads; tensors are held by their handles.
-struct Saved {
-    x: Floats,
+/// The parameters of the layer as tensors.
+struct Layer {
+    scale: Option<Tensor<1>>,
+    shift: Tensor<1>,
+    epsilon: f32,
+    activation: Activation,
+}
+
+/// The same as numbers on the CPU, which the backward step reads again.
+struct LayerFloats {
     scale: Option<Floats>,
     shift: Floats,
     epsilon: f32,
     activation: Activation,
-    shape: NormShape,
 }
 
-impl Saved {
-    fn new(
-        x: &Tensor<4>,
-        scale: &Option<Tensor<1>>,
-        shift: &Tensor<1>,
-        epsilon: f32,
-        activation: Activation,
-    ) -> Self {
-        let [batch, channels, height, width] = x.dims();
-        Self {
-            x: Floats::new(x.clone().inner()),
-            scale: scale.as_ref().map(|scale| Floats::new(scale.clone().inner())),
-            shift: Floats::new(shift.clone().inner()),
-            epsilon,
-            activation,
-            shape: NormShape { batch, channels, pixels: height * width },
-        }
-    }
-
+impl LayerFloats {
     fn affine(&self) -> Affine<'_> {
         Affine {
             scale: self.scale.as_ref().map(Floats::as_slice),
@@ -117,63 +97,69 @@ impl Saved {
             activation: self.activation,
         }
     }
-
-    /// The result with its backward step.
-    fn attach(
-        self,
-        out: Vec<f32>,
-        x: Tensor<4>,
-        scale: Option<Tensor<1>>,
-        shift: Tensor<1>,
-        statistics: Statistics,
-        source: Source,
-    ) -> Tensor<4> {
-        let dims = x.dims();
-        let out = recycled::tensor(out, dims);
-        let mut parents = vec![x.into_dispatch(), shift.into_dispatch()];
-        parents.extend(scale.map(Tensor::into_dispatch));
-        custom_grad(out, parents, move |upstream: Tensor<4>, wanted| {
-            let upstream = Floats::new(upstream);
-            let mut grad_x = wanted[0].then(|| recycled::take(self.x.as_slice().len()));
-            let grads = kernel::backward(
-                self.x.as_slice(),
-                upstream.as_slice(),
-                self.affine(),
-                &statistics,
-                source,
-                grad_x.as_deref_mut(),
-                self.shape,
-            );
-            let one =
-                |values: Vec<f32>| recycled::tensor(values, [self.shape.channels]).into_dispatch();
-            let grad_x = grad_x.map(|grad| recycled::tensor(grad, dims).into_dispatch());
-            let mut out = vec![grad_x, Some(one(grads.shift))];
-            out.extend(self.scale.is_some().then(|| Some(one(grads.scale))));
-            out
-        })
-    }
 }
 
-fn normalise_on_device(
-    x: Tensor<4>,
-    scale: Option<Tensor<1>>,
-    shift: Tensor<1>,
-    mean: Tensor<1>,
-    variance: Tensor<1>,
-    epsilon: f32,
-    activation: Activation,
-) -> Tensor<4> {
-    let [_, channels, _, _] = x.dims();
-    let shape = [1, channels, 1, 1];
-    let inverse = variance.add_scalar(epsilon).sqrt().recip();
-    let factor = match scale {
-        Some(scale) => scale * inverse,
-        None => inverse,
-    };
-    let y = (x - mean.reshape(shape)) * factor.reshape(shape) + shift.reshape(shape);
-    match activation {
-        Activation::None => y,
-        Activation::Relu => relu(y),
-        Activation::Relu6 => y.clamp(0.0, 6.0),
+impl Layer {
+    /// Normalises with the given statistics or else with those of the batch, and returns them.
+    fn on_cpu(self, x: Tensor<4>, given: Option<Statistics>) -> (Tensor<4>, Statistics) {
+        let dims = x.dims();
+        let [batch, channels, height, width] = dims;
+        let shape = NormShape { batch, channels, pixels: height * width };
+        let images = Floats::of(&x);
+        let Self { scale, shift, epsilon, activation } = self;
+        let floats = LayerFloats {
+            scale: scale.as_ref().map(Floats::of),
+            shift: Floats::of(&shift),
+            epsilon,
+            activation,
+        };
+        let source = if given.is_some() { Source::Fixed } else { Source::Batch };
+        let mut out = recycled::take(images.as_slice().len());
+        let statistics = match given {
+            None => kernel::forward(images.as_slice(), floats.affine(), &mut out, shape),
+            Some(given) => {
+                let affine = floats.affine();
+                kernel::forward_fixed(images.as_slice(), affine, &given, &mut out, shape);
+                given
+            }
+        };
+        let mut parents = vec![x.into_dispatch(), shift.into_dispatch()];
+        parents.extend(scale.map(Tensor::into_dispatch));
+        let kept = statistics.clone();
+        let backward = move |upstream: Tensor<4>, wanted: &[bool]| {
+            let upstream = Floats::new(upstream);
+            let mut grad_x = wanted[0].then(|| recycled::take(images.as_slice().len()));
+            let grads = kernel::backward(
+                images.as_slice(),
+                upstream.as_slice(),
+                floats.affine(),
+                &kept,
+                source,
+                grad_x.as_deref_mut(),
+                shape,
+            );
+            let one = |values: Vec<f32>| Some(recycled::tensor(values, [channels]).into_dispatch());
+            let grad_x = grad_x.map(|grad| recycled::tensor(grad, dims).into_dispatch());
+            let mut out = vec![grad_x, one(grads.shift)];
+            out.extend(floats.scale.is_some().then(|| one(grads.scale)));
+            out
+        };
+        (custom_grad(recycled::tensor(out, dims), parents, backward), statistics)
+    }
+
+    fn on_device(self, x: Tensor<4>, mean: Tensor<1>, variance: Tensor<1>) -> Tensor<4> {
+        let [_, channels, _, _] = x.dims();
+        let shape = [1, channels, 1, 1];
+        let inverse = variance.add_scalar(self.epsilon).sqrt().recip();
+        let factor = match self.scale {
+            Some(scale) => scale * inverse,
+            None => inverse,
+        };
+        let y = (x - mean.reshape(shape)) * factor.reshape(shape) + self.shift.reshape(shape);
+        match self.activation {
+            Activation::None => y,
+            Activation::Relu => relu(y),
+            Activation::Relu6 => y.clamp(0.0, 6.0),
+        }
     }
 }

@@ -1,8 +1,5 @@
 //! Batch statistics of the norms of a network, and their running averages.
 
-use burn::module::{ModuleVisitor, Param, ParamId};
-use burn::tensor::Tensor;
-
 use crate::params::{RUNNING_MEAN, RUNNING_VARIANCE};
 
 /// Mean and variance of a batch, as one norm saw it.
@@ -49,31 +46,6 @@ impl BatchStatistics {
         assert_eq!(running.len(), batch.len(), "channels of {norm}");
         for (running, batch) in running.iter_mut().zip(batch) {
             *running = momentum * *running + (1.0 - momentum) * batch;
-        }
-    }
-}
-
-/// The norms of a model by the ids of their running means, in the order of its fields.
-#[derive(Default)]
-pub(crate) struct NormNames {
-    path: Vec<String>,
-    pub found: Vec<(ParamId, String)>,
-}
-
-impl ModuleVisitor for NormNames {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_string());
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some((last, path)) = self.path.split_last()
-            && last == RUNNING_MEAN
-        {
-            self.found.push((param.id, path.join(".")));
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::backbone::{Backbone, BackboneConfig};
 use crate::batch_statistics::BatchStatistics;
 use crate::het_linear::{HetLinear, HetLinearConfig};
 use crate::latent::Latent;
-use crate::likelihood::{Against, BatchNoise, WeightedLoss, try_softmax_log_probs};
+use crate::likelihood::{BatchNoise, LossInputs, WeightedLoss, try_softmax_log_probs};
 use crate::predict::{Prediction, Scores, predict, score};
 use crate::slices::is_cpu;
 use crate::values::Values;
@@ -205,9 +205,9 @@ impl Classifier {
         log_probs: Option<&Values>,
     ) -> Result<TrainingLoss, Vec<usize>> {
         let log_probs = log_probs.map(Values::read);
-        let against = Against { targets, weights, noise, log_probs: log_probs.as_deref() };
+        let terms = LossInputs { targets, weights, noise, log_probs: log_probs.as_deref() };
         let mean = Values::from_tensor(forward.latent.mean.clone());
-        let loss = self.output.loss_of(forward.latent.clone(), against);
+        let loss = self.output.loss_of(forward.latent.clone(), terms);
         let WeightedLoss { sum, losses } = loss.map_err(|error| forward.blame(error))?;
         let losses = Values::from_tensor(losses);
         Ok(TrainingLoss { loss: sum, losses, mean, statistics: forward.statistics })

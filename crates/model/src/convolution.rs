@@ -47,27 +47,25 @@ fn convolve_on_cpu(
     let [outputs, _, down, right] = weight.dims();
     let (size, kernel) = ([height, width], [down, right]);
     let shape = ConvolutionShape { batch, inputs, outputs, size, kernel, stride, padding, groups };
-    let images = Floats::new(x.clone().inner());
-    let kernels = Floats::new(weight.clone().inner());
+    let (images, kernels) = (Floats::of(&x), Floats::of(&weight));
     let [out_height, out_width] = shape.out_size();
-    let mut out = recycled::take(batch * outputs * out_height * out_width);
-    convolution::forward(images.as_slice(), kernels.as_slice(), &mut out, &shape);
-    let out = recycled::tensor(out, [batch, outputs, out_height, out_width]);
+    let out = recycled::filled([batch, outputs, out_height, out_width], |out| {
+        convolution::forward(images.as_slice(), kernels.as_slice(), out, &shape);
+    });
     let dims = [x.dims(), weight.dims()];
     let parents = vec![x.into_dispatch(), weight.into_dispatch()];
     custom_grad(out, parents, move |upstream: Tensor<4>, wanted| {
         let upstream = Floats::new(upstream);
         let upstream = upstream.as_slice();
-        let grad_x = wanted[0].then(|| {
-            let mut grad = recycled::take(images.as_slice().len());
-            convolution::input_gradient(upstream, kernels.as_slice(), &mut grad, &shape);
-            recycled::tensor(grad, dims[0]).into_dispatch()
-        });
-        let grad_weight = wanted[1].then(|| {
-            let mut grad = recycled::take(kernels.as_slice().len());
-            convolution::weight_gradient(images.as_slice(), upstream, &mut grad, &shape);
-            recycled::tensor(grad, dims[1]).into_dispatch()
-        });
-        vec![grad_x, grad_weight]
+        let grad_x = |grad: &mut [f32]| {
+            convolution::input_gradient(upstream, kernels.as_slice(), grad, &shape);
+        };
+        let grad_weight = |grad: &mut [f32]| {
+            convolution::weight_gradient(images.as_slice(), upstream, grad, &shape);
+        };
+        vec![
+            wanted[0].then(|| recycled::filled(dims[0], grad_x).into_dispatch()),
+            wanted[1].then(|| recycled::filled(dims[1], grad_weight).into_dispatch()),
+        ]
     })
 }

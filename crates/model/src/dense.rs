@@ -65,32 +65,23 @@ fn dense_on_cpu(
     bias: Tensor<1>,
     shape: DenseShape,
 ) -> Tensor<2> {
-    let x = Floats::new(features.clone().inner());
-    let w = Floats::new(weight.clone().inner());
-    let b = Floats::new(bias.clone().inner());
     let DenseShape { batch, inputs, outputs } = shape;
-    let mut out = recycled::take(batch * outputs);
-    dense::forward(x.as_slice(), w.as_slice(), Some(b.as_slice()), &mut out, shape);
-    let out = recycled::tensor(out, [batch, outputs]);
+    let (x, w, b) = (Floats::of(&features), Floats::of(&weight), Floats::of(&bias));
+    let out = recycled::filled([batch, outputs], |out| {
+        dense::forward(x.as_slice(), w.as_slice(), Some(b.as_slice()), out, shape);
+    });
     let parents = vec![features.into_dispatch(), weight.into_dispatch(), bias.into_dispatch()];
     custom_grad(out, parents, move |upstream: Tensor<2>, wanted| {
         let upstream = Floats::new(upstream);
-        let grad_features = wanted[0].then(|| {
-            let mut grad = recycled::take(batch * inputs);
-            dense::backward_features(upstream.as_slice(), w.as_slice(), &mut grad, shape);
-            recycled::tensor(grad, [batch, inputs]).into_dispatch()
-        });
-        let grad_weight = wanted[1].then(|| {
-            let mut grad = recycled::take(inputs * outputs);
-            dense::backward_weight(x.as_slice(), upstream.as_slice(), &mut grad, shape);
-            recycled::tensor(grad, [inputs, outputs]).into_dispatch()
-        });
-        let grad_bias = wanted[2].then(|| {
-            let mut grad = recycled::take(outputs);
-            dense::backward_bias(upstream.as_slice(), &mut grad);
-            recycled::tensor(grad, [outputs]).into_dispatch()
-        });
-        vec![grad_features, grad_weight, grad_bias]
+        let (x, w, upstream) = (x.as_slice(), w.as_slice(), upstream.as_slice());
+        let features = |grad: &mut [f32]| dense::backward_features(upstream, w, grad, shape);
+        let weight = |grad: &mut [f32]| dense::backward_weight(x, upstream, grad, shape);
+        let bias = |grad: &mut [f32]| dense::backward_bias(upstream, grad);
+        vec![
+            wanted[0].then(|| recycled::filled([batch, inputs], features).into_dispatch()),
+            wanted[1].then(|| recycled::filled([inputs, outputs], weight).into_dispatch()),
+            wanted[2].then(|| recycled::filled([outputs], bias).into_dispatch()),
+        ]
     })
 }
 

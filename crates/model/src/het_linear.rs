@@ -10,7 +10,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use crate::head::{DiagScale, Head, HeadConfig, HeadTemperature, Noise};
 use crate::latent::Latent;
 use crate::likelihood::{
-    Against, BatchNoise, Link, WeightedLoss, loss_on_cpu, sigmoid_logits, softmax_log_probs,
+    BatchNoise, Link, LossInputs, WeightedLoss, loss_on_cpu, sigmoid_logits, softmax_log_probs,
 };
 use crate::predict::{Prediction, Scores, predict, score};
 use crate::slices::is_cpu;
@@ -258,8 +258,8 @@ impl HetLinear {
         assert!(batch > 0, "a batch must have at least 1 example, found 0");
         let labels = self.checked(labels.into(), batch);
         let targets = labels.targets();
-        let against = Against { targets, weights, noise, log_probs: None };
-        self.loss_of(latent, against).unwrap_or_else(|error| panic!("{error}"))
+        let inputs = LossInputs { targets, weights, noise, log_probs: None };
+        self.loss_of(latent, inputs).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// The loss from the Normal of each example.
@@ -269,19 +269,19 @@ impl HetLinear {
     pub(crate) fn loss_of(
         &self,
         latent: Latent,
-        against: Against<'_>,
+        inputs: LossInputs<'_>,
     ) -> Result<WeightedLoss, NotFinite> {
         let [batch, _] = latent.dims();
-        against.noise.check(batch);
+        inputs.noise.check(batch);
         if is_cpu(&latent.device()) {
-            return loss_on_cpu(latent, self.config.link, against);
+            return loss_on_cpu(latent, self.config.link, inputs);
         }
         latent.check()?;
-        Ok(self.loss_from_logits(latent, against))
+        Ok(self.loss_from_logits(latent, inputs))
     }
 
     /// The loss by way of the logits, for devices without the fused pass.
-    fn loss_from_logits(&self, latent: Latent, against: Against<'_>) -> WeightedLoss {
+    fn loss_from_logits(&self, latent: Latent, inputs: LossInputs<'_>) -> WeightedLoss {
         let [batch, classes] = latent.dims();
         let device = latent.device();
         let constant = |values: Vec<f32>, shape: [usize; 2]| {
@@ -289,9 +289,9 @@ impl HetLinear {
                 Tensor::<2>::from_data(TensorData::new(values, shape), &device.clone().inner());
             if device.is_autodiff() { tensor.autodiff() } else { tensor }
         };
-        let targets = constant(dense(against.targets, batch, classes), [batch, classes]);
-        let weights = constant(against.weights.to_vec(), [batch, 1]);
-        let logits = self.logits(latent, against.noise);
+        let targets = constant(dense(inputs.targets, batch, classes), [batch, classes]);
+        let weights = constant(inputs.weights.to_vec(), [batch, 1]);
+        let logits = self.logits(latent, inputs.noise);
         let log_likelihood = match self.config.link {
             Link::Softmax => logits * targets,
             Link::Sigmoid => {

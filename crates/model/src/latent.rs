@@ -134,27 +134,11 @@ impl Latent {
     /// # Errors
     /// The examples with numbers that are not finite.
     pub(crate) fn check(&self) -> Result<(), kernels::NotFinite> {
-        let cpu = Device::flex();
-        let mut latent = self.inner();
-        let bring = |tensor: &mut Tensor<2>| *tensor = tensor.clone().to_device(&cpu);
-        bring(&mut latent.mean);
-        latent.temperature = latent.temperature.to_device(&cpu);
-        match &mut latent.covariance {
-            Covariance::None => {}
-            Covariance::Diagonal { diag_scale } => bring(diag_scale),
-            Covariance::LowRank { diag_scale, loadings } => {
-                bring(diag_scale);
-                *loadings = loadings.clone().to_device(&cpu);
-            }
-            Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => {
-                [diag_scale, loading_scale, shared_loadings].into_iter().for_each(bring);
-            }
-        }
-        CpuLatent::new(latent).view().check()
+        CpuLatent::new(self).view().check()
     }
 }
 
-/// A [`Latent`] on the CPU, readable as slices.
+/// The numbers of a [`Latent`] on the CPU, readable as slices.
 #[derive(Clone, Debug)]
 pub(crate) struct CpuLatent {
     batch: usize,
@@ -167,23 +151,21 @@ pub(crate) struct CpuLatent {
 }
 
 impl CpuLatent {
-    pub fn new(latent: Latent) -> Self {
+    pub fn new(latent: &Latent) -> Self {
         let [batch, classes] = latent.dims();
-        let rank = latent.rank();
-        let temperature = latent.temperature.into_scalar();
-        let scales = match latent.covariance {
+        let scales = match &latent.covariance {
             Covariance::None => vec![],
-            Covariance::Diagonal { diag_scale } => vec![Floats::new(diag_scale)],
+            Covariance::Diagonal { diag_scale } => vec![Floats::of(diag_scale)],
             Covariance::LowRank { diag_scale, loadings } => {
-                vec![Floats::new(diag_scale), Floats::new(loadings)]
+                vec![Floats::of(diag_scale), Floats::of(loadings)]
             }
-            Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => vec![
-                Floats::new(diag_scale),
-                Floats::new(loading_scale),
-                Floats::new(shared_loadings),
-            ],
+            Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => {
+                [diag_scale, loading_scale, shared_loadings].map(Floats::of).into()
+            }
         };
-        Self { batch, classes, rank, mean: Floats::new(latent.mean), scales, temperature }
+        let temperature = latent.temperature.clone().into_scalar();
+        let mean = Floats::of(&latent.mean);
+        Self { batch, classes, rank: latent.rank(), mean, scales, temperature }
     }
 
     pub fn view(&self) -> kernels::Latent<'_> {

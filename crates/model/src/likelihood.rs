@@ -79,22 +79,21 @@ pub(crate) fn try_softmax_log_probs(
     latent: Latent,
     noise: &BatchNoise,
 ) -> Result<Tensor<2>, NotFinite> {
-    let [batch, classes] = latent.dims();
-    noise.check(batch);
-    let inner = latent.inner();
+    noise.check(latent.dims()[0]);
     let noise = noise.clone();
-    if !is_cpu(&inner.device()) {
+    if !is_cpu(&latent.device()) {
+        let inner = latent.inner();
         let value = on_device::log_probs(&inner, &noise);
         let saved = value.clone();
         return Ok(custom_grad(value, latent.tensors(), move |upstream, _| {
             on_device::backward(&inner, &noise, saved, upstream)
         }));
     }
-    let cpu = CpuLatent::new(inner);
-    let mut log_probs = recycled::take(batch * classes);
+    let cpu = CpuLatent::new(&latent);
+    let mut log_probs = recycled::take(latent.dims().iter().product());
     let (view, tau) = (cpu.view(), cpu.temperature());
     kernels::fused::log_probs(&view, tau, &noise.sampling(), Vectors::Detected, &mut log_probs)?;
-    let value = recycled::tensor(log_probs, [batch, classes]);
+    let value = recycled::tensor(log_probs, latent.dims());
     let saved = Floats::new(value.clone());
     Ok(custom_grad(value, latent.tensors(), move |upstream: Tensor<2>, _| {
         let upstream = Floats::new(upstream);
@@ -118,18 +117,16 @@ pub(crate) fn try_softmax_log_probs(
 /// # Panics
 /// When utilities are not finite; the message names the example.
 pub fn sigmoid_logits(latent: Latent) -> Tensor<2> {
-    let [batch, classes] = latent.dims();
-    let inner = latent.inner();
-    if !is_cpu(&inner.device()) {
-        let (value, rule) = on_device_sigmoid::logits(&inner);
+    if !is_cpu(&latent.device()) {
+        let (value, rule) = on_device_sigmoid::logits(&latent.inner());
         return custom_grad(value, latent.tensors(), move |upstream, _| rule.pull(upstream));
     }
-    let cpu = CpuLatent::new(inner);
+    let cpu = CpuLatent::new(&latent);
     let log_probs =
         kernels::multilabel::log_probs(&cpu.view(), cpu.temperature(), Vectors::Detected)
             .unwrap_or_else(|error| panic!("{error}"));
     let logits = log_probs.on.iter().zip(&log_probs.off).map(|(on, off)| on - off).collect();
-    let value = recycled::tensor(logits, [batch, classes]);
+    let value = recycled::tensor(logits, latent.dims());
     custom_grad(value, latent.tensors(), move |upstream: Tensor<2>, _| {
         let on = Floats::new(upstream);
         let off: Vec<f32> = on.as_slice().iter().map(|up| -up).collect();
@@ -149,9 +146,9 @@ pub struct WeightedLoss {
     pub losses: Tensor<1>,
 }
 
-/// What a loss is computed against.
+/// Everything that a loss is computed from but the Normal.
 #[derive(Clone, Copy)]
-pub(crate) struct Against<'a> {
+pub(crate) struct LossInputs<'a> {
     pub targets: kernels::Targets<'a>,
     /// `[B]`.
     pub weights: &'a [f32],
@@ -164,10 +161,10 @@ pub(crate) struct Against<'a> {
 pub(crate) fn loss_on_cpu(
     latent: Latent,
     link: Link,
-    against: Against<'_>,
+    inputs: LossInputs<'_>,
 ) -> Result<WeightedLoss, NotFinite> {
-    let Against { targets, weights, noise, log_probs } = against;
-    let cpu = CpuLatent::new(latent.inner());
+    let LossInputs { targets, weights, noise, log_probs } = inputs;
+    let cpu = CpuLatent::new(&latent);
     let (view, tau, vectors) = (cpu.view(), cpu.temperature(), Vectors::Detected);
     let out = match link {
         Link::Softmax => {

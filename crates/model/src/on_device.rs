@@ -3,6 +3,8 @@
 //! Never more than one chunk [B, n, K] is alive. The noise is keyed as on the CPU, by (seed,
 //! step, example id, stream, index), and has the same law; Sobol' points are the same points.
 
+use std::ops::Range;
+
 use aleator_kernels::sobol::{self, Sobol};
 use aleator_kernels::{Draws, Stream};
 use burn::backend::DispatchTensor;
@@ -20,7 +22,7 @@ pub(crate) fn log_probs(latent: &Latent, noise: &BatchNoise) -> Tensor<2> {
     let mut running: Option<(Tensor<2>, Tensor<2>)> = None;
     let mut samples = 0;
     for chunk in chunks(latent, noise) {
-        samples += chunk.samples;
+        samples += chunk.len();
         let log_probs = log_softmax(Chunk::draw(latent, noise, chunk).scaled, 2);
         let largest = log_probs.clone().max_dim(1).squeeze_dim::<2>(1);
         let largest = match &running {
@@ -45,12 +47,11 @@ pub(crate) fn backward(
     log_probs: Tensor<2>,
     upstream: Tensor<2>,
 ) -> Vec<Option<DispatchTensor>> {
-    let all = chunks(latent, noise);
-    let samples: usize = all.iter().map(|chunk| chunk.samples).sum();
+    let samples: usize = chunks(latent, noise).map(|chunk| chunk.len()).sum();
     let upstream = upstream.unsqueeze_dim::<3>(1) / samples as f32;
     let marginal = log_probs.unsqueeze_dim::<3>(1);
     let mut sums: Option<Sums> = None;
-    for chunk in all {
+    for chunk in chunks(latent, noise) {
         let drawn = Chunk::draw(latent, noise, chunk);
         let sample = log_softmax(drawn.scaled.clone(), 2);
         let pull = (sample - marginal.clone()).exp() * upstream.clone();
@@ -78,7 +79,7 @@ pub(crate) fn variance(latent: &Latent, link: Link, noise: &BatchNoise) -> Tenso
     let (mut first, mut second) = (latent.mean.zeros_like(), latent.mean.zeros_like());
     let mut samples = 0.0;
     for chunk in chunks(latent, noise) {
-        samples += chunk.samples as f32;
+        samples += chunk.len() as f32;
         let deviation = probs(Chunk::draw(latent, noise, chunk).scaled) - origin.clone();
         first = first + deviation.clone().sum_dim(1).squeeze_dim(1);
         second = second + deviation.square().sum_dim(1).squeeze_dim(1);
@@ -86,21 +87,13 @@ pub(crate) fn variance(latent: &Latent, link: Link, noise: &BatchNoise) -> Tenso
     (second / samples - (first / samples).square()).clamp_min(0.0)
 }
 
-#[derive(Clone, Copy)]
-struct Range {
-    first: usize,
-    samples: usize,
-}
-
-fn chunks(latent: &Latent, noise: &BatchNoise) -> Vec<Range> {
+/// The samples of each chunk.
+fn chunks(latent: &Latent, noise: &BatchNoise) -> impl Iterator<Item = Range<usize>> + use<> {
     let [batch, classes] = latent.dims();
     let samples = if matches!(latent.covariance, Covariance::None) { 1 } else { noise.samples };
     // Even, so that antithetic pairs stay together.
     let size = (CHUNK_ENTRIES / (batch * classes).max(1)).clamp(2, samples.max(2)) / 2 * 2;
-    (0..samples)
-        .step_by(size)
-        .map(|first| Range { first, samples: size.min(samples - first) })
-        .collect()
+    (0..samples).step_by(size).map(move |first| first..samples.min(first + size))
 }
 
 /// One chunk of samples: u/τ and the draws that made it.
@@ -114,12 +107,12 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn draw(latent: &Latent, noise: &BatchNoise, range: Range) -> Self {
+    fn draw(latent: &Latent, noise: &BatchNoise, range: Range<usize>) -> Self {
         let device = latent.device();
         let [_, classes] = latent.dims();
         let normals = |stream: Stream, width: usize| {
             let offset = if stream == Stream::Diagonal { latent.rank() } else { 0 };
-            draws(noise, range, stream, width, offset, latent.rank() + classes, &device)
+            draws(noise, range.clone(), stream, width, offset, latent.rank() + classes, &device)
         };
         let mut utility = latent.mean.clone().unsqueeze_dim::<3>(1);
         let (mut diag_draws, mut factor_draws) = (None, None);
@@ -206,7 +199,7 @@ impl Latent {
 /// Sobol' points, which cover all streams together.
 fn draws(
     noise: &BatchNoise,
-    range: Range,
+    range: Range<usize>,
     stream: Stream,
     width: usize,
     first_dimension: usize,
@@ -222,17 +215,14 @@ fn draws(
             sobol_normals(noise, range, dimensions, device)
         }
         Draws::Antithetic => {
-            let half = Range { samples: range.samples.div_ceil(2), ..range };
-            let drawn = hashed_normals(noise, half, stream, width, device);
-            let mirrored = -drawn.clone().slice([
-                0..noise.ids.len(),
-                0..range.samples - half.samples,
-                0..width,
-            ]);
-            match range.samples {
-                1 => drawn,
-                _ => Tensor::cat(vec![drawn, mirrored], 1),
+            let half = range.len().div_ceil(2);
+            let first_half = range.start..range.start + half;
+            let drawn = hashed_normals(noise, first_half, stream, width, device);
+            if range.len() == 1 {
+                return drawn;
             }
+            let mirrored = -drawn.clone().narrow(1, 0, range.len() - half);
+            Tensor::cat(vec![drawn, mirrored], 1)
         }
         Draws::Independent | Draws::Sobol => hashed_normals(noise, range, stream, width, device),
     }
@@ -240,17 +230,17 @@ fn draws(
 
 fn sobol_normals(
     noise: &BatchNoise,
-    range: Range,
-    dimensions: std::ops::Range<usize>,
+    range: Range<usize>,
+    dimensions: Range<usize>,
     device: &Device,
 ) -> Tensor<3> {
     let width = dimensions.len();
     let sobol = Sobol::new(dimensions.end);
-    let shape = [noise.ids.len(), range.samples, width];
+    let shape = [noise.ids.len(), range.len(), width];
     let mut values = vec![0.0; shape.iter().product()];
-    for (id, out) in noise.ids.iter().zip(values.chunks_exact_mut(range.samples * width)) {
+    for (id, out) in noise.ids.iter().zip(values.chunks_exact_mut(range.len() * width)) {
         let scramble = noise.key.block_seed(*id, Stream::Scramble, 0);
-        sobol.standard_normals(scramble, range.first as u32, dimensions.clone(), width, out);
+        sobol.standard_normals(scramble, range.start as u32, dimensions.clone(), width, out);
     }
     Tensor::from_data(TensorData::new(values, shape), device)
 }
@@ -258,7 +248,7 @@ fn sobol_normals(
 /// Box–Muller over an integer hash of (example's key, index): made on the device, nothing moves.
 fn hashed_normals(
     noise: &BatchNoise,
-    range: Range,
+    range: Range<usize>,
     stream: Stream,
     width: usize,
     device: &Device,
@@ -272,13 +262,13 @@ fn hashed_normals(
         let data = TensorData::new(words, [batch, 1, 1]);
         Tensor::<3, Int>::from_data(data, (device, DType::U32))
     };
-    let count = range.samples * width;
+    let count = range.len() * width;
     let index = Tensor::<1, Int>::arange(0..count as i64, (device, DType::U32))
-        .add_scalar((range.first * width) as u32)
-        .reshape([1, range.samples, width])
+        .add_scalar((range.start * width) as u32)
+        .reshape([1, range.len(), width])
         .repeat_dim(0, batch);
-    let low = words(0).repeat_dim(1, range.samples).repeat_dim(2, width);
-    let high = words(32).repeat_dim(1, range.samples).repeat_dim(2, width);
+    let low = words(0).repeat_dim(1, range.len()).repeat_dim(2, width);
+    let high = words(32).repeat_dim(1, range.len()).repeat_dim(2, width);
     let hashed = hash(hash(index.bitwise_xor(low)) + high);
     let radius = uniform(hash(hashed.clone().bitwise_xor_scalar(0x9e37_79b9u32)));
     let angle = uniform(hash(hashed.bitwise_xor_scalar(0x85eb_ca6bu32)));

@@ -4,8 +4,8 @@
 //! files of weights. [`read`] and [`write`](fn@write) copy; [`update`] and [`take_gradients`] work on the
 //! numbers where they are.
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
-use burn::tensor::{Gradients, Tensor, TensorData};
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::tensor::{Gradients, Tensor};
 
 pub use crate::values::Values;
 
@@ -55,24 +55,18 @@ pub fn learned(parameters: &[Parameter]) -> usize {
 /// assert_eq!(names, ["weight", "bias"]);
 /// ```
 pub fn read<M: Module>(model: &M) -> Vec<Parameter> {
-    let mut reader = Reader { path: vec![], gradients: None, found: vec![] };
-    model.visit(&mut reader);
-    reader.found
+    visit(model, Source::Numbers).into_iter().map(Parameter::from).collect()
 }
 
 /// The gradient of each parameter, in the same order; zeros where the loss does not reach it.
 pub fn gradients<M: Module>(model: &M, gradients: &Gradients) -> Vec<Parameter> {
-    let mut reader = Reader { path: vec![], gradients: Some(gradients), found: vec![] };
-    model.visit(&mut reader);
-    reader.found
+    visit(model, Source::Gradients(gradients)).into_iter().map(Parameter::from).collect()
 }
 
 /// The gradient of each parameter where it was computed, in the same order; zeros where the loss
 /// does not reach it.
 pub fn take_gradients<M: Module>(model: &M, gradients: &mut Gradients) -> Vec<Values> {
-    let mut taker = Taker { gradients, found: vec![] };
-    model.visit(&mut taker);
-    taker.found
+    visit(model, Source::TakenGradients(gradients)).into_iter().map(|it| it.values).collect()
 }
 
 /// Changes the numbers of each parameter where they are, in the order of [`read`]: without
@@ -109,16 +103,50 @@ pub struct Live<'a> {
 /// # Panics
 /// When names or shapes are not those of the model.
 pub fn write<M: Module>(model: M, parameters: &[Parameter]) -> M {
-    let mut writer = Writer { path: vec![], parameters: parameters.iter() };
-    let model = model.map(&mut writer);
-    assert!(writer.parameters.next().is_none(), "more parameters than the model has");
+    let mut given = parameters.iter();
+    let model = update(model, |_, Live { name, shape, values }| {
+        let next = given.next().unwrap_or_else(|| panic!("no values for {name}"));
+        assert_eq!(next.name, name, "parameters must be in the order of the model");
+        assert_eq!(next.shape, shape, "{name} has another shape");
+        values.change(|numbers| numbers.copy_from_slice(&next.values));
+    });
+    assert!(given.next().is_none(), "more parameters than the model has");
     model
+}
+
+/// A parameter of a model as it is visited, with its numbers or its gradient.
+pub(crate) struct Visited {
+    pub id: ParamId,
+    pub name: String,
+    shape: Vec<usize>,
+    values: Values,
+}
+
+impl From<Visited> for Parameter {
+    fn from(visited: Visited) -> Self {
+        let Visited { name, shape, values, .. } = visited;
+        Self { name, shape, values: values.read().into_owned() }
+    }
+}
+
+/// What is read of each parameter.
+pub(crate) enum Source<'a> {
+    Numbers,
+    Gradients(&'a Gradients),
+    TakenGradients(&'a mut Gradients),
+}
+
+/// The parameters of a model, in the order of its fields.
+pub(crate) fn visit<M: Module>(model: &M, source: Source<'_>) -> Vec<Visited> {
+    let mut reader = Reader { path: vec![], source, found: vec![] };
+    model.visit(&mut reader);
+    reader.found
 }
 
 struct Reader<'a> {
     path: Vec<String>,
-    gradients: Option<&'a Gradients>,
-    found: Vec<Parameter>,
+    source: Source<'a>,
+    found: Vec<Visited>,
 }
 
 impl ModuleVisitor for Reader<'_> {
@@ -133,61 +161,16 @@ impl ModuleVisitor for Reader<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let value = param.val();
         let shape = value.dims().to_vec();
-        let values = match self.gradients {
-            None => floats(value.inner()),
-            Some(gradients) => match value.grad(gradients) {
-                Some(gradient) => floats(gradient),
-                None => vec![0.0; shape.iter().product()],
-            },
+        let gradient = match &mut self.source {
+            Source::Numbers => Some(value.clone()),
+            Source::Gradients(gradients) => value.grad(gradients),
+            Source::TakenGradients(gradients) => value.grad_remove(gradients),
         };
-        self.found.push(Parameter { name: self.path.join("."), shape, values });
-    }
-}
-
-fn floats<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    tensor.into_data().try_into_vec_as().expect("floats convert to f32")
-}
-
-struct Writer<'a> {
-    path: Vec<String>,
-    parameters: std::slice::Iter<'a, Parameter>,
-}
-
-impl ModuleMapper for Writer<'_> {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_string());
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let name = self.path.join(".");
-        let next = self.parameters.next().unwrap_or_else(|| panic!("no values for {name}"));
-        assert_eq!(next.name, name, "parameters must be in the order of the model");
-        let (id, old, mapper) = param.consume();
-        assert_eq!(next.shape, old.dims(), "{name} has another shape");
-        let data = TensorData::new(next.values.clone(), next.shape.clone());
-        let value = Tensor::from_data(data, &old.device());
-        let value = if old.is_require_grad() { value.require_grad() } else { value };
-        Param::from_mapped_value(id, value, mapper)
-    }
-}
-
-struct Taker<'a> {
-    gradients: &'a mut Gradients,
-    found: Vec<Values>,
-}
-
-impl ModuleVisitor for Taker<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let value = param.val();
-        let values = match value.grad_remove(self.gradients) {
+        let values = match gradient {
             Some(gradient) => Values::from_tensor(gradient),
             None => Values::from_tensor(value).zeros_like(),
         };
-        self.found.push(values);
+        self.found.push(Visited { id: param.id, name: self.path.join("."), shape, values });
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn score(latent: Latent, link: Link, noise: &BatchNoise) -> Result<Sc
     let (log_probs, log_complements) = match link {
         Link::Softmax => (try_softmax_log_probs(latent.clone(), noise)?, None),
         Link::Sigmoid if is_cpu(&latent.device()) => {
-            let cpu = CpuLatent::new(latent.clone());
+            let cpu = CpuLatent::new(&latent);
             let both =
                 kernels::multilabel::log_probs(&cpu.view(), cpu.temperature(), Vectors::Detected)?;
             let shape = latent.dims();
@@ -73,31 +73,27 @@ pub(crate) fn predict(
     link: Link,
     noise: &BatchNoise,
 ) -> Result<Prediction, NotFinite> {
-    let [batch, classes] = latent.dims();
-    if !is_cpu(&latent.device()) {
-        let log_probs = match link {
-            Link::Softmax => try_softmax_log_probs(latent.clone(), noise)?,
-            Link::Sigmoid => log_sigmoid(sigmoid_logits(latent.clone())),
-        };
-        let variance = on_device::variance(&latent, link, noise);
-        return Ok(Prediction { log_probs, variance, latent });
+    let on_cpu = is_cpu(&latent.device());
+    if on_cpu && link == Link::Softmax {
+        // One pass over the samples gives both.
+        let (cpu, sampling, shape) = (CpuLatent::new(&latent), noise.sampling(), latent.dims());
+        let (view, tau) = (cpu.view(), cpu.temperature());
+        let out = kernels::fused::predict(&view, tau, &sampling, Vectors::Detected)?;
+        let log_probs = recycled::tensor(out.log_probs, shape);
+        return Ok(Prediction {
+            log_probs,
+            variance: recycled::tensor(out.variance, shape),
+            latent,
+        });
     }
-    let cpu = CpuLatent::new(latent.clone());
-    let (view, tau, sampling) = (cpu.view(), cpu.temperature(), noise.sampling());
-    let (log_probs, variance) = match link {
-        Link::Softmax => {
-            let out = kernels::fused::predict(&view, tau, &sampling, Vectors::Detected)?;
-            (out.log_probs, out.variance)
-        }
-        Link::Sigmoid => (
-            kernels::multilabel::log_probs(&view, tau, Vectors::Detected)?.on,
-            kernels::multilabel::predictive_variance(&view, tau, &sampling),
-        ),
+    let Scores { log_probs, latent, .. } = score(latent, link, noise)?;
+    let variance = if on_cpu {
+        let (cpu, sampling) = (CpuLatent::new(&latent), noise.sampling());
+        let variance =
+            kernels::multilabel::predictive_variance(&cpu.view(), cpu.temperature(), &sampling);
+        recycled::tensor(variance, latent.dims())
+    } else {
+        on_device::variance(&latent, link, noise)
     };
-    let shape = [batch, classes];
-    Ok(Prediction {
-        log_probs: recycled::tensor(log_probs, shape),
-        variance: recycled::tensor(variance, shape),
-        latent,
-    })
+    Ok(Prediction { log_probs, variance, latent })
 }

@@ -9,7 +9,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use crate::classifier::Classifier;
 use crate::params::{self, Parameter, RUNNING_VARIANCE};
-use crate::weights::WeightsError;
+use crate::weights::{WeightsError, transposed};
 
 /// In front of the parameters of a network, in a model and in its checkpoints.
 const NETWORK: &str = "network.";
@@ -46,13 +46,16 @@ pub fn load_network(model: Classifier, path: &Path) -> Result<Classifier, Weight
     }
     let ours = file.tensors.names().iter().any(|key| key.starts_with(NETWORK));
     let naming = if ours { Naming::Ours } else { Naming::Published };
-    let wanted: Vec<Wanted> =
-        parameters.iter().filter(|it| network(it)).map(|it| naming.wanted(it)).collect();
+    let wanted: Vec<ExpectedTensor> =
+        parameters.iter().filter(|it| network(it)).map(|it| naming.expected(it)).collect();
     file.check_keys(&wanted, naming)?;
     for (parameter, wanted) in parameters.iter_mut().filter(|it| network(it)).zip(&wanted) {
         let values = file.values(wanted)?;
         file.check_values(parameter, &wanted.key, &values)?;
-        parameter.values = wanted.arranged(values);
+        parameter.values = match wanted.transposed {
+            true => transposed(&values, wanted.shape[0], wanted.shape[1]),
+            false => values,
+        };
     }
     Ok(params::write(model, &parameters))
 }
@@ -82,7 +85,7 @@ pub fn published_tensors(model: &Classifier) -> Vec<(String, Vec<usize>)> {
     let parameters = params::read(model);
     let network = parameters.iter().filter(|parameter| parameter.name.starts_with(NETWORK));
     network
-        .map(|parameter| Naming::Published.wanted(parameter))
+        .map(|parameter| Naming::Published.expected(parameter))
         .map(|it| (it.key, it.shape))
         .collect()
 }
@@ -97,7 +100,7 @@ enum Naming {
 }
 
 /// What a file must hold for a parameter.
-struct Wanted {
+struct ExpectedTensor {
     key: String,
     shape: Vec<usize>,
     /// PyTorch keeps dense layers as [out, in].
@@ -110,18 +113,18 @@ struct File<'a> {
 }
 
 impl Naming {
-    fn wanted(self, parameter: &Parameter) -> Wanted {
+    fn expected(self, parameter: &Parameter) -> ExpectedTensor {
         let mut shape = parameter.shape.clone();
         let name = parameter.name.as_str();
         match self {
-            Self::Ours => Wanted { key: name.to_string(), shape, transposed: false },
+            Self::Ours => ExpectedTensor { key: name.to_string(), shape, transposed: false },
             Self::Published => {
                 let transposed = shape.len() == 2;
                 if transposed {
                     shape.reverse();
                 }
                 let path = name.strip_prefix(NETWORK).unwrap_or(name);
-                Wanted { key: keys::published(path), shape, transposed }
+                ExpectedTensor { key: keys::published(path), shape, transposed }
             }
         }
     }
@@ -140,25 +143,13 @@ impl Naming {
     }
 }
 
-impl Wanted {
-    /// The numbers in the order of the parameter.
-    fn arranged(&self, values: Vec<f32>) -> Vec<f32> {
-        if !self.transposed {
-            return values;
-        }
-        let (rows, columns) = (self.shape[0], self.shape[1]);
-        let column = |c: usize| (0..rows).map(move |r| r * columns + c);
-        (0..columns).flat_map(column).map(|at| values[at]).collect()
-    }
-}
-
 impl File<'_> {
     fn name(&self) -> String {
         self.path.display().to_string()
     }
 
     /// All that is wanted is there, and nothing else.
-    fn check_keys(&self, wanted: &[Wanted], naming: Naming) -> Result<(), WeightsError> {
+    fn check_keys(&self, wanted: &[ExpectedTensor], naming: Naming) -> Result<(), WeightsError> {
         let found: BTreeSet<&str> = self.tensors.names().into_iter().collect();
         let expected: BTreeSet<&str> = wanted.iter().map(|wanted| wanted.key.as_str()).collect();
         let mut missing = wanted.iter().filter(|wanted| !found.contains(wanted.key.as_str()));
@@ -197,7 +188,7 @@ impl File<'_> {
         }
     }
 
-    fn values(&self, wanted: &Wanted) -> Result<Vec<f32>, WeightsError> {
+    fn values(&self, wanted: &ExpectedTensor) -> Result<Vec<f32>, WeightsError> {
         let view = self.view(&wanted.key)?;
         if view.shape() != wanted.shape {
             return Err(WeightsError::KeyShape {
@@ -267,7 +258,8 @@ mod tests {
     /// none.
     #[test]
     fn scales_where_the_network_has_none_must_be_one() {
-        let wanted = |key: &str| Wanted { key: key.to_string(), shape: vec![1], transposed: false };
+        let wanted =
+            |key: &str| ExpectedTensor { key: key.to_string(), shape: vec![1], transposed: false };
         let wanted = [wanted("conv2d_1a.bn.bias"), wanted("conv2d_1a.bn.running_mean")];
         let outcome = |scale: f32| {
             let (one, scale) = (1f32.to_le_bytes(), scale.to_le_bytes());

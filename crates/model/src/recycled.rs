@@ -38,6 +38,16 @@ pub(crate) fn tensor<const D: usize>(buffer: Vec<f32>, shape: [usize; D]) -> Ten
     Tensor::from_primitive::<Flex>(FlexTensor::new(bytes, layout, DType::F32))
 }
 
+/// A tensor on the CPU whose numbers `fill` overwrites.
+pub(crate) fn filled<const D: usize>(
+    shape: [usize; D],
+    fill: impl FnOnce(&mut [f32]),
+) -> Tensor<D> {
+    let mut buffer = take(shape.iter().product());
+    fill(&mut buffer);
+    tensor(buffer, shape)
+}
+
 struct Pooled(Vec<f32>);
 
 impl Drop for Pooled {

@@ -14,6 +14,12 @@ pub(crate) fn is_cpu(device: &Device) -> bool {
 pub(crate) struct Floats(FlexTensor);
 
 impl Floats {
+    /// The numbers of a tensor of any device, without copying where it is a contiguous one of the CPU.
+    pub fn of<const D: usize>(tensor: &Tensor<D>) -> Self {
+        let plain = tensor.clone().inner();
+        Self::new(if is_cpu(&plain.device()) { plain } else { plain.to_device(&Device::flex()) })
+    }
+
     /// # Panics
     /// When the tensor is not on the CPU, carries autodiff, or is not of f32.
     pub fn new<const D: usize>(tensor: Tensor<D>) -> Self {

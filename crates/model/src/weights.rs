@@ -326,8 +326,11 @@ impl Array {
     /// A matrix the other way round.
     fn transposed(&self) -> Self {
         let (rows, columns) = (self.shape[0], self.shape[1]);
-        let values =
-            (0..columns).flat_map(|c| (0..rows).map(move |r| self.values[r * columns + c]));
-        Self { values: values.collect(), shape: vec![columns, rows] }
+        Self { values: transposed(&self.values, rows, columns), shape: vec![columns, rows] }
     }
+}
+
+/// The numbers of a matrix column by column.
+pub(crate) fn transposed(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
+    (0..columns).flat_map(|c| (0..rows).map(move |r| values[r * columns + c])).collect()
 }

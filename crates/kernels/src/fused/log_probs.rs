@@ -3,13 +3,14 @@
 use rayon::prelude::*;
 
 use super::loss::reduce_batch;
+use super::predict::predict_example;
 use super::rows::{RowGrad, write_grad};
 use super::worker::{Call, Worker, Workers};
 use crate::draws::Sampling;
 use crate::latent::{Latent, LatentGrad, NotFinite, Temperature};
 use crate::simd::Vectors;
-use crate::tile::operations::{Accumulate, AddLogMean, Backpropagate, LogSumExp};
-use crate::tile::{ClassLanes, LogMean, SampleLanes, Tile, has_few_classes};
+use crate::tile::operations::{Accumulate, Backpropagate, LogSumExp};
+use crate::tile::{ClassLanes, SampleLanes, Tile, has_few_classes};
 
 /// log p_c = log (1/S) Σ_s softmax(u_s/τ)_c of every class, in log space throughout.
 ///
@@ -54,40 +55,8 @@ pub fn log_probs(
 fn forward_batch<T: Tile + Send>(call: &Call, out: &mut [f32]) {
     let workers = Workers::<T>::new(&call.latent);
     out.par_chunks_mut(call.latent.classes).enumerate().for_each(|(row, out)| {
-        workers.with_one(|worker| log_probs_example(call, worker, row, out));
+        workers.with_one(|worker| predict_example(call, worker, row, out, None));
     });
-}
-
-pub(super) fn log_probs_example<T: Tile>(
-    call: &Call,
-    worker: &mut Worker<T>,
-    row: usize,
-    out: &mut [f32],
-) {
-    worker.load(&call.latent.example(row), call.temperature, 0);
-    let Worker { tile, rows, .. } = worker;
-    let mut mean = LogMean::new(tile.padded_classes());
-    for at in call.tiles::<T>(row) {
-        tile.draw(call.level, &call.plan, at);
-        call.level.run(LogSumExp { tile: &*tile, rows: &mut rows.lse });
-        let lse = trimmed(&rows.lse, at.samples, tile);
-        call.level.run(AddLogMean { tile: &*tile, lse, mean: &mut mean });
-    }
-    write_log_probs(&mean, call.samples(), out);
-}
-
-/// If the lanes are classes, the slice must end at the last sample; if they are samples, the tile
-/// masks the padding itself.
-pub(super) fn trimmed<'a, T: Tile>(rows: &'a [f32], samples: usize, tile: &T) -> &'a [f32] {
-    if tile.masks_padding() { rows } else { &rows[..samples] }
-}
-
-pub(super) fn write_log_probs(mean: &LogMean, samples: usize, out: &mut [f32]) {
-    let parts = mean.maximum.iter().zip(&mean.sum);
-    for (out, (maximum, sum)) in out.iter_mut().zip(parts) {
-        let log2 = *maximum as f64 + (*sum as f64 / samples as f64).log2();
-        *out = (log2 * core::f64::consts::LN_2) as f32;
-    }
 }
 
 /// The gradient of Σ upstream · log_probs, for the same noise as [`log_probs`] drew, which has
@@ -134,19 +103,15 @@ pub fn backward(
 
 fn backward_batch<T: Tile + Send>(call: &Call, log_probs: &[f32], upstream: &[f32]) -> LatentGrad {
     let classes = call.latent.classes;
-    let mut unused = vec![0.0; call.latent.batch];
-    reduce_batch::<T>(
-        call,
-        LatentGrad::zeros(&call.latent),
-        &mut unused,
-        |worker, row, _, out, shared| {
-            let entries = row * classes..(row + 1) * classes;
-            let (log_probs, upstream) = (&log_probs[entries.clone()], &upstream[entries]);
-            backward_example(call, worker, row, log_probs, upstream, out, shared)
-        },
-    )
+    let example = |worker: &mut Worker<T>, row: usize, out: &mut RowGrad| {
+        let entries = row * classes..(row + 1) * classes;
+        let (log_probs, upstream) = (&log_probs[entries.clone()], &upstream[entries]);
+        (0.0, backward_example(call, worker, row, log_probs, upstream, out))
+    };
+    reduce_batch(call, LatentGrad::zeros(&call.latent), example).grad
 }
 
+/// Writes the gradients of one example and returns its ∂/∂τ.
 pub(super) fn backward_example<T: Tile>(
     call: &Call,
     worker: &mut Worker<T>,
@@ -154,7 +119,6 @@ pub(super) fn backward_example<T: Tile>(
     log_probs: &[f32],
     upstream: &[f32],
     out: &mut RowGrad,
-    shared: &mut [f32],
 ) -> f64 {
     let example = call.latent.example(row);
     worker.load(&example, call.temperature, 1);
@@ -178,5 +142,5 @@ pub(super) fn backward_example<T: Tile>(
         call.level.run(Accumulate { tile: &mut *tile, weights, moments: &mut *moments });
     }
     let parts = [(&*moments, 1.0 / call.samples() as f32)];
-    write_grad(tile, &parts, &example, call.temperature, out, shared)
+    write_grad(tile, &parts, &example, call.temperature, out)
 }

@@ -4,14 +4,15 @@ use pulp::Simd;
 use rayon::prelude::*;
 
 use super::Targets;
-use super::log_probs::{backward_example, log_probs_example};
-use super::rows::{RowGrad, split_rows, write_grad};
+use super::log_probs::backward_example;
+use super::predict::predict_example;
+use super::rows::{RowGrad, pieces, split_rows, write_grad};
 use super::worker::{Call, Rows, Target, Worker, Workers};
 use crate::draws::Sampling;
 use crate::latent::{Latent, LatentGrad, NotFinite, Temperature};
 use crate::simd::{LANES, Level, Vectorised, Vectors, Wide};
 use crate::tile::operations::{Accumulate, Exponentiate};
-use crate::tile::{ClassLanes, Moments, SampleLanes, Tile, has_few_classes};
+use crate::tile::{ClassLanes, SampleLanes, Tile, has_few_classes};
 
 /// Up to this many target classes are computed in one pass. More need a second pass over the same
 /// noise, whose cost does not depend on their number.
@@ -28,6 +29,14 @@ pub struct LossGrad {
     pub losses: Vec<f32>,
     /// The gradient of Σ_i weight_i loss_i.
     pub grad: LatentGrad,
+}
+
+impl LossGrad {
+    /// From the loss and ∂/∂τ of each example, and the gradients of all other parameters.
+    pub(crate) fn new(examples: Vec<(f32, f64)>, mut grad: LatentGrad) -> Self {
+        grad.temperature = examples.iter().map(|(_, tau)| tau).sum::<f64>() as f32;
+        Self { losses: examples.into_iter().map(|(loss, _)| loss).collect(), grad }
+    }
 }
 
 /// The loss of each example and the gradient of their weighted sum, in one pass.
@@ -124,133 +133,102 @@ fn over_batch<T: Tile + Send>(
 ) -> LossGrad {
     let Buffers { grad, log_probs } = buffers;
     let classes = call.latent.classes;
-    let mut losses = vec![0.0; call.latent.batch];
-    let grad = reduce_batch::<T>(call, grad, &mut losses, |worker, row, loss, out, shared| {
+    reduce_batch(call, grad, |worker: &mut Worker<T>, row, out| {
         let targets = targets.of(row, classes);
-        let log_probs = log_probs.map(|known| &known[row * classes..(row + 1) * classes]);
-        let weight = weights[row];
-        let example = ExampleLoss { call, row, targets: &targets, weight, log_probs };
         if targets.len() <= ONE_PASS_TARGETS {
-            example.one_pass(worker, loss, out, shared)
-        } else {
-            example.two_passes(worker, loss, out, shared)
+            return one_pass(call, worker, row, &targets, weights[row], out);
         }
-    });
-    LossGrad { losses, grad }
+        let known = log_probs.map(|known| &known[row * classes..(row + 1) * classes]);
+        two_passes(call, worker, row, &targets, weights[row], known, out)
+    })
 }
 
-/// Runs `example(worker, row, loss, grad, shared) -> ∂τ` over the batch and sums the gradients of
-/// shared parameters in the order of the batch.
+/// Runs `example(worker, row, out) -> (loss, ∂τ)` over the batch and sums the gradients of shared
+/// parameters in the order of the batch.
 pub(super) fn reduce_batch<T: Tile + Send>(
     call: &Call,
     mut grad: LatentGrad,
-    losses: &mut [f32],
-    example: impl Fn(&mut Worker<T>, usize, &mut f32, &mut RowGrad, &mut [f32]) -> f64 + Sync,
-) -> LatentGrad {
+    example: impl Fn(&mut Worker<T>, usize, &mut RowGrad) -> (f32, f64) + Sync,
+) -> LossGrad {
     let batch = call.latent.batch;
     grad.check(&call.latent);
-    let mut temperature = vec![0.0f64; batch];
-    let (mut rows, shared) = split_rows(&mut grad, batch);
+    let (rows, shared) = split_rows(&mut grad, batch);
     shared.fill(0.0);
     let size = shared.len();
     let wave = if size == 0 { batch.max(1) } else { SHARED_WAVE };
-    let mut partial = vec![0.0f32; size * wave.min(batch)];
+    let mut partial = vec![0.0f32; size * wave];
     let workers = Workers::<T>::new(&call.latent);
-    for (wave_index, rows) in rows.chunks_mut(wave).enumerate() {
-        let first = wave_index * wave;
-        let count = rows.len();
-        let shares: Vec<&mut [f32]> = if size == 0 {
-            (0..count).map(|_| Default::default()).collect()
-        } else {
-            partial.chunks_exact_mut(size).take(count).collect()
-        };
-        rows.par_iter_mut()
-            .zip(shares)
-            .zip(&mut losses[first..first + count])
-            .zip(&mut temperature[first..first + count])
-            .enumerate()
-            .for_each(|(index, (((out, share), loss), tau))| {
-                let row = first + index;
-                *tau = workers.with_one(|worker| example(worker, row, loss, out, share));
-            });
-        let partial = &partial;
+    let mut rows = rows.into_iter();
+    let mut results: Vec<(f32, f64)> = Vec::with_capacity(batch);
+    for first in (0..batch).step_by(wave) {
+        let parts = rows.by_ref().take(wave).zip(pieces(&mut partial, wave));
+        let examples: Vec<RowGrad> =
+            parts.map(|(row, shared_loadings)| RowGrad { shared_loadings, ..row }).collect();
+        let count = examples.len();
+        let of_wave = examples.into_par_iter().enumerate().map(|(index, mut out)| {
+            workers.with_one(|worker| example(worker, first + index, &mut out))
+        });
+        results.par_extend(of_wave);
         shared.par_iter_mut().enumerate().with_min_len(4096).for_each(|(at, sum)| {
             (0..count).for_each(|index| *sum += partial[index * size + at]);
         });
     }
-    grad.temperature = temperature.iter().sum::<f64>() as f32;
-    grad
+    LossGrad::new(results, grad)
 }
 
-/// One example with its targets.
-struct ExampleLoss<'a> {
-    call: &'a Call<'a>,
+/// The loss of an example with few targets, its gradients, and ∂/∂τ.
+fn one_pass<T: Tile>(
+    call: &Call,
+    worker: &mut Worker<T>,
     row: usize,
-    targets: &'a [(usize, f32)],
+    targets: &[(usize, f32)],
     weight: f32,
-    /// Log-probabilities of its classes, where they are known.
-    log_probs: Option<&'a [f32]>,
+    out: &mut RowGrad,
+) -> (f32, f64) {
+    let example = call.latent.example(row);
+    worker.load(&example, call.temperature, targets.len());
+    for at in call.tiles::<T>(row) {
+        worker.tile.draw(call.level, &call.plan, at);
+        add_tile(call.level, worker, targets, at.samples);
+    }
+    let samples = call.samples() as f64;
+    let used = worker.targets.iter().zip(targets);
+    let losses = used.clone().map(|(target, (_, prob))| {
+        let log2 = target.maximum as f64 + (target.total / samples).log2();
+        -log2 * core::f64::consts::LN_2 * *prob as f64
+    });
+    let loss = losses.sum::<f64>() as f32;
+    let parts = used.map(|(target, (_, prob))| {
+        (&target.moments, (*prob as f64 * weight as f64 / target.total) as f32)
+    });
+    let parts: Vec<_> = parts.collect();
+    (loss, write_grad(&worker.tile, &parts, &example, call.temperature, out))
 }
 
-impl ExampleLoss<'_> {
-    fn one_pass<T: Tile>(
-        self,
-        worker: &mut Worker<T>,
-        loss: &mut f32,
-        out: &mut RowGrad,
-        shared: &mut [f32],
-    ) -> f64 {
-        let Self { call, row, targets, weight, .. } = self;
-        let example = call.latent.example(row);
-        worker.load(&example, call.temperature, targets.len());
-        for at in call.tiles::<T>(row) {
-            worker.tile.draw(call.level, &call.plan, at);
-            add_tile(call.level, worker, targets, at.samples);
-        }
-        let samples = call.samples() as f64;
-        let used = &worker.targets[..targets.len()];
-        *loss = used
-            .iter()
-            .zip(targets)
-            .map(|(target, (_, prob))| {
-                let log2 = target.maximum as f64 + (target.total / samples).log2();
-                -log2 * core::f64::consts::LN_2 * *prob as f64
-            })
-            .sum::<f64>() as f32;
-        let parts: Vec<(&Moments, f32)> = used
-            .iter()
-            .zip(targets)
-            .map(|(target, (_, prob))| {
-                (&target.moments, (*prob as f64 * weight as f64 / target.total) as f32)
-            })
-            .collect();
-        write_grad(&worker.tile, &parts, &example, call.temperature, out, shared)
+/// The same for many targets; `known` are the log-probabilities, if the caller has them.
+fn two_passes<T: Tile>(
+    call: &Call,
+    worker: &mut Worker<T>,
+    row: usize,
+    targets: &[(usize, f32)],
+    weight: f32,
+    known: Option<&[f32]>,
+    out: &mut RowGrad,
+) -> (f32, f64) {
+    let classes = call.latent.classes;
+    let mut upstream = vec![0.0; classes];
+    let mut computed = vec![];
+    let log_probs = known.unwrap_or_else(|| {
+        computed.resize(classes, 0.0);
+        predict_example(call, worker, row, &mut computed, None);
+        &computed
+    });
+    let mut loss = 0.0f64;
+    for (class, prob) in targets {
+        loss -= *prob as f64 * log_probs[*class] as f64;
+        upstream[*class] -= prob * weight;
     }
-
-    fn two_passes<T: Tile>(
-        self,
-        worker: &mut Worker<T>,
-        loss: &mut f32,
-        out: &mut RowGrad,
-        shared: &mut [f32],
-    ) -> f64 {
-        let Self { call, row, targets, weight, log_probs } = self;
-        let classes = call.latent.classes;
-        let mut upstream = vec![0.0; classes];
-        let mut computed = vec![];
-        let log_probs = log_probs.unwrap_or_else(|| {
-            computed.resize(classes, 0.0);
-            log_probs_example(call, worker, row, &mut computed);
-            &computed
-        });
-        let mut total = 0.0f64;
-        for (class, prob) in targets {
-            total -= *prob as f64 * log_probs[*class] as f64;
-            upstream[*class] -= prob * weight;
-        }
-        *loss = total as f32;
-        backward_example(call, worker, row, log_probs, &upstream, out, shared)
-    }
+    (loss as f32, backward_example(call, worker, row, log_probs, &upstream, out))
 }
 
 /// Adds one tile's samples to each target's running sums.
@@ -293,49 +271,40 @@ impl Vectorised for Responsibilities<'_> {
 
     #[inline(always)]
     fn run<S: Simd, const N: usize>(self, simd: S) {
-        responsibilities::<S, N>(simd, self.rows, self.target, self.samples);
+        let Self { rows, target, samples } = self;
+        let vectors = || (0..samples.next_multiple_of(LANES)).step_by(LANES);
+        for at in vectors() {
+            let lse = Wide::<S, N>::load(simd, &rows.maximum[at..])
+                .add(Wide::load(simd, &rows.sum[at..]).log2());
+            Wide::load(simd, &target.utility[at..]).sub(lse).store(&mut rows.lse[at..]);
+        }
+        rows.lse[samples..].fill(f32::NEG_INFINITY);
+        let mut largest = Wide::<S, N>::splat(simd, target.maximum);
+        for at in vectors() {
+            largest = largest.max(Wide::load(simd, &rows.lse[at..]));
+        }
+        let largest = largest.maximum();
+        if largest > target.maximum {
+            let factor = (target.maximum - largest).exp2();
+            target.moments.iter_mut().for_each(|moment| *moment *= factor);
+            target.total *= factor as f64;
+            target.maximum = largest;
+        }
+        let shift = Wide::<S, N>::splat(simd, largest);
+        for at in vectors() {
+            Wide::load(simd, &rows.lse[at..]).sub(shift).exp2().store(&mut rows.weights[at..]);
+        }
+        rows.weights[samples..].fill(0.0);
+        // A tile has few enough samples for f32; tiles are added in f64.
+        let mut total = Wide::<S, N>::splat(simd, 0.0);
+        for at in vectors() {
+            total = total.add(Wide::load(simd, &rows.weights[at..]));
+        }
+        target.total += total.sum() as f64;
+        for at in vectors() {
+            let weights = &mut rows.weights[at..];
+            Wide::<S, N>::load(simd, weights).div(Wide::load(simd, &rows.sum[at..])).store(weights);
+        }
+        rows.weights[samples..].fill(0.0);
     }
-}
-
-#[inline(always)]
-fn responsibilities<S: Simd, const N: usize>(
-    simd: S,
-    rows: &mut Rows,
-    target: &mut Target,
-    samples: usize,
-) {
-    let vectors = || (0..samples.next_multiple_of(LANES)).step_by(LANES);
-    for at in vectors() {
-        let lse = Wide::<S, N>::load(simd, &rows.maximum[at..])
-            .add(Wide::load(simd, &rows.sum[at..]).log2());
-        Wide::load(simd, &target.utility[at..]).sub(lse).store(&mut rows.lse[at..]);
-    }
-    rows.lse[samples..].fill(f32::NEG_INFINITY);
-    let mut largest = Wide::<S, N>::splat(simd, target.maximum);
-    for at in vectors() {
-        largest = largest.max(Wide::load(simd, &rows.lse[at..]));
-    }
-    let largest = largest.maximum();
-    if largest > target.maximum {
-        let factor = (target.maximum - largest).exp2();
-        target.moments.rescale(factor);
-        target.total *= factor as f64;
-        target.maximum = largest;
-    }
-    let shift = Wide::<S, N>::splat(simd, largest);
-    for at in vectors() {
-        Wide::load(simd, &rows.lse[at..]).sub(shift).exp2().store(&mut rows.weights[at..]);
-    }
-    rows.weights[samples..].fill(0.0);
-    // A tile has few enough samples for f32; tiles are added in f64.
-    let mut total = Wide::<S, N>::splat(simd, 0.0);
-    for at in vectors() {
-        total = total.add(Wide::load(simd, &rows.weights[at..]));
-    }
-    target.total += total.sum() as f64;
-    for at in vectors() {
-        let weights = &mut rows.weights[at..];
-        Wide::<S, N>::load(simd, weights).div(Wide::load(simd, &rows.sum[at..])).store(weights);
-    }
-    rows.weights[samples..].fill(0.0);
 }

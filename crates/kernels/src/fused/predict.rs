@@ -2,7 +2,6 @@
 
 use rayon::prelude::*;
 
-use super::log_probs::{trimmed, write_log_probs};
 use super::worker::{Call, Worker, Workers};
 use crate::draws::Sampling;
 use crate::latent::{Example, Latent, NotFinite, Temperature};
@@ -60,40 +59,49 @@ fn over_batch<T: Tile + Send>(call: &Call) -> Prediction {
     let variance = prediction.variance.par_chunks_mut(classes);
     let workers = Workers::<T>::new(&call.latent);
     log_probs.zip(variance).enumerate().for_each(|(row, (log_probs, variance))| {
-        workers.with_one(|worker| predict_example(call, worker, row, log_probs, variance));
+        workers.with_one(|worker| predict_example(call, worker, row, log_probs, Some(variance)));
     });
     prediction
 }
 
-fn predict_example<T: Tile>(
+/// log p of one example and, where it is asked for, the variance of its probabilities.
+pub(super) fn predict_example<T: Tile>(
     call: &Call,
     worker: &mut Worker<T>,
     row: usize,
     log_probs: &mut [f32],
-    variance: &mut [f32],
+    variance: Option<&mut [f32]>,
 ) {
     let example = call.latent.example(row);
     worker.load(&example, call.temperature, 0);
     let Worker { tile, rows, .. } = worker;
-    let mut mean = LogMean::new(tile.padded_classes());
-    let mut deviations = Deviations {
-        origin: noiseless_probs(&example, call.temperature, tile.padded_classes()),
-        first: vec![0.0; tile.padded_classes()],
-        second: vec![0.0; tile.padded_classes()],
-    };
+    let padded = tile.padded_classes();
+    let mut mean = LogMean::new(padded);
+    let mut deviations = variance.is_some().then(|| Deviations {
+        origin: noiseless_probs(&example, call.temperature, padded),
+        first: vec![0.0; padded],
+        second: vec![0.0; padded],
+    });
     for at in call.tiles::<T>(row) {
         tile.draw(call.level, &call.plan, at);
         call.level.run(LogSumExp { tile: &*tile, rows: &mut rows.lse });
-        let lse = trimmed(&rows.lse, at.samples, tile);
+        let lse = &rows.lse;
         call.level.run(AddLogMean { tile: &*tile, lse, mean: &mut mean });
-        call.level.run(AddDeviations { tile: &*tile, lse, out: &mut deviations });
+        if let Some(out) = &mut deviations {
+            call.level.run(AddDeviations { tile: &*tile, lse, out });
+        }
     }
-    write_log_probs(&mean, call.samples(), log_probs);
-    let samples = call.samples() as f32;
-    let sums = deviations.first.iter().zip(&deviations.second);
-    for (variance, (first, second)) in variance.iter_mut().zip(sums) {
-        let mean = first / samples;
-        *variance = (second / samples - mean * mean).max(0.0);
+    let parts = mean.maximum.iter().zip(&mean.sum);
+    for (log_prob, (maximum, sum)) in log_probs.iter_mut().zip(parts) {
+        let log2 = *maximum as f64 + (*sum as f64 / call.samples() as f64).log2();
+        *log_prob = (log2 * core::f64::consts::LN_2) as f32;
+    }
+    if let (Some(variance), Some(Deviations { first, second, .. })) = (variance, deviations) {
+        let samples = call.samples() as f32;
+        for (variance, (first, second)) in variance.iter_mut().zip(first.iter().zip(&second)) {
+            let mean = first / samples;
+            *variance = (second / samples - mean * mean).max(0.0);
+        }
     }
 }
 

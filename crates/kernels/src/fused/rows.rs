@@ -9,10 +9,12 @@ pub(crate) struct RowGrad<'a> {
     pub diag_scale: &'a mut [f32],
     pub loadings: &'a mut [f32],
     pub loading_scale: &'a mut [f32],
+    /// Its term of the gradient of the shared loadings, which the caller adds up.
+    pub shared_loadings: &'a mut [f32],
 }
 
 /// Splits a buffer into one piece for each example; an empty buffer gives empty pieces.
-fn pieces(buffer: &mut [f32], batch: usize) -> impl Iterator<Item = &mut [f32]> {
+pub(crate) fn pieces(buffer: &mut [f32], batch: usize) -> impl Iterator<Item = &mut [f32]> {
     let size = buffer.len() / batch.max(1);
     let mut rest = buffer;
     (0..batch).map(move |_| rest.split_off_mut(..size).expect("batch pieces of equal size"))
@@ -29,6 +31,7 @@ pub(crate) fn split_rows(grad: &mut LatentGrad, batch: usize) -> (Vec<RowGrad<'_
             diag_scale: diag_scale.next().unwrap_or_default(),
             loadings: loadings.next().unwrap_or_default(),
             loading_scale: loading_scale.next().unwrap_or_default(),
+            shared_loadings: Default::default(),
         })
         .collect();
     (rows, &mut grad.shared_loadings)
@@ -45,11 +48,10 @@ pub(crate) fn write_grad<T: Tile>(
     example: &Example,
     temperature: f32,
     out: &mut RowGrad,
-    shared: &mut [f32],
 ) -> f64 {
     let rank = example.loadings.rank();
     let largest = example.mean.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let (mut piece, mut loadings) = (vec![0.0; rank], vec![0.0; rank]);
+    let mut loadings = vec![0.0; rank];
     let mut euler = 0.0f64;
     // By factor, so that the sums are not one chain of dependent additions.
     let mut euler_factors = vec![0.0f64; rank];
@@ -58,12 +60,10 @@ pub(crate) fn write_grad<T: Tile>(
         loadings.fill(0.0);
         for (moments, coefficient) in parts {
             let factor = coefficient / temperature;
-            let grad = tile.class_grad(moments, class, &mut piece);
-            mean += factor * grad.mean;
-            diag_scale += factor * grad.diag_scale;
-            for (sum, part) in loadings.iter_mut().zip(grad.loadings) {
-                *sum += factor * *part;
-            }
+            let moment = |column: usize| factor * tile.moment(moments, class, column);
+            mean += moment(0);
+            diag_scale += moment(tile.columns());
+            loadings.iter_mut().zip(1..).for_each(|(sum, column)| *sum += moment(column));
         }
         out.mean[class] = mean;
         euler += (example.mean[class] as f64 - largest as f64) * mean as f64;
@@ -81,10 +81,8 @@ pub(crate) fn write_grad<T: Tile>(
             Loadings::Shared { scale, loadings: shared_loadings, .. } => {
                 let own = &shared_loadings[class * rank..][..rank];
                 out.loading_scale[class] = own.iter().zip(&loadings).map(|(v, g)| v * g).sum();
-                let shared = &mut shared[class * rank..][..rank];
-                for (shared, part) in shared.iter_mut().zip(&loadings) {
-                    *shared = scale[class] * part;
-                }
+                let shared = out.shared_loadings[class * rank..].iter_mut().zip(&loadings);
+                shared.for_each(|(shared, part)| *shared = scale[class] * part);
             }
         }
     }

@@ -57,7 +57,7 @@ pub fn for_each_noise_block(
 fn visit_noise<T: Tile>(call: &Call, row: usize, mut visit: impl FnMut(usize, &Noise)) {
     let (classes, rank) = (call.latent.classes, call.latent.rank());
     for at in call.tiles::<T>(row) {
-        let (diag, factor) = (T::diag_shape(classes, at), T::factor_shape(rank, at));
+        let (diag, factor) = (T::shape(classes, at), T::shape(rank, at));
         let (mut diag_plane, mut factor_plane) = (vec![0.0; diag.len()], vec![0.0; factor.len()]);
         call.plan.fill(call.level, at, (diag, &mut diag_plane), (factor, &mut factor_plane));
         let gather = |shape: PlaneShape, count: usize, plane: &[f32]| -> Vec<f32> {

@@ -103,10 +103,9 @@ pub(super) struct Target {
 
 impl<T: Tile> Worker<T> {
     pub fn new(latent: &Latent) -> Self {
-        let tile = T::new(latent.classes, latent.rank());
-        let zeros = || vec![0.0; tile.row_capacity().next_multiple_of(LANES)];
+        let zeros = || vec![0.0; T::tile_samples(latent.classes).next_multiple_of(LANES)];
         let rows = Rows { maximum: zeros(), sum: zeros(), lse: zeros(), weights: zeros() };
-        Self { rows, targets: Vec::new(), tile }
+        Self { tile: T::new(latent.classes, latent.rank()), rows, targets: Vec::new() }
     }
 
     /// Loads an example whose gradients need `targets` sets of moments.
@@ -118,7 +117,7 @@ impl<T: Tile> Worker<T> {
             self.targets.push(Target { moments, utility, maximum: 0.0, total: 0.0 });
         }
         for target in &mut self.targets[..targets] {
-            target.moments.clear();
+            target.moments.fill(0.0);
             target.maximum = f32::NEG_INFINITY;
             target.total = 0.0;
         }

@@ -4,9 +4,9 @@ use pulp::Simd;
 use rayon::prelude::*;
 
 use super::LogProbs;
-use crate::fused::rows::{RowGrad, split_rows};
+use crate::fused::rows::{RowGrad, pieces, split_rows};
 use crate::fused::{LossGrad, Targets};
-use crate::latent::{Covariance, Latent, LatentGrad, NotFinite, Temperature};
+use crate::latent::{Covariance, Example, Latent, LatentGrad, Loadings, NotFinite, Temperature};
 use crate::probit::{Marginal, marginal};
 use crate::simd::{LANES, Level, Vectorised, Vectors};
 
@@ -196,24 +196,18 @@ impl<'a> Call<'a> {
     /// by m and v into those of the parameters.
     fn gradients(&self, evaluate: impl Fn(usize, &mut Scratch) -> f64 + Sync) -> LossGrad {
         let batch = self.latent.batch;
-        let mut losses = vec![0.0; batch];
         let mut grad = LatentGrad::zeros(&self.latent);
-        let mut temperature = vec![0.0f64; batch];
         // v² ∂/∂σ² of each example, for the shared loadings.
         let shared_size = self.shared_norms.len();
         let mut pulls = vec![0.0f32; batch * shared_size];
         let (rows, shared) = split_rows(&mut grad, batch);
-        let mut pull_rows: Vec<&mut [f32]> = pulls.chunks_exact_mut(shared_size.max(1)).collect();
-        pull_rows.resize_with(batch, Default::default);
-        rows.into_par_iter()
-            .zip(pull_rows)
-            .zip(&mut losses)
-            .zip(&mut temperature)
-            .enumerate()
-            .for_each_init(Scratch::default, |scratch, (row, (((mut out, pull), loss), tau))| {
-                *loss = evaluate(row, scratch) as f32;
-                *tau = self.chain(row, scratch, &mut out, pull);
-            });
+        let pull_rows: Vec<&mut [f32]> = pieces(&mut pulls, batch).collect();
+        let rows = rows.into_par_iter().zip(pull_rows).enumerate();
+        let examples = rows.map_init(Scratch::default, |scratch, (row, (mut out, pull))| {
+            let loss = evaluate(row, scratch) as f32;
+            (loss, self.chain(row, scratch, &mut out, pull))
+        });
+        let examples: Vec<(f32, f64)> = examples.collect();
         if let Covariance::SharedLowRank { shared_loadings, rank, .. } = self.latent.covariance {
             let rows = shared.par_chunks_mut(rank).zip(shared_loadings.par_chunks(rank));
             rows.enumerate().for_each(|(class, (out, loadings))| {
@@ -221,15 +215,13 @@ impl<'a> Call<'a> {
                 out.iter_mut().zip(loadings).for_each(|(out, v)| *out = 2.0 * v * total);
             });
         }
-        grad.temperature = temperature.iter().sum::<f64>() as f32;
-        LossGrad { losses, grad }
+        LossGrad::new(examples, grad)
     }
 
     /// From ∂/∂m and ∂/∂v of one example to its parameters; returns ∂/∂τ by Euler's theorem.
     fn chain(&self, row: usize, scratch: &Scratch, out: &mut RowGrad, pull: &mut [f32]) -> f64 {
         let example = self.latent.example(row);
         let inverse = 1.0 / self.temperature;
-        let rank = self.latent.rank();
         let mut euler = 0.0f64;
         for class in 0..self.latent.classes {
             let mean = scratch.first[class] * inverse;
@@ -237,38 +229,36 @@ impl<'a> Call<'a> {
             out.mean[class] = mean;
             euler += example.mean[class] as f64 * mean as f64;
             // Each scale enters Σ_cc squared, so the sum of parameter · gradient is 2 Σ_cc ∂Σ_cc.
-            euler += 2.0 * self.variance(row, class) as f64 * variance as f64;
+            euler += 2.0 * self.variance(&example, class) as f64 * variance as f64;
             if let Some(diag_scale) = example.diag_scale {
                 out.diag_scale[class] = 2.0 * diag_scale[class] * variance;
             }
-            match self.latent.covariance {
-                Covariance::LowRank { loadings, .. } => {
-                    let first = (row * self.latent.classes + class) * rank;
+            match example.loadings {
+                Loadings::None => {}
+                Loadings::Own { loadings, rank } => {
                     let to = &mut out.loadings[class * rank..][..rank];
-                    for (to, loading) in to.iter_mut().zip(&loadings[first..]) {
+                    for (to, loading) in to.iter_mut().zip(&loadings[class * rank..]) {
                         *to = 2.0 * loading * variance;
                     }
                 }
-                Covariance::SharedLowRank { loading_scale, .. } => {
-                    let scale = loading_scale[row * self.latent.classes + class];
+                Loadings::Shared { scale, .. } => {
+                    let scale = scale[class];
                     out.loading_scale[class] = 2.0 * scale * self.shared_norms[class] * variance;
                     pull[class] = scale * scale * variance;
                 }
-                Covariance::None | Covariance::Diagonal { .. } => {}
             }
         }
         -euler * inverse as f64
     }
 
     /// Σ_cc.
-    fn variance(&self, row: usize, class: usize) -> f32 {
-        match self.latent.covariance {
-            Covariance::SharedLowRank { diag_scale, loading_scale, .. } => {
-                let at = row * self.latent.classes + class;
-                let scale = loading_scale[at];
-                diag_scale[at] * diag_scale[at] + scale * scale * self.shared_norms[class]
+    fn variance(&self, example: &Example, class: usize) -> f32 {
+        match (example.diag_scale, example.loadings) {
+            (Some(diag_scale), Loadings::Shared { scale, .. }) => {
+                let (diag_scale, scale) = (diag_scale[class], scale[class]);
+                diag_scale * diag_scale + scale * scale * self.shared_norms[class]
             }
-            _ => self.latent.example(row).variance(class),
+            _ => example.variance(class),
         }
     }
 }
@@ -286,12 +276,11 @@ impl Vectorised for EvaluateRow<'_> {
     #[inline(always)]
     fn run<S: Simd, const N: usize>(self, simd: S) {
         let Self { call, row, task, scratch } = self;
-        let classes = call.latent.classes;
-        let mean = &call.latent.mean[row * classes..(row + 1) * classes];
+        let example = call.latent.example(row);
         let inverse = 1.0 / call.temperature;
-        for class in 0..classes {
-            scratch.mean[class] = mean[class] * inverse;
-            scratch.variance[class] = call.variance(row, class) * inverse * inverse;
+        for class in 0..call.latent.classes {
+            scratch.mean[class] = example.mean[class] * inverse;
+            scratch.variance[class] = call.variance(&example, class) * inverse * inverse;
         }
         let (means, _) = S::as_simd_f32s(&scratch.mean);
         let (variances, _) = S::as_simd_f32s(&scratch.variance);

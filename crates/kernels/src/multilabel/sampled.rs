@@ -12,6 +12,7 @@ use crate::latent::{Example, Latent, LatentGrad, Loadings, Temperature};
 pub type Joint<'a> = &'a [(usize, bool)];
 
 /// A running log Σ exp with one weight for each sample.
+#[derive(Clone)]
 struct LogSum {
     maximum: f64,
     sum: f64,
@@ -47,6 +48,22 @@ fn joint_of_sample(utility: &[f32], observed: Joint, temperature: f64) -> f64 {
     observed.iter().map(term).sum()
 }
 
+/// Calls `visit` with the utilities of each sample of one example, `[K]`, and returns S.
+fn for_each_sample(
+    latent: &Latent,
+    sampling: &Sampling,
+    row: usize,
+    mut visit: impl FnMut(&[f32]),
+) -> f64 {
+    let mut count = 0;
+    for_each_utility_block(latent, sampling, row, |_, block| {
+        let samples = block.chunks_exact(latent.classes);
+        count += samples.len();
+        samples.for_each(&mut visit);
+    });
+    count as f64
+}
+
 fn check_observed(observed: Joint, classes: usize) {
     for (class, _) in observed {
         assert!(*class < classes, "observed class must be below {classes}, found {class}");
@@ -80,14 +97,10 @@ pub fn joint_log_prob(
     check_observed(observed, latent.classes);
     let tau = temperature.get() as f64;
     let mut total = LogSum::new();
-    let mut count = 0;
-    for_each_utility_block(latent, sampling, row, |_, block| {
-        for utility in block.chunks_exact(latent.classes) {
-            total.add(joint_of_sample(utility, observed, tau));
-            count += 1;
-        }
+    let samples = for_each_sample(latent, sampling, row, |utility| {
+        total.add(joint_of_sample(utility, observed, tau));
     });
-    total.log() - (count as f64).ln()
+    total.log() - samples.ln()
 }
 
 /// log P(class c is on | these labels) of one example and every class c, `[K]`.
@@ -120,14 +133,12 @@ pub fn conditional_log_probs(
     check_observed(observed, latent.classes);
     let tau = temperature.get() as f64;
     let mut evidence = LogSum::new();
-    let mut joint: Vec<LogSum> = (0..latent.classes).map(|_| LogSum::new()).collect();
-    for_each_utility_block(latent, sampling, row, |_, block| {
-        for utility in block.chunks_exact(latent.classes) {
-            let weight = joint_of_sample(utility, observed, tau);
-            evidence.add(weight);
-            for (sum, u) in joint.iter_mut().zip(utility) {
-                sum.add(weight + log_sigmoid(*u as f64 / tau));
-            }
+    let mut joint = vec![LogSum::new(); latent.classes];
+    for_each_sample(latent, sampling, row, |utility| {
+        let weight = joint_of_sample(utility, observed, tau);
+        evidence.add(weight);
+        for (sum, u) in joint.iter_mut().zip(utility) {
+            sum.add(weight + log_sigmoid(*u as f64 / tau));
         }
     });
     let evidence = evidence.log();
@@ -150,22 +161,16 @@ pub fn sampled_log_probs(
         LogProbs { on: vec![0.0; latent.batch * classes], off: vec![0.0; latent.batch * classes] };
     let rows = out.on.par_chunks_mut(classes).zip(out.off.par_chunks_mut(classes));
     rows.enumerate().for_each(|(row, (on, off))| {
-        let sums = || (0..classes).map(|_| LogSum::new()).collect::<Vec<_>>();
-        let (mut sum_on, mut sum_off, mut count) = (sums(), sums(), 0);
-        for_each_utility_block(latent, sampling, row, |_, block| {
-            for utility in block.chunks_exact(classes) {
-                for (class, u) in utility.iter().enumerate() {
-                    let x = *u as f64 / tau;
-                    sum_on[class].add(log_sigmoid(x));
-                    sum_off[class].add(log_sigmoid(-x));
-                }
-                count += 1;
+        let mut sums = vec![[LogSum::new(), LogSum::new()]; classes];
+        let samples = for_each_sample(latent, sampling, row, |utility| {
+            for ([sum_on, sum_off], u) in sums.iter_mut().zip(utility) {
+                let x = *u as f64 / tau;
+                sum_on.add(log_sigmoid(x));
+                sum_off.add(log_sigmoid(-x));
             }
         });
-        let count = (count as f64).ln();
-        for class in 0..classes {
-            on[class] = (sum_on[class].log() - count) as f32;
-            off[class] = (sum_off[class].log() - count) as f32;
+        for ((on, off), sums) in on.iter_mut().zip(off).zip(&sums) {
+            [*on, *off] = sums.each_ref().map(|sum| (sum.log() - samples.ln()) as f32);
         }
     });
     out
@@ -183,20 +188,16 @@ pub fn predictive_variance(
     out.par_chunks_mut(classes).enumerate().for_each(|(row, out)| {
         // Deviations from the noiseless probability: their squares do not cancel.
         let origin: Vec<f32> = latent.example(row).mean.iter().map(|m| sigmoid(m / tau)).collect();
-        let (mut sums, mut count) = (vec![(0.0f64, 0.0f64); classes], 0);
-        for_each_utility_block(latent, sampling, row, |_, block| {
-            for utility in block.chunks_exact(classes) {
-                for (class, u) in utility.iter().enumerate() {
-                    let deviation = (sigmoid(u / tau) - origin[class]) as f64;
-                    sums[class].0 += deviation;
-                    sums[class].1 += deviation * deviation;
-                }
-                count += 1;
+        let mut sums = vec![(0.0f64, 0.0f64); classes];
+        let samples = for_each_sample(latent, sampling, row, |utility| {
+            for ((first, second), (u, origin)) in sums.iter_mut().zip(utility.iter().zip(&origin)) {
+                let deviation = (sigmoid(u / tau) - origin) as f64;
+                *first += deviation;
+                *second += deviation * deviation;
             }
         });
-        let count = count as f64;
         for (out, (first, second)) in out.iter_mut().zip(sums) {
-            *out = (second / count - (first / count).powi(2)).max(0.0) as f32;
+            *out = (second / samples - (first / samples).powi(2)).max(0.0) as f32;
         }
     });
     out
@@ -229,7 +230,7 @@ pub fn sampled_backward(
     let shared_size = grad.shared_loadings.len();
     let (rows, shared) = split_rows(&mut grad, latent.batch);
     let mut temperature_grad = 0.0;
-    for (row, mut out) in rows.into_iter().enumerate() {
+    for (row, out) in rows.into_iter().enumerate() {
         let at = row * latent.classes..(row + 1) * latent.classes;
         let pull: Vec<Pull> = at
             .map(|at| Pull {
@@ -240,8 +241,8 @@ pub fn sampled_backward(
             })
             .collect();
         let mut part = vec![0.0; shared_size];
-        temperature_grad +=
-            backward_row(latent, temperature, sampling, row, &pull, &mut out, &mut part);
+        let out = RowGrad { shared_loadings: &mut part, ..out };
+        temperature_grad += backward_row(latent, temperature, sampling, row, &pull, out);
         shared.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
     }
     grad.temperature = temperature_grad as f32;
@@ -272,8 +273,7 @@ fn backward_row(
     sampling: &Sampling,
     row: usize,
     pull: &[Pull],
-    out: &mut RowGrad,
-    shared: &mut [f32],
+    out: RowGrad,
 ) -> f64 {
     let (classes, rank) = (latent.classes, latent.rank());
     let (example, tau) = (latent.example(row), temperature.get() as f64);
@@ -298,12 +298,12 @@ fn backward_row(
             }
         }
     });
-    write_sums(&example, &sums, out, shared);
+    write_sums(&example, &sums, out);
     temperature_grad
 }
 
 /// `sums` holds [∂μ, ∂d, ∂V…] of each class.
-fn write_sums(example: &Example, sums: &[f64], out: &mut RowGrad, shared: &mut [f32]) {
+fn write_sums(example: &Example, sums: &[f64], out: RowGrad) {
     let rank = example.loadings.rank();
     for (class, sums) in sums.chunks_exact(rank + 2).enumerate() {
         out.mean[class] = sums[0] as f32;
@@ -320,7 +320,7 @@ fn write_sums(example: &Example, sums: &[f64], out: &mut RowGrad, shared: &mut [
             Loadings::Shared { scale, loadings, .. } => {
                 let own = loadings[entries.clone()].iter().zip(&sums[2..]);
                 out.loading_scale[class] = own.map(|(v, g)| *v as f64 * g).sum::<f64>() as f32;
-                let to = shared[entries].iter_mut();
+                let to = out.shared_loadings[entries].iter_mut();
                 to.zip(&sums[2..]).for_each(|(to, g)| *to = scale[class] * *g as f32);
             }
         }

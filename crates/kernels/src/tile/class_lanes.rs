@@ -3,7 +3,7 @@
 use pulp::Simd;
 
 use super::operations::Utilities;
-use super::{Aligned, ClassGrad, Deviations, LogMean, Moments, PADDING, Tile, centred};
+use super::{Aligned, Deviations, LogMean, Moments, PADDING, Tile, centred};
 use crate::draws::{Plan, PlaneShape, TileAddress};
 use crate::latent::Example;
 use crate::simd::{LANES, Level, Wide};
@@ -21,8 +21,8 @@ const TILE_ENTRIES: usize = 36 * 1024;
 pub(crate) struct ClassLanes {
     rank: usize,
     groups: usize,
-    capacity: usize,
-    /// Rows of the current tile: its samples, padded to whole blocks.
+    /// Samples of the current tile, and its rows: the samples padded to whole blocks.
+    samples: usize,
     rows: usize,
     /// μ and d, [groups, 16].
     mean: Aligned,
@@ -45,10 +45,6 @@ pub(crate) struct ClassLanes {
 }
 
 impl ClassLanes {
-    fn columns(&self) -> usize {
-        self.rank + 1
-    }
-
     /// Columns in whole blocks.
     fn whole_columns(&self) -> usize {
         self.columns() / BLOCK * BLOCK
@@ -171,7 +167,7 @@ impl Tile for ClassLanes {
         Self {
             rank,
             groups,
-            capacity,
+            samples: capacity,
             rows: capacity,
             mean: Aligned::zeros(groups * LANES),
             diag_scale: Aligned::zeros(groups * LANES),
@@ -191,30 +187,20 @@ impl Tile for ClassLanes {
         (rows / BLOCK * BLOCK).clamp(BLOCK, 60)
     }
 
-    fn diag_shape(classes: usize, at: TileAddress) -> PlaneShape {
-        let rows = at.samples.next_multiple_of(BLOCK);
-        PlaneShape::ClassLanes { count: classes.next_multiple_of(LANES), rows }
-    }
-
-    fn factor_shape(rank: usize, at: TileAddress) -> PlaneShape {
-        PlaneShape::ClassLanes { count: rank, rows: at.samples.next_multiple_of(BLOCK) }
-    }
-
-    fn row_capacity(&self) -> usize {
-        self.capacity
+    fn shape(count: usize, at: TileAddress) -> PlaneShape {
+        PlaneShape::ClassLanes { count, rows: at.samples.next_multiple_of(BLOCK) }
     }
 
     fn padded_classes(&self) -> usize {
         self.groups * LANES
     }
 
-    fn masks_padding(&self) -> bool {
-        false
+    fn columns(&self) -> usize {
+        self.rank + 1
     }
 
     fn moments(&self) -> Moments {
-        let sums = Aligned::zeros(self.groups * self.moment_stride());
-        Moments { sums, columns: self.columns() }
+        Aligned::zeros(self.groups * self.moment_stride())
     }
 
     fn load(&mut self, example: &Example, scale: f32) {
@@ -232,9 +218,10 @@ impl Tile for ClassLanes {
     }
 
     fn draw(&mut self, level: Level, plan: &Plan, at: TileAddress) {
+        self.samples = at.samples;
         self.rows = at.samples.next_multiple_of(BLOCK);
-        let diag_shape = Self::diag_shape(self.padded_classes(), at);
-        let factor_shape = Self::factor_shape(self.rank, at);
+        let diag_shape = Self::shape(self.padded_classes(), at);
+        let factor_shape = Self::shape(self.rank, at);
         let diag = &mut self.diag_draws[..diag_shape.len()];
         let factors = &mut self.factor_draws[..factor_shape.len()];
         plan.fill(level, at, (diag_shape, diag), (factor_shape, factors));
@@ -340,7 +327,7 @@ impl Tile for ClassLanes {
         self.pack_weighted(weights);
         let (rows, columns) = (self.rows, self.columns());
         let whole = self.whole_columns();
-        let sums = moments.sums.chunks_exact_mut(self.moment_stride());
+        let sums = moments.chunks_exact_mut(self.moment_stride());
         for (group, sums) in sums.enumerate() {
             let tile = &self.tile[group * rows * LANES..][..rows * LANES];
             let draws = &self.diag_draws[group * rows * LANES..][..rows * LANES];
@@ -363,6 +350,7 @@ impl Tile for ClassLanes {
 
     #[inline(always)]
     fn log_mean<S: Simd, const N: usize>(&self, simd: S, lse: &[f32], mean: &mut LogMean) {
+        let lse = &lse[..self.samples];
         for group in 0..self.groups {
             let tile = self.group(group);
             let at = group * LANES;
@@ -385,6 +373,7 @@ impl Tile for ClassLanes {
 
     #[inline(always)]
     fn deviations<S: Simd, const N: usize>(&self, simd: S, lse: &[f32], out: &mut Deviations) {
+        let lse = &lse[..self.samples];
         for group in 0..self.groups {
             let at = group * LANES;
             let origin = Wide::<S, N>::load(simd, &out.origin[at..]);
@@ -432,17 +421,7 @@ impl Tile for ClassLanes {
         }
     }
 
-    fn class_grad<'a>(
-        &self,
-        moments: &Moments,
-        class: usize,
-        loadings: &'a mut [f32],
-    ) -> ClassGrad<'a> {
-        let first = class / LANES * self.moment_stride() + class % LANES;
-        let column = |index: usize| moments.sums[first + index * LANES];
-        for (factor, loading) in loadings.iter_mut().enumerate() {
-            *loading = column(factor + 1);
-        }
-        ClassGrad { mean: column(0), diag_scale: column(moments.columns), loadings }
+    fn moment(&self, moments: &Moments, class: usize, column: usize) -> f32 {
+        moments[class / LANES * self.moment_stride() + column * LANES + class % LANES]
     }
 }

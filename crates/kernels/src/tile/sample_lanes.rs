@@ -3,7 +3,7 @@
 use pulp::Simd;
 
 use super::operations::Utilities;
-use super::{Aligned, ClassGrad, Deviations, LogMean, Moments, PADDING, Tile, centred};
+use super::{Aligned, Deviations, LogMean, Moments, PADDING, Tile, centred};
 use crate::draws::{Plan, PlaneShape, TileAddress};
 use crate::latent::Example;
 use crate::simd::{LANES, Level, Wide};
@@ -23,7 +23,6 @@ pub(crate) struct SampleLanes {
     /// Classes with noise, and classes padded to whole blocks.
     drawn: usize,
     classes: usize,
-    capacity: usize,
     /// Lanes of the current tile: its samples, padded to whole vectors.
     stride: usize,
     /// μ and d, [classes].
@@ -43,10 +42,6 @@ pub(crate) struct SampleLanes {
 }
 
 impl SampleLanes {
-    fn columns(&self) -> usize {
-        (self.rank + 1).next_multiple_of(PAIR)
-    }
-
     fn class(&self, class: usize) -> &[f32] {
         &self.tile[class * self.stride..(class + 1) * self.stride]
     }
@@ -130,7 +125,6 @@ impl Tile for SampleLanes {
             rank,
             drawn,
             classes,
-            capacity,
             stride: capacity,
             mean: Aligned::zeros(classes),
             diag_scale: Aligned::zeros(classes),
@@ -148,29 +142,20 @@ impl Tile for SampleLanes {
         (lanes / LANES * LANES).clamp(LANES, 256)
     }
 
-    fn diag_shape(classes: usize, at: TileAddress) -> PlaneShape {
-        PlaneShape::SampleLanes { count: classes, stride: at.samples.next_multiple_of(LANES) }
-    }
-
-    fn factor_shape(rank: usize, at: TileAddress) -> PlaneShape {
-        PlaneShape::SampleLanes { count: rank, stride: at.samples.next_multiple_of(LANES) }
-    }
-
-    fn row_capacity(&self) -> usize {
-        self.capacity
+    fn shape(count: usize, at: TileAddress) -> PlaneShape {
+        PlaneShape::SampleLanes { count, stride: at.samples.next_multiple_of(LANES) }
     }
 
     fn padded_classes(&self) -> usize {
         self.classes
     }
 
-    fn masks_padding(&self) -> bool {
-        true
+    fn columns(&self) -> usize {
+        (self.rank + 1).next_multiple_of(PAIR)
     }
 
     fn moments(&self) -> Moments {
-        let sums = Aligned::zeros(self.classes * (self.columns() + 1) * LANES);
-        Moments { sums, columns: self.columns() }
+        Aligned::zeros(self.classes * (self.columns() + 1) * LANES)
     }
 
     fn load(&mut self, example: &Example, scale: f32) {
@@ -191,8 +176,8 @@ impl Tile for SampleLanes {
         self.stride = at.samples.next_multiple_of(LANES);
         self.valid.fill(0.0);
         self.valid[..at.samples].fill(1.0);
-        let diag_shape = Self::diag_shape(self.drawn, at);
-        let factor_shape = Self::factor_shape(self.rank, at);
+        let diag_shape = Self::shape(self.drawn, at);
+        let factor_shape = Self::shape(self.rank, at);
         let diag = &mut self.diag_draws[..diag_shape.len()];
         let factors = &mut self.factor_draws[..factor_shape.len()];
         plan.fill(level, at, (diag_shape, diag), (factor_shape, factors));
@@ -280,7 +265,7 @@ impl Tile for SampleLanes {
         self.pack_weighted::<S, N>(simd, weights);
         let (stride, columns) = (self.stride, self.columns());
         let row = (columns + 1) * LANES;
-        for (pair, sums) in moments.sums.chunks_exact_mut(PAIR * row).enumerate() {
+        for (pair, sums) in moments.chunks_exact_mut(PAIR * row).enumerate() {
             let tile = &self.tile[pair * PAIR * stride..][..PAIR * stride];
             for column in (0..columns).step_by(PAIR) {
                 let weighted = &self.weighted[column * stride..][..PAIR * stride];
@@ -369,18 +354,7 @@ impl Tile for SampleLanes {
         }
     }
 
-    fn class_grad<'a>(
-        &self,
-        moments: &Moments,
-        class: usize,
-        loadings: &'a mut [f32],
-    ) -> ClassGrad<'a> {
-        let size = (moments.columns + 1) * LANES;
-        let row = moments.sums[class * size..][..size].as_chunks::<LANES>().0;
-        for (loading, lanes) in loadings.iter_mut().zip(&row[1..]) {
-            *loading = lanes.iter().sum();
-        }
-        let diag_scale = row[moments.columns].iter().sum();
-        ClassGrad { mean: row[0].iter().sum(), diag_scale, loadings }
+    fn moment(&self, moments: &Moments, class: usize, column: usize) -> f32 {
+        moments[(class * (self.columns() + 1) + column) * LANES..][..LANES].iter().sum()
     }
 }

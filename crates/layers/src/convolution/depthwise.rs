@@ -1,7 +1,7 @@
 //! Convolutions of each channel with its own kernel, which are too thin for a product of matrices.
 
 use super::blocks::{Block, Cut};
-use super::product::Target;
+use super::product::Images;
 use super::window::{Layout, Window};
 use crate::shared::{SharedSlice, load};
 use pulp::{Simd, WithSimd, bytemuck};
@@ -20,15 +20,25 @@ thread_local! {
 
 /// `out[image, channel, pixel] = Σ weight[channel, tap] · seen[image, channel, tap, pixel]`.
 pub(super) struct DepthwiseProduct<'a> {
-    pub window: Window,
-    /// `[batch, channels, source]`.
-    pub source: &'a [f32],
-    pub batch: usize,
+    pub images: Images<'a>,
     pub channels: usize,
     /// `[channels, taps]`.
     pub weight: Vec<f32>,
-    pub target: Target,
-    pub out: SharedSlice<'a>,
+}
+
+/// How planes are divided into bands of rows, the layout of a band, and the offsets of its taps.
+struct Bands {
+    blocks: Vec<Block>,
+    layout: Layout,
+    offsets: Vec<usize>,
+}
+
+impl Bands {
+    fn new(window: Window) -> Self {
+        let cut = Cut::new(window.grid, POSITIONS, 1);
+        let layout = Layout::copied(window, cut.rows, 1);
+        Self { blocks: cut.blocks(0..1), layout, offsets: layout.offsets(1) }
+    }
 }
 
 impl WithSimd for DepthwiseProduct<'_> {
@@ -36,16 +46,14 @@ impl WithSimd for DepthwiseProduct<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let cut = Cut::new(self.window.grid, POSITIONS, 1);
-        let layout = Layout::copied(self.window, cut.rows, 1);
-        let offsets = &layout.offsets(1);
-        let bands = cut.blocks(0..1);
-        let tasks = self.batch * self.channels * bands.len();
+        let bands = &Bands::new(self.images.window);
+        let count = bands.blocks.len();
+        let tasks = self.images.batch * self.channels * count;
         (0..tasks).into_par_iter().with_min_len(4).for_each(|task| {
-            let (plane, band) = (task / bands.len(), &bands[task % bands.len()]);
+            let (plane, rows) = (task / count, bands.blocks[task % count].rows.clone());
             let (image, channel) = (plane / self.channels, plane % self.channels);
-            let block = Block { images: image..image + 1, rows: band.rows.clone() };
-            simd.vectorize(Plane { product: &self, layout: &layout, offsets, block, channel });
+            let block = Block { images: image..image + 1, rows };
+            simd.vectorize(Plane { product: &self, bands, block, channel });
         });
     }
 }
@@ -53,8 +61,7 @@ impl WithSimd for DepthwiseProduct<'_> {
 /// One plane, or a band of its rows.
 struct Plane<'a> {
     product: &'a DepthwiseProduct<'a>,
-    layout: &'a Layout,
-    offsets: &'a [usize],
+    bands: &'a Bands,
     block: Block,
     channel: usize,
 }
@@ -64,24 +71,23 @@ impl WithSimd for Plane<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { product, layout, offsets, ref block, channel } = self;
+        let Self { product, bands: Bands { layout, offsets, .. }, ref block, channel } = self;
+        let Images { window, source, target, out, .. } = product.images;
         let mut scratch = SCRATCH.take();
         let (slack, seen) = (VECTORS * S::F32_LANES, channel..channel + 1);
-        let source =
-            layout.prepare(product.source, product.channels, block, seen, slack, &mut scratch);
+        let source = layout.prepare(source, product.channels, block, seen, slack, &mut scratch);
         let weight = &product.weight[channel * offsets.len()..][..offsets.len()];
-        let (width, step) = (product.window.grid[1], product.target.step[1]);
+        let (width, step) = (window.grid[1], target.step[1]);
         for row in block.rows.clone() {
             let start = layout.row(block, row);
-            let place =
-                product.target.place(block.images.start, row) + channel * product.target.plane;
+            let place = target.place(block.images.start, row) + channel * target.plane;
             for column in (0..width).step_by(slack) {
                 let count = slack.min(width - column);
                 let sums = weigh(simd, source, offsets, weight, start + column);
                 let sums: &[f32] = bytemuck::cast_slice(&sums);
                 let (place, len) = (place + column * step, (count - 1) * step + 1);
                 // SAFETY: a row of pixels of one phase belongs to one task.
-                let out = unsafe { product.out.slice_mut(place, len) };
+                let out = unsafe { out.slice_mut(place, len) };
                 if step == 1 {
                     out.copy_from_slice(&sums[..count]);
                 } else {
@@ -134,13 +140,9 @@ impl WithSimd for DepthwiseWeight<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let cut = Cut::new(self.window.grid, POSITIONS, 1);
-        let layout = Layout::copied(self.window, cut.rows, 1);
-        let offsets = &layout.offsets(1);
-        let bands = cut.blocks(0..1);
+        let bands = &Bands::new(self.window);
         (0..self.channels).into_par_iter().for_each(|channel| {
-            let (gradient, layout, bands) = (&self, &layout, &bands[..]);
-            simd.vectorize(Channel { gradient, layout, offsets, bands, channel });
+            simd.vectorize(Channel { gradient: &self, bands, channel });
         });
     }
 }
@@ -148,9 +150,7 @@ impl WithSimd for DepthwiseWeight<'_> {
 /// One channel of all images.
 struct Channel<'a> {
     gradient: &'a DepthwiseWeight<'a>,
-    layout: &'a Layout,
-    offsets: &'a [usize],
-    bands: &'a [Block],
+    bands: &'a Bands,
     channel: usize,
 }
 
@@ -160,35 +160,23 @@ impl WithSimd for Channel<'_> {
     /// Images and bands in order; each is summed separately in f32.
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { gradient, layout, offsets, bands, channel } = self;
+        let Self { gradient, bands: Bands { blocks, layout, offsets }, channel } = self;
+        let DepthwiseWeight { source, channels, .. } = *gradient;
         let [height, width] = gradient.window.grid;
         let mut totals = vec![0.0f64; offsets.len()];
         let mut scratch = SCRATCH.take();
         for image in 0..gradient.batch {
-            let grad = &gradient.grad_out[(image * gradient.channels + channel) * height * width..];
-            for band in bands {
+            let grad = &gradient.grad_out[(image * channels + channel) * height * width..];
+            for band in blocks {
                 let block = Block { images: image..image + 1, rows: band.rows.clone() };
                 let (seen, slack) = (channel..channel + 1, S::F32_LANES);
-                let source = layout.prepare(
-                    gradient.source,
-                    gradient.channels,
-                    &block,
-                    seen,
-                    slack,
-                    &mut scratch,
-                );
+                let source = layout.prepare(source, channels, &block, seen, slack, &mut scratch);
                 for (totals, offsets) in totals.chunks_mut(TAPS).zip(offsets.chunks(TAPS)) {
                     let mut sums = [simd.splat_f32s(0.0); TAPS];
                     for row in block.rows.clone() {
-                        let start = layout.row(&block, row);
-                        add_row(
-                            simd,
-                            source,
-                            offsets,
-                            start,
-                            &grad[row * width..][..width],
-                            &mut sums,
-                        );
+                        let (start, grad) =
+                            (layout.row(&block, row), &grad[row * width..][..width]);
+                        add_row(simd, source, offsets, start, grad, &mut sums);
                     }
                     for (total, sum) in totals.iter_mut().zip(sums) {
                         *total += f64::from(simd.reduce_sum_f32s(sum));

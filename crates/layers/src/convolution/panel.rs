@@ -151,7 +151,7 @@ impl<'a> Right<'a> {
     pub fn vectors<S: Simd>(
         &self,
         [first, second]: [usize; VECTORS],
-    ) -> impl Iterator<Item = Row<S>> {
+    ) -> impl Iterator<Item = Row<S>> + Clone {
         self.offsets.iter().map(
             #[inline(always)]
             move |offset| {

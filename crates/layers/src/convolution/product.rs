@@ -76,18 +76,24 @@ impl Target {
     }
 }
 
-/// `out[image, group · rows + row, pixel] = Σ left[group, row, k] · seen[image, group, k, pixel]`.
-pub(super) struct Product<'a> {
+/// What a window sees of the images, and where the results go.
+#[derive(Clone, Copy)]
+pub(super) struct Images<'a> {
     pub window: Window,
-    /// `[batch, groups · channels, source]`.
+    /// `[batch, channels, source]`, the channels of all groups.
     pub source: &'a [f32],
     pub batch: usize,
+    pub target: Target,
+    pub out: SharedSlice<'a>,
+}
+
+/// `out[image, group · rows + row, pixel] = Σ left[group, row, k] · seen[image, group, k, pixel]`.
+pub(super) struct Product<'a> {
+    pub images: Images<'a>,
     pub groups: usize,
     /// Channels of a group.
     pub channels: usize,
     pub left: &'a Left,
-    pub target: Target,
-    pub out: SharedSlice<'a>,
 }
 
 /// How the work is divided; this depends only on sizes.
@@ -108,7 +114,7 @@ impl WithSimd for Product<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        if self.batch == 0 || self.left.rows.count == 0 {
+        if self.images.batch == 0 || self.left.rows.count == 0 {
             return;
         }
         let plan = &self.plan(simd);
@@ -122,7 +128,8 @@ impl WithSimd for Product<'_> {
 impl Product<'_> {
     #[inline(always)]
     fn plan<S: Simd>(&self, simd: S) -> Plan<S> {
-        let Window { grid, taps, .. } = self.window;
+        let Images { window, batch, .. } = self.images;
+        let Window { grid, taps, .. } = window;
         let rows = self.left.rows.count * ROWS;
         let packs = !grid[1].is_multiple_of(S::F32_LANES) || rows > UNPACKED_ROWS + ROWS;
         let taps = taps[0] * taps[1];
@@ -135,13 +142,13 @@ impl Product<'_> {
         let chunk = balanced(self.channels, chunk);
         // A wide weight can be divided by rows without loss; a thin one only by pixels.
         let parts = if rows >= WIDE_ROWS { 1 } else { TASKS.div_ceil(self.groups) };
-        let share = self.batch * grid[0] * grid[1] / parts;
-        let cut = Cut::new(grid, positions.min(share.max(FEWEST_POSITIONS)), self.batch);
-        let blocks = cut.blocks(0..self.batch);
+        let share = batch * grid[0] * grid[1] / parts;
+        let cut = Cut::new(grid, positions.min(share.max(FEWEST_POSITIONS)), batch);
+        let blocks = cut.blocks(0..batch);
         let needed = (TASKS / 2).div_ceil(self.groups * blocks.len());
         let row_chunks =
             needed.max(self.left.rows.count.div_ceil(ROW_GROUPS)).min(self.left.rows.count);
-        let layout = Layout::new(self.window, cut.rows, chunk, self.groups * self.channels);
+        let layout = Layout::new(window, cut.rows, chunk, self.groups * self.channels);
         let mut panels: Vec<([usize; 2], Vec<Panel<S>>)> = vec![];
         for block in &blocks {
             if panels.iter().all(|(size, _)| *size != block.size()) {
@@ -155,18 +162,19 @@ impl Product<'_> {
 
     /// The position of each pixel of the block, relative to the first.
     fn places(&self, block: &Block) -> Vec<usize> {
-        let first = self.target.place(0, block.rows.start);
-        block.places(self.window.grid[1], self.target.step[1], |image, row| {
-            self.target.place(image, row) - first
-        })
+        let Images { window, target, .. } = self.images;
+        let first = target.place(0, block.rows.start);
+        let place = |image, row| target.place(image, row) - first;
+        block.places(window.grid[1], target.step[1], place)
     }
 
     fn task<'a, S: Simd>(&'a self, simd: S, plan: &'a Plan<S>, task: usize) -> Task<'a, S> {
         let (rest, part) = (task / plan.row_chunks, task % plan.row_chunks);
         let (group, block) = (rest / plan.blocks.len(), &plan.blocks[rest % plan.blocks.len()]);
         let rows = self.left.rows.count;
-        let channel = group * self.target.channels / self.groups;
-        let place = self.target.place(block.images.start, block.rows.start);
+        let target = self.images.target;
+        let channel = group * target.channels / self.groups;
+        let place = target.place(block.images.start, block.rows.start);
         let size = block.size();
         let panels = plan.panels.iter().find(|(of, _)| *of == size);
         Task {
@@ -177,7 +185,7 @@ impl Product<'_> {
             block,
             rows: part * rows / plan.row_chunks..(part + 1) * rows / plan.row_chunks,
             panels: panels.map_or(&[], |(_, panels)| &panels[..]),
-            place: channel * self.target.plane + place,
+            place: channel * target.plane + place,
         }
     }
 }
@@ -238,20 +246,27 @@ impl<S: Simd> WithSimd for Task<'_, S> {
             let seen = group * product.channels + first..group * product.channels + first + count;
             let offsets = &plan.offsets[..count * taps];
             let prepared = &mut scratch.prepared;
-            let source = plan.layout.prepare(product.source, all, block, seen, 0, prepared);
+            let source = plan.layout.prepare(product.images.source, all, block, seen, 0, prepared);
             let right = Right::new(source, offsets, self.panels);
             let steps = first * taps..first * taps + offsets.len();
-            let sums = bytemuck::cast_slice_mut(&mut scratch.sums[..sums]);
-            if plan.packs {
-                let packed = &mut scratch.packed[..panels * offsets.len() * width::<S>()];
-                let packed: &mut [Row<S>] = bytemuck::cast_slice_mut(packed);
-                for (panel, packed) in self.panels.iter().zip(packed.chunks_exact_mut(steps.len()))
-                {
-                    right.pack(self.simd, panel, packed);
+            let sums: &mut [Tile<S>] = bytemuck::cast_slice_mut(&mut scratch.sums[..sums]);
+            let sums = sums.chunks_exact_mut(self.rows.len());
+            if !plan.packs {
+                for (panel, sums) in self.panels.iter().zip(sums) {
+                    let right = right.vectors::<S>(panel.neighbours());
+                    self.multiply_panel(panel, right, steps.clone(), sums);
                 }
-                self.multiply_packed(packed, steps, sums);
-            } else {
-                self.multiply_unpacked(&right, steps, sums);
+                continue;
+            }
+            let packed = &mut scratch.packed[..panels * offsets.len() * width::<S>()];
+            let packed: &mut [Row<S>] = bytemuck::cast_slice_mut(packed);
+            for (panel, packed) in self.panels.iter().zip(packed.chunks_exact_mut(steps.len())) {
+                right.pack(self.simd, panel, packed);
+            }
+            for ((panel, packed), sums) in
+                self.panels.iter().zip(packed.chunks_exact(steps.len())).zip(sums)
+            {
+                self.multiply_panel(panel, packed.iter().copied(), steps.clone(), sums);
             }
         }
         SCRATCH.set(scratch);
@@ -259,56 +274,32 @@ impl<S: Simd> WithSimd for Task<'_, S> {
 }
 
 impl<S: Simd> Task<'_, S> {
-    /// Panels are the outer loop: a packed panel stays in L1, the weight in L2.
+    /// Panels are the outer loop: a panel, packed or not, stays in L1, the weight in L2.
     #[inline(always)]
-    fn multiply_packed(&self, packed: &[Row<S>], steps: Range<usize>, sums: &mut [Tile<S>]) {
-        let panels = self.panels.iter().zip(packed.chunks_exact(steps.len()));
-        for ((panel, right), sums) in panels.zip(sums.chunks_exact_mut(self.rows.len())) {
-            for (row_group, sums) in self.rows.clone().zip(sums) {
-                let left = &self.product.left.steps(self.group, row_group)[steps.clone()];
-                let count = self.product.left.rows.range(row_group).len();
-                let right = right.iter().copied();
-                let tile = if steps.start == 0 { zeros(self.simd) } else { *sums };
-                let tile = multiply(self.simd, count, left.iter().copied().zip(right), tile);
-                self.keep(row_group, panel, tile, sums, steps.end);
-            }
-        }
-    }
-
-    /// Panels are the outer loop: the input of a panel stays in L1, the weight in L2.
-    #[inline(always)]
-    fn multiply_unpacked(&self, right: &Right<'_>, steps: Range<usize>, sums: &mut [Tile<S>]) {
-        for (panel, sums) in self.panels.iter().zip(sums.chunks_exact_mut(self.rows.len())) {
-            let places = panel.neighbours();
-            for (row_group, sums) in self.rows.clone().zip(sums) {
-                let left = &self.product.left.steps(self.group, row_group)[steps.clone()];
-                let count = self.product.left.rows.range(row_group).len();
-                let tile = if steps.start == 0 { zeros(self.simd) } else { *sums };
-                let right = right.vectors::<S>(places);
-                let tile = multiply(self.simd, count, left.iter().copied().zip(right), tile);
-                self.keep(row_group, panel, tile, sums, steps.end);
-            }
-        }
-    }
-
-    /// Keeps the sums for the next channels, or writes them after the last.
-    #[inline(always)]
-    fn keep(
+    fn multiply_panel(
         &self,
-        row_group: usize,
         panel: &Panel<S>,
-        tile: Tile<S>,
-        sums: &mut Tile<S>,
-        end: usize,
+        right: impl Iterator<Item = Row<S>> + Clone,
+        steps: Range<usize>,
+        sums: &mut [Tile<S>],
     ) {
-        if end < self.product.left.depth {
-            *sums = tile;
-            return;
-        }
-        let plane = self.product.target.plane;
-        for (row, values) in self.product.left.rows.range(row_group).zip(tile) {
-            // SAFETY: no other task has these pixels of these channels.
-            unsafe { panel.write(&self.product.out, self.place + row * plane, values) };
+        let Left { rows, depth, .. } = self.product.left;
+        for (row_group, sums) in self.rows.clone().zip(sums) {
+            let left = &self.product.left.steps(self.group, row_group)[steps.clone()];
+            let rows = rows.range(row_group);
+            let tile = if steps.start == 0 { zeros(self.simd) } else { *sums };
+            let pairs = left.iter().copied().zip(right.clone());
+            let tile = multiply(self.simd, rows.len(), pairs, tile);
+            // The sums are kept for the next channels, or written after the last.
+            if steps.end < *depth {
+                *sums = tile;
+                continue;
+            }
+            for (row, values) in rows.zip(tile) {
+                let place = self.place + row * self.product.images.target.plane;
+                // SAFETY: no other task has these pixels of these channels.
+                unsafe { panel.write(&self.product.images.out, place, values) };
+            }
         }
     }
 }

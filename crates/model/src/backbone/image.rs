@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::efficientnet_lite::EfficientNetLite;
 use super::inception_resnet::InceptionResNet;
-use super::layers::{Fresh, Noted, Pass};
+use super::layers::{Fresh, NormStatistics, Pass};
 use super::residual::{Kind, Plan, Residual, Stem};
 use crate::dense::Dense;
 
@@ -110,7 +110,7 @@ impl Image {
     }
 
     /// Features, and what the norms found in the batch.
-    pub(super) fn forward_training(&self, inputs: Tensor<2>) -> (Tensor<2>, Vec<Noted>) {
+    pub(super) fn forward_training(&self, inputs: Tensor<2>) -> (Tensor<2>, Vec<NormStatistics>) {
         let mut pass = Pass::Training(vec![]);
         let features = self.pass(inputs, &mut pass);
         match pass {

@@ -168,11 +168,11 @@ pub(super) enum Pass {
     /// Norms go by their running statistics.
     Evaluation,
     /// Norms go by the batch, and note what they found.
-    Training(Vec<Noted>),
+    Training(Vec<NormStatistics>),
 }
 
 /// What one norm found in a batch.
-pub(super) struct Noted {
+pub(super) struct NormStatistics {
     /// Whose it is: the id of the norm's running mean.
     pub layer: ParamId,
     pub mean: Vec<f32>,
@@ -201,7 +201,11 @@ impl Norm {
                 // A single value has no spread to estimate; zero stays zero.
                 let unbiased = count / (count - 1.0).max(1.0);
                 let variance = found.variance.iter().map(|value| value * unbiased).collect();
-                noted.push(Noted { layer: self.running_mean.id, mean: found.mean, variance });
+                noted.push(NormStatistics {
+                    layer: self.running_mean.id,
+                    mean: found.mean,
+                    variance,
+                });
                 found.out
             }
         }
