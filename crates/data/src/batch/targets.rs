@@ -8,7 +8,7 @@ use aleator_run::recipe::{Annotations, Link};
 use super::mixup;
 use crate::dataset::Split;
 use crate::draws::{self, Purpose};
-use crate::labels::{Labels, Votes};
+use crate::labels::{Labels, Votes, pick};
 
 /// What the loss compares predictions with.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,11 +24,7 @@ impl Targets {
     fn into_sparse(self) -> SparseTargets {
         match self {
             Self::Sparse(rows) => rows,
-            Self::Classes(classes) => {
-                let mut rows = SparseTargets::default();
-                classes.into_iter().for_each(|class| rows.push([(class, 1.0)]));
-                rows
-            }
+            Self::Classes(classes) => classes.into_iter().map(|class| [(class, 1.0)]).collect(),
         }
     }
 }
@@ -57,6 +53,14 @@ pub struct SparseTargets {
 impl Default for SparseTargets {
     fn default() -> Self {
         Self { offsets: vec![0], classes: vec![], weights: vec![] }
+    }
+}
+
+impl<T: IntoIterator<Item = (u32, f32)>> FromIterator<T> for SparseTargets {
+    fn from_iter<I: IntoIterator<Item = T>>(rows: I) -> Self {
+        let mut targets = Self::default();
+        rows.into_iter().for_each(|row| targets.push(row));
+        targets
     }
 }
 
@@ -118,9 +122,7 @@ pub(super) fn training(
         let scaled = |weight: &mut f32| *weight = (f64::from(*weight) * scale) as f32;
         targets.weights.iter_mut().for_each(scaled);
     }
-    let mut kept = SparseTargets::default();
-    rows.for_each(|row| kept.push(targets.row(row - wanted.start)));
-    Targets::Sparse(kept)
+    Targets::Sparse(rows.map(|row| targets.row(row - wanted.start)).collect())
 }
 
 fn unmixed(
@@ -133,12 +135,10 @@ fn unmixed(
     let targets = unweighted(split, of_step, examples, seed, epoch);
     let Some(weights) = &split.weights else { return targets };
     let targets = targets.into_sparse();
-    let mut weighted = SparseTargets::default();
-    for (row, example) in examples.iter().enumerate() {
-        let weight = weights[*example];
-        weighted.push(targets.row(row).map(|(class, target)| (class, target * weight)));
-    }
-    Targets::Sparse(weighted)
+    let weighted = examples.iter().enumerate().map(|(row, example)| {
+        targets.row(row).map(|(class, target)| (class, target * weights[*example]))
+    });
+    Targets::Sparse(weighted.collect())
 }
 
 fn unweighted(
@@ -192,22 +192,14 @@ pub(super) fn evaluation(split: &Split, examples: &[usize]) -> Targets {
 
 fn of_labels(split: &Split, examples: &[usize]) -> Targets {
     match &split.labels {
-        Labels::Single(labels) => {
-            classes(split, examples.iter().map(|example| labels[*example]).collect())
-        }
+        Labels::Single(labels) => classes(split, pick(labels, examples)),
         Labels::Soft(rows) => {
-            let mut targets = SparseTargets::default();
-            for example in examples {
-                targets.push((0..).zip(rows.row(*example).iter().copied()));
-            }
-            Targets::Sparse(targets)
+            let probs = |example: &usize| (0..).zip(rows.row(*example).iter().copied());
+            Targets::Sparse(examples.iter().map(probs).collect())
         }
         Labels::MultiHot(sets) => {
-            let mut targets = SparseTargets::default();
-            for example in examples {
-                targets.push(sets.row(*example).iter().map(|class| (*class, 1.0)));
-            }
-            Targets::Sparse(targets)
+            let on = |example: &usize| sets.row(*example).iter().map(|class| (*class, 1.0));
+            Targets::Sparse(examples.iter().map(on).collect())
         }
         Labels::Annotations(_) => unreachable!("the caller knows what to do with annotations"),
     }
@@ -224,12 +216,11 @@ fn classes(split: &Split, classes: Vec<u32>) -> Targets {
 
 /// How many annotators gave each class, times `scale(example)`.
 fn counts(votes: &Votes, examples: &[usize], scale: impl Fn(usize) -> f64) -> Targets {
-    let mut targets = SparseTargets::default();
-    for example in examples {
+    let counted = |example: &usize| {
         let one = scale(*example) as f32;
         let mut counts = BTreeMap::new();
         votes.row(*example).iter().for_each(|class| *counts.entry(*class).or_insert(0.0) += one);
-        targets.push(counts);
-    }
-    Targets::Sparse(targets)
+        counts
+    };
+    Targets::Sparse(examples.iter().map(counted).collect())
 }

@@ -51,13 +51,11 @@ impl Table {
             [rows] => (rows, 1),
             [rows, width] => (rows, width),
             _ => {
-                return Err(DataError::invalid(
-                    path,
-                    format!(
-                        "labels must be one column [N] or a table [N, M], found the shape {:?}",
-                        array.shape
-                    ),
-                ));
+                let shape = &array.shape;
+                let message = format!(
+                    "labels must be one column [N] or a table [N, M], found the shape {shape:?}"
+                );
+                return Err(DataError::invalid(path, message));
             }
         };
         let floats = matches!(array.values, Values::Float(_));
@@ -112,8 +110,7 @@ impl Table {
 
     /// Where the columns have one of these names.
     pub fn find_column(&self, names: &[&str]) -> Option<usize> {
-        let is_one = |column: &String| names.iter().any(|name| column.eq_ignore_ascii_case(name));
-        self.columns.as_ref()?.iter().position(is_one)
+        self.columns.as_ref()?.iter().position(|column| is_one(column, names))
     }
 
     /// A whole table is wrong.
@@ -125,6 +122,11 @@ impl Table {
     pub fn refuse_row(&self, row: usize, message: impl std::fmt::Display) -> DataError {
         self.refuse(format!("row {row} (counted from 0): {message}"))
     }
+}
+
+/// Whether a column has one of these names, in capitals or not.
+pub(super) fn is_one(column: &str, names: &[&str]) -> bool {
+    names.iter().any(|name| column.trim().eq_ignore_ascii_case(name))
 }
 
 /// Beyond 2⁵³ floats skip whole numbers; no label is that large.
