@@ -14,6 +14,7 @@ use crate::error::DataError;
 
 pub use order::Order;
 pub use prefetch::Batches;
+use targets::Step;
 pub use targets::{SparseTargets, Targets};
 
 /// The examples of a step, or of one part of it.
@@ -162,7 +163,8 @@ impl Job {
         if let Some(shares) = &shares {
             mixup::mix_rows(&mut inputs, shares, split.inputs.shape().len());
         }
-        let targets = targets::training(split, &of_step, rows, order.seed, epoch, mixed);
+        let step_targets = Step { split, examples: &of_step, seed: order.seed, epoch };
+        let targets = step_targets.targets(rows, mixed);
         let (keys, step_examples) = (self.keys(&examples), of_step.len());
         Ok(Some(Batch { step, epoch, part, step_examples, examples, keys, inputs, targets }))
     }

@@ -91,79 +91,73 @@ impl SparseTargets {
     }
 }
 
-/// Targets of some rows of a step of training, times the weights of their examples, mixed with
-/// the next row where that is wanted.
-pub(super) fn training(
-    split: &Split,
-    of_step: &[usize],
-    rows: Range<usize>,
-    seed: u64,
-    epoch: usize,
-    mixed: bool,
-) -> Targets {
-    if !mixed {
-        return unmixed(split, of_step, &of_step[rows], seed, epoch);
-    }
-    // Mixed annotations are scaled by their sum over the step; other targets need the next row.
-    let each =
-        matches!(split.labels, Labels::Annotations(_)) && split.annotations == Annotations::Each;
-    let wanted = if each { 0..of_step.len() } else { rows.clone() };
-    let examples = &of_step[wanted.clone()];
-    let keys: Vec<u64> = examples.iter().map(|example| split.ids.key(*example)).collect();
-    let shares = mixup::shares(split, &keys, seed, epoch).expect("the recipe asks for mixup");
-    let next = of_step[wanted.end % of_step.len()];
-    let with_next: Vec<usize> = examples.iter().copied().chain([next]).collect();
-    let targets = unmixed(split, of_step, &with_next, seed, epoch).into_sparse();
-    let mut targets = mixup::mix_targets(&targets, &shares);
-    if each {
-        // Examples have as much weight as annotations; that of the step stays as it was.
-        let sum: f64 = targets.weights.iter().map(|weight| f64::from(*weight)).sum();
-        let scale = of_step.len() as f64 / sum;
-        let scaled = |weight: &mut f32| *weight = (f64::from(*weight) * scale) as f32;
-        targets.weights.iter_mut().for_each(scaled);
-    }
-    Targets::Sparse(rows.map(|row| targets.row(row - wanted.start)).collect())
+/// A step of training.
+pub(super) struct Step<'a> {
+    pub split: &'a Split,
+    pub examples: &'a [usize],
+    pub seed: u64,
+    pub epoch: usize,
 }
 
-fn unmixed(
-    split: &Split,
-    of_step: &[usize],
-    examples: &[usize],
-    seed: u64,
-    epoch: usize,
-) -> Targets {
-    let targets = unweighted(split, of_step, examples, seed, epoch);
-    let Some(weights) = &split.weights else { return targets };
-    let targets = targets.into_sparse();
-    let weighted = examples.iter().enumerate().map(|(row, example)| {
-        targets.row(row).map(|(class, target)| (class, target * weights[*example]))
-    });
-    Targets::Sparse(weighted.collect())
-}
+impl Step<'_> {
+    /// Targets of some rows of the step, times the weights of their examples, mixed with the next
+    /// row where that is wanted.
+    pub fn targets(&self, rows: Range<usize>, mixed: bool) -> Targets {
+        let Self { split, examples: of_step, .. } = *self;
+        if !mixed {
+            return self.unmixed(&of_step[rows]);
+        }
+        // Mixed annotations are scaled by their sum over the step; other targets need the next row.
+        let each = matches!(split.labels, Labels::Annotations(_))
+            && split.annotations == Annotations::Each;
+        let wanted = if each { 0..of_step.len() } else { rows.clone() };
+        let examples = &of_step[wanted.clone()];
+        let keys: Vec<u64> = examples.iter().map(|example| split.ids.key(*example)).collect();
+        let shares = mixup::shares(split, &keys, self.seed, self.epoch);
+        let shares = shares.expect("the recipe asks for mixup");
+        let next = of_step[wanted.end % of_step.len()];
+        let with_next: Vec<usize> = examples.iter().copied().chain([next]).collect();
+        let mut targets = mixup::mix_targets(&self.unmixed(&with_next).into_sparse(), &shares);
+        if each {
+            // Examples have as much weight as annotations; that of the step stays as it was.
+            let sum: f64 = targets.weights.iter().map(|weight| f64::from(*weight)).sum();
+            let scale = of_step.len() as f64 / sum;
+            let scaled = |weight: &mut f32| *weight = (f64::from(*weight) * scale) as f32;
+            targets.weights.iter_mut().for_each(scaled);
+        }
+        Targets::Sparse(rows.map(|row| targets.row(row - wanted.start)).collect())
+    }
 
-fn unweighted(
-    split: &Split,
-    of_step: &[usize],
-    examples: &[usize],
-    seed: u64,
-    epoch: usize,
-) -> Targets {
-    let Labels::Annotations(votes) = &split.labels else {
-        return of_labels(split, examples);
-    };
-    let class = |chosen: &dyn Fn(usize, u64) -> u32| {
-        let key = |example: usize| split.ids.key(example);
-        classes(split, examples.iter().map(|example| chosen(*example, key(*example))).collect())
-    };
-    match split.annotations {
-        Annotations::Majority => class(&|example, key| votes.majority(example, seed, key)),
-        Annotations::Sampled => class(&|example, key| {
-            let given = votes.row(example);
-            given[draws::below(given.len(), seed, Purpose::Annotation, &[epoch as u64, key])]
-        }),
-        Annotations::Each => {
-            let given: usize = of_step.iter().map(|example| votes.row(*example).len()).sum();
-            counts(votes, examples, |_| of_step.len() as f64 / given as f64)
+    fn unmixed(&self, examples: &[usize]) -> Targets {
+        let targets = self.unweighted(examples);
+        let Some(weights) = &self.split.weights else { return targets };
+        let targets = targets.into_sparse();
+        let weighted = examples.iter().enumerate().map(|(row, example)| {
+            targets.row(row).map(|(class, target)| (class, target * weights[*example]))
+        });
+        Targets::Sparse(weighted.collect())
+    }
+
+    fn unweighted(&self, examples: &[usize]) -> Targets {
+        let Self { split, seed, epoch, .. } = *self;
+        let Labels::Annotations(votes) = &split.labels else {
+            return of_labels(split, examples);
+        };
+        let class = |chosen: &dyn Fn(usize, u64) -> u32| {
+            let chosen = |example: &usize| chosen(*example, split.ids.key(*example));
+            classes(split, examples.iter().map(chosen).collect())
+        };
+        match split.annotations {
+            Annotations::Majority => class(&|example, key| votes.majority(example, seed, key)),
+            Annotations::Sampled => class(&|example, key| {
+                let given = votes.row(example);
+                given[draws::below(given.len(), seed, Purpose::Annotation, &[epoch as u64, key])]
+            }),
+            Annotations::Each => {
+                let given: usize =
+                    self.examples.iter().map(|example| votes.row(*example).len()).sum();
+                counts(votes, examples, |_| self.examples.len() as f64 / given as f64)
+            }
         }
     }
 }

@@ -6,10 +6,11 @@ use aleator_run::recipe::{LabelKind, Link};
 
 use super::by_id::LabelsById;
 use super::classes::Classes;
-use super::table::{Cell, Cells, Table};
+use super::table::{Cell, Table};
 use super::votes::{self, LongTable};
 use super::written::{WrittenAnnotations, WrittenLabels};
 use super::{DenseRows, Labels, SparseRows};
+use crate::array::Values;
 use crate::error::DataError;
 use crate::ids::Ids;
 
@@ -105,7 +106,7 @@ impl RawLabels {
                  preset, or change data.label_kind",
             )),
             LabelKind::Soft => match table.cells {
-                Cells::Words(_) => Err(table.refuse("soft labels are numbers, found words")),
+                Values::Text(_) => Err(table.refuse("soft labels are numbers, found words")),
                 _ => Ok(Self::Soft(table)),
             },
             LabelKind::Annotators => Ok(Self::annotators(table)),
@@ -125,12 +126,12 @@ impl RawLabels {
         let beyond_binary =
             |(_, cell): (usize, Cell)| !matches!(cell, Cell::Whole(0) | Cell::Whole(1));
         match (&table.cells, link) {
-            (Cells::Fractions(_), _) => Self::probabilities(table, link),
-            (Cells::Words(_), _) => Ok(Self::Wide(table)),
-            (Cells::Whole(_), _) if table.all().any(beyond_binary) => Ok(Self::Wide(table)),
-            (Cells::Whole(_), Link::Sigmoid) => Ok(Self::MultiHot(table)),
-            (Cells::Whole(_), Link::Softmax) if table.floats => Self::probabilities(table, link),
-            (Cells::Whole(_), Link::Softmax) => Err(table.refuse(
+            (Values::Float(_), _) => Self::probabilities(table, link),
+            (Values::Text(_), _) => Ok(Self::Wide(table)),
+            (Values::Int(_), _) if table.all().any(beyond_binary) => Ok(Self::Wide(table)),
+            (Values::Int(_), Link::Sigmoid) => Ok(Self::MultiHot(table)),
+            (Values::Int(_), Link::Softmax) if table.floats => Self::probabilities(table, link),
+            (Values::Int(_), Link::Softmax) => Err(table.refuse(
                 "is a table of zeros and ones, which head.link = \"softmax\" cannot learn as such; \
                  if several classes may be on, use a multilabel preset (head.link = \"sigmoid\"); \
                  if each row is one class or probabilities, set data.label_kind = \"soft\"; if \

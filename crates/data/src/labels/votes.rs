@@ -137,3 +137,19 @@ fn text(cell: Cell) -> String {
         number => number.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::{Array, Values};
+
+    #[test]
+    fn blanks_around_the_names_of_columns_do_not_matter() {
+        let columns = [" Example", "worker ", " label "].map(String::from).to_vec();
+        let values = Values::Int(vec![0, 5, 1]);
+        let array = Array { shape: vec![1, 3], values, columns: Some(columns) };
+        let table = Table::new("answers", array).unwrap();
+        assert!(LongTable::has_columns(&table));
+        assert_eq!(LongTable::new(&table).labels.cell(0, 0), Cell::Whole(1));
+    }
+}
