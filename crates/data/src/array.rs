@@ -6,9 +6,8 @@ pub(crate) mod idx;
 pub(crate) mod npy;
 mod pages;
 pub(crate) mod records;
-mod table;
+pub(crate) mod table;
 pub(crate) mod tensors;
-pub(crate) mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -184,28 +183,16 @@ impl Values {
 
 /// From the first index moving fastest to the last one moving fastest.
 fn c_order<T: Clone>(fortran: &[T], shape: &[usize]) -> Vec<T> {
-    let mut index = vec![0; shape.len()];
-    let strides: Vec<usize> = shape
-        .iter()
-        .scan(1, |stride, &dim| {
-            let this = *stride;
-            *stride *= dim;
-            Some(this)
-        })
-        .collect();
-    let mut out = Vec::with_capacity(fortran.len());
-    for _ in 0..fortran.len() {
-        let at: usize = index.iter().zip(&strides).map(|(i, stride)| i * stride).sum();
-        out.push(fortran[at].clone());
-        for (i, &dim) in index.iter_mut().zip(shape).rev() {
-            *i += 1;
-            if *i < dim {
-                break;
-            }
-            *i = 0;
+    let element = |position: usize| {
+        let (mut rest, mut stride, mut at) = (position, fortran.len(), 0);
+        for dim in shape.iter().rev() {
+            stride /= dim;
+            at += rest % dim * stride;
+            rest /= dim;
         }
-    }
-    out
+        fortran[at].clone()
+    };
+    (0..fortran.len()).map(element).collect()
 }
 
 /// How a file is read.

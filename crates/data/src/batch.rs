@@ -14,6 +14,7 @@ use crate::error::DataError;
 
 pub use order::Order;
 pub use prefetch::Batches;
+use targets::Step;
 pub use targets::{SparseTargets, Targets};
 
 /// The examples of a step, or of one part of it.
@@ -113,7 +114,8 @@ impl Job {
     }
 
     /// The batch of an index; `None` when `stop` was raised meanwhile.
-    fn prepare(&self, index: usize, stop: &AtomicBool) -> Option<Result<Batch, DataError>> {
+    fn prepare(&self, index: usize, stop: &AtomicBool) -> Result<Option<Batch>, DataError> {
+        let split = &*self.split;
         match &self.plan {
             Plan::Training { order, parts } => {
                 let (step, part) = (index / parts.len(), parts.start + index % parts.len());
@@ -121,24 +123,18 @@ impl Job {
             }
             Plan::Evaluation { batch } => {
                 let from = index * batch;
-                let examples: Vec<usize> = (from..self.split.len().min(from + batch)).collect();
-                let inputs = match self.read(&examples, None, stop)? {
-                    Ok(inputs) => inputs,
-                    Err(error) => return Some(Err(error)),
-                };
-                let targets = targets::evaluation(&self.split, &examples);
-                let (keys, step_examples) = (self.keys(&examples), examples.len());
-                let batch = Batch {
+                let examples: Vec<usize> = (from..split.len().min(from + batch)).collect();
+                let Some(inputs) = self.read(&examples, None, stop)? else { return Ok(None) };
+                Ok(Some(Batch {
                     step: index,
                     epoch: 0,
                     part: 0,
-                    step_examples,
+                    step_examples: examples.len(),
+                    keys: self.keys(&examples),
+                    targets: targets::evaluation(split, &examples),
                     examples,
-                    keys,
                     inputs,
-                    targets,
-                };
-                Some(Ok(batch))
+                }))
             }
         }
     }
@@ -149,7 +145,7 @@ impl Job {
         step: usize,
         part: usize,
         stop: &AtomicBool,
-    ) -> Option<Result<Batch, DataError>> {
+    ) -> Result<Option<Batch>, DataError> {
         let (split, epoch) = (&*self.split, order.epoch(step));
         let of_step: Vec<usize> = order.examples_of(step).collect();
         let rows = order.rows_of(step, part);
@@ -161,17 +157,16 @@ impl Job {
             // The last example of a part is mixed with the first of the next one.
             examples.push(of_step[rows.end % of_step.len()]);
         }
-        let mut inputs = match self.read(&examples, Some((order.seed, epoch)), stop)? {
-            Ok(inputs) => inputs,
-            Err(error) => return Some(Err(error)),
-        };
+        let read = self.read(&examples, Some((order.seed, epoch)), stop)?;
+        let Some(mut inputs) = read else { return Ok(None) };
         examples.truncate(rows.len());
         if let Some(shares) = &shares {
             mixup::mix_rows(&mut inputs, shares, split.inputs.shape().len());
         }
-        let targets = targets::training(split, &of_step, rows, order.seed, epoch, mixed);
+        let step_targets = Step { split, examples: &of_step, seed: order.seed, epoch };
+        let targets = step_targets.targets(rows, mixed);
         let (keys, step_examples) = (self.keys(&examples), of_step.len());
-        Some(Ok(Batch { step, epoch, part, step_examples, examples, keys, inputs, targets }))
+        Ok(Some(Batch { step, epoch, part, step_examples, examples, keys, inputs, targets }))
     }
 
     fn keys(&self, examples: &[usize]) -> Vec<u64> {
@@ -185,25 +180,22 @@ impl Job {
         examples: &[usize],
         varied: Option<(u64, usize)>,
         stop: &AtomicBool,
-    ) -> Option<Result<Vec<f32>, DataError>> {
+    ) -> Result<Option<Vec<f32>>, DataError> {
         let split = &self.split;
         let width = split.inputs.shape().len();
         let mut inputs = vec![0.0; examples.len() * width];
         for (input, example) in inputs.chunks_exact_mut(width).zip(examples) {
             if stop.load(Ordering::Relaxed) {
-                return None;
+                return Ok(None);
             }
             let (row, key) = (split.rows[*example], split.ids.key(*example));
-            let read = match (varied, &split.augment) {
+            match (varied, &split.augment) {
                 (Some((seed, epoch)), Some(augmenter)) => {
-                    split.inputs.read_augmented(row, augmenter, seed, epoch, key, input)
+                    split.inputs.read_augmented(row, augmenter, seed, epoch, key, input)?;
                 }
-                _ => split.inputs.read(row, input),
-            };
-            if let Err(error) = read {
-                return Some(Err(error));
+                _ => split.inputs.read(row, input)?,
             }
         }
-        Some(Ok(inputs))
+        Ok(Some(inputs))
     }
 }

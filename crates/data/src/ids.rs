@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::error::DataError;
+use crate::labels::pick;
 
 /// The ids of a split's examples.
 ///
@@ -96,12 +97,8 @@ impl Ids {
                 assert!(examples.iter().all(|index| index < count), "examples below {count}");
                 Self::Selected(examples.to_vec())
             }
-            Self::Selected(rows) => {
-                Self::Selected(examples.iter().map(|index| rows[*index]).collect())
-            }
-            Self::Names(names) => {
-                Self::Names(examples.iter().map(|index| names[*index].clone()).collect())
-            }
+            Self::Selected(rows) => Self::Selected(pick(rows, examples)),
+            Self::Names(names) => Self::Names(pick(names, examples)),
         }
     }
 }

@@ -133,19 +133,13 @@ impl Labels {
     /// Single and multi-hot labels as zeros and ones, `[N, K]`; `None` for the other kinds.
     pub fn multi_hot_dense(&self, classes: usize) -> Option<Vec<f32>> {
         let mut out = vec![0.0; self.len() * classes];
-        let mut rows = out.chunks_exact_mut(classes);
-        match self {
-            Self::Single(labels) => {
-                for (row, class) in rows.by_ref().zip(labels) {
-                    row[*class as usize] = 1.0;
-                }
-            }
-            Self::MultiHot(sets) => {
-                for (index, row) in rows.by_ref().enumerate() {
-                    sets.row(index).iter().for_each(|class| row[*class as usize] = 1.0);
-                }
-            }
-            Self::Soft(_) | Self::Annotations(_) => return None,
+        for (index, row) in out.chunks_exact_mut(classes).enumerate() {
+            let on = match self {
+                Self::Single(labels) => &labels[index..=index],
+                Self::MultiHot(sets) => sets.row(index),
+                Self::Soft(_) | Self::Annotations(_) => return None,
+            };
+            on.iter().for_each(|class| row[*class as usize] = 1.0);
         }
         Some(out)
     }
@@ -154,7 +148,10 @@ impl Labels {
     pub fn select(&self, examples: &[usize]) -> Self {
         match self {
             Self::Single(labels) => Self::Single(pick(labels, examples)),
-            Self::MultiHot(rows) => Self::MultiHot(rows.select(examples)),
+            Self::MultiHot(rows) => {
+                let (offsets, classes) = gather(&rows.offsets, &rows.classes, examples);
+                Self::MultiHot(SparseRows { offsets, classes })
+            }
             Self::Soft(rows) => Self::Soft(DenseRows {
                 classes: rows.classes,
                 values: examples.iter().flat_map(|index| rows.row(*index)).copied().collect(),
@@ -189,11 +186,6 @@ impl SparseRows {
     pub fn row(&self, index: usize) -> &[u32] {
         &self.classes[self.offsets[index]..self.offsets[index + 1]]
     }
-
-    fn select(&self, examples: &[usize]) -> Self {
-        let (offsets, classes) = gather(&self.offsets, &self.classes, examples);
-        Self { offsets, classes }
-    }
 }
 
 impl DenseRows {
@@ -204,6 +196,19 @@ impl DenseRows {
 }
 
 impl Votes {
+    fn new(annotator_names: Vec<String>) -> Self {
+        Self { offsets: vec![0], annotators: vec![], labels: vec![], annotator_names }
+    }
+
+    /// Adds an example with its annotators and their answers, sorted by annotator.
+    fn push(&mut self, answers: impl IntoIterator<Item = (u32, u32)>) {
+        for (annotator, label) in answers {
+            self.annotators.push(annotator);
+            self.labels.push(label);
+        }
+        self.offsets.push(self.labels.len());
+    }
+
     /// The number of examples.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1

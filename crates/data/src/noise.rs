@@ -53,49 +53,42 @@ pub fn corrupt(
     if classes < 2 {
         return Err(DataError::invalid("data.noise", "needs at least two classes"));
     }
-    let law = match &noise.kind {
-        NoiseKind::Symmetric { rate } => Law::Symmetric { rate: check_rate(*rate)?, classes },
-        NoiseKind::Pairwise { rate, pairs } => {
-            Law::Pairwise { rate: check_rate(*rate)?, confused: confusions(classes, pairs)? }
-        }
-        NoiseKind::Matrix { file } => Law::Matrix { cumulative: transitions(file, classes)? },
-        NoiseKind::Instance { rate } => {
-            let rate = check_rate(*rate)?;
-            return instance::corrupt(labels, classes, ids, inputs, noise.seed, rate);
-        }
+    let seed = noise.seed;
+    let flips = |rate: f64, key: u64| draws::unit(seed, Purpose::Flip, &[key]) < rate;
+    let one_of = |count: usize, key: u64| draws::below(count, seed, Purpose::Wrong, &[key]);
+    let each = |given: &dyn Fn(u32, u64) -> u32| {
+        let keyed = labels.iter().enumerate().map(|(index, label)| (*label, ids.key(index)));
+        Ok(keyed.map(|(label, key)| given(label, key)).collect())
     };
-    let given = labels.iter().enumerate();
-    Ok(given.map(|(index, label)| law.draw(*label, noise.seed, ids.key(index))).collect())
-}
-
-/// The distribution of the given label where inputs do not matter, checked.
-enum Law {
-    /// Another class, all equally likely.
-    Symmetric { rate: f64, classes: usize },
-    /// One of `confused[k]`, all equally likely.
-    Pairwise { rate: f64, confused: Vec<Vec<u32>> },
-    /// `cumulative[k]` is the distribution function of the given label when the true one is k.
-    Matrix { cumulative: Vec<Vec<f64>> },
-}
-
-impl Law {
-    fn draw(&self, label: u32, seed: u64, key: u64) -> u32 {
-        let flips = |rate: f64| draws::unit(seed, Purpose::Flip, &[key]) < rate;
-        let one_of = |count: usize| draws::below(count, seed, Purpose::Wrong, &[key]);
-        match self {
-            Self::Symmetric { rate, classes } if flips(*rate) => {
-                let other = one_of(classes - 1) as u32;
-                if other < label { other } else { other + 1 }
-            }
-            Self::Pairwise { rate, confused } if flips(*rate) => {
-                let confused = &confused[label as usize];
-                if confused.is_empty() { label } else { confused[one_of(confused.len())] }
-            }
-            Self::Matrix { cumulative } => {
+    match &noise.kind {
+        // Another class, all equally likely.
+        NoiseKind::Symmetric { rate } => {
+            let rate = check_rate(*rate)?;
+            each(&|label, key| match flips(rate, key).then(|| one_of(classes - 1, key) as u32) {
+                Some(other) if other < label => other,
+                Some(other) => other + 1,
+                None => label,
+            })
+        }
+        // One of the classes that the label is confused with, all equally likely.
+        NoiseKind::Pairwise { rate, pairs } => {
+            let (rate, confused) = (check_rate(*rate)?, confusions(classes, pairs)?);
+            each(&|label, key| match &confused[label as usize] {
+                others if !others.is_empty() && flips(rate, key) => {
+                    others[one_of(others.len(), key)]
+                }
+                _ => label,
+            })
+        }
+        NoiseKind::Matrix { file } => {
+            let cumulative = transitions(file, classes)?;
+            each(&|label, key| {
                 let unit = draws::unit(seed, Purpose::Flip, &[key]);
                 cumulative[label as usize].partition_point(|sum| *sum <= unit) as u32
-            }
-            Self::Symmetric { .. } | Self::Pairwise { .. } => label,
+            })
+        }
+        NoiseKind::Instance { rate } => {
+            instance::corrupt(labels, classes, ids, inputs, seed, check_rate(*rate)?)
         }
     }
 }
@@ -134,7 +127,8 @@ fn confusions(classes: usize, pairs: &[(usize, usize)]) -> Result<Vec<Vec<u32>>,
 /// How far from 1 a row may sum: three decimals, as in files with rounded numbers.
 const SUM_TOLERANCE: f64 = 1e-3;
 
-/// The rows of a transition matrix, summed up.
+/// The rows of a transition matrix, summed up: row k is the distribution function of the given
+/// label when the true one is k.
 fn transitions(file: &str, classes: usize) -> Result<Vec<Vec<f64>>, DataError> {
     let array = Array::load(file)?;
     let refuse = |message: String| DataError::invalid(file, message);
@@ -145,11 +139,10 @@ fn transitions(file: &str, classes: usize) -> Result<Vec<Vec<f64>>, DataError> {
             array.shape
         )));
     }
-    let values: Vec<f64> = match array.values {
-        Values::Int(values) => values.into_iter().map(|value| value as f64).collect(),
-        Values::Float(values) => values,
-        Values::Text(_) => return Err(refuse("a transition matrix holds numbers".into())),
-    };
+    if matches!(array.values, Values::Text(_)) {
+        return Err(refuse("a transition matrix holds numbers".into()));
+    }
+    let values: Vec<f64> = (0..array.values.len()).map(|at| array.values.float(at)).collect();
     let rows = values.chunks_exact(classes).enumerate();
     rows.map(|(row, probs)| cumulative(row, probs).map_err(refuse)).collect()
 }

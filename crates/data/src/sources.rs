@@ -14,12 +14,12 @@ use crate::dataset::{DataSet, Split};
 use crate::error::DataError;
 use crate::ids::Ids;
 use crate::inputs::InputShape;
-use crate::labels::{Classes, Labels, Role};
+use crate::labels::{Classes, Labels, Role, pick};
 use crate::noise;
 use crate::split::divide;
-use fingerprint::Fingerprints;
+use fingerprint::fingerprint;
 pub use memory::{ArrayInputs, ArraySplit, Arrays};
-use source::{OpenSource, Source};
+use source::{OpenSource, Source, mean_one, own_source};
 
 /// The inputs and labels of a data set before they are divided into splits.
 ///
@@ -94,11 +94,9 @@ impl Sources {
     /// and numbers need not be finite.
     pub(crate) fn read(data: &Data, link: Link) -> Result<Self, DataError> {
         let train = OpenSource::open(&data.train, data, link, Role::Training)?;
-        let own = |held_out: Option<&HeldOut>| match held_out {
-            Some(HeldOut::Source(source)) => {
-                OpenSource::open(source, data, link, Role::HeldOut).map(Some)
-            }
-            Some(HeldOut::Fraction { .. } | HeldOut::Fold { .. }) | None => Ok(None),
+        let own = |held_out: Option<&HeldOut>| {
+            let source = own_source(held_out);
+            source.map(|source| OpenSource::open(source, data, link, Role::HeldOut)).transpose()
         };
         let held_out = [own(Some(&data.validation))?, own(data.test.as_ref())?];
         let classes = train.classes(data, None, link)?;
@@ -133,8 +131,7 @@ impl Sources {
                  weights, or use a preset of one class an example",
             ));
         }
-        let marks = Fingerprints::of(&self.classes.names, self.all())?;
-        (self.fingerprint, self.repeated) = (marks.fingerprint, marks.repeated);
+        (self.fingerprint, self.repeated) = fingerprint(&self.classes.names, self.all())?;
         Ok(self)
     }
 
@@ -179,11 +176,9 @@ impl Sources {
                 let named = |source: &recipe::Source| {
                     source.inputs == InputSource::Memory(self.fingerprint.clone())
                 };
-                let own = |source: &Option<Source>, held_out: Option<&HeldOut>| match held_out {
-                    Some(HeldOut::Source(other)) => source.is_some() && named(other),
-                    Some(HeldOut::Fraction { .. } | HeldOut::Fold { .. }) | None => {
-                        source.is_none()
-                    }
+                let own = |source: &Option<Source>, held_out: Option<&HeldOut>| {
+                    let other = own_source(held_out);
+                    source.is_some() == other.is_some() && other.is_none_or(named)
                 };
                 data.framing == *framing
                     && named(&data.train)
@@ -211,35 +206,26 @@ impl Sources {
         let strata = trained.labels.strata(&trained.ids);
         let parts =
             divide(&trained.ids, &strata, &data.validation, data.test.as_ref(), data.limit)?;
-        let split = |name, own: Option<&Source>, from: &Source, rows| match own {
-            Some(own) => self.split(name, own, (0..own.ids.len()).collect(), data),
-            None => self.split(name, from, rows, data),
+        let split = |name, own: &Option<Source>, from: &Source, rows| match own {
+            Some(own) => Arc::new(self.split(name, own, (0..own.ids.len()).collect(), data)),
+            None => Arc::new(self.split(name, from, rows, data)),
         };
-        let mut train = split(SplitName::Train, None, trained, parts.train);
+        let mut train = self.split(SplitName::Train, trained, parts.train, data);
         train.augment = self.augmenter(data)?;
         // A fold is judged by the labels that it would be trained on.
         let tested = match data.test {
             Some(HeldOut::Fold { .. }) => trained,
             _ => &self.train,
         };
-        let test = data
-            .test
-            .is_some()
-            .then(|| Arc::new(split(SplitName::Test, self.test.as_ref(), tested, parts.test)));
-        let validation = self.validation.as_ref();
+        let test = data.test.as_ref();
         Ok(DataSet {
             warnings: self.empty_classes(&train).into_iter().chain(self.repeated.clone()).collect(),
             fingerprint: self.fingerprint.clone(),
             class_names: self.classes.names.clone(),
             shape: self.shape(),
             train: Arc::new(train),
-            validation: Arc::new(split(
-                SplitName::Validation,
-                validation,
-                trained,
-                parts.validation,
-            )),
-            test,
+            validation: split(SplitName::Validation, &self.validation, trained, parts.validation),
+            test: test.map(|_| split(SplitName::Test, &self.test, tested, parts.test)),
         })
     }
 
@@ -259,7 +245,13 @@ impl Sources {
     /// # Errors
     /// When the labels are not one class an example, or the corruption is impossible.
     pub fn noisy_labels(&self, noise: &LabelNoise) -> Result<NoisyLabels, DataError> {
-        let given = self.single_labels()?;
+        let Labels::Single(given) = &self.train.labels else {
+            let path = self.train.path.display();
+            let message = format!(
+                "makes single labels wrong, but those of {path} are not one class an example"
+            );
+            return Err(DataError::invalid("data.noise", message));
+        };
         let Source { ids, inputs, clean_labels, .. } = &self.train;
         Ok(NoisyLabels {
             class_names: self.classes.names.clone(),
@@ -280,21 +272,21 @@ impl Sources {
         }))
     }
 
-    fn single_labels(&self) -> Result<&[u32], DataError> {
-        match &self.train.labels {
-            Labels::Single(labels) => Ok(labels),
-            _ => Err(DataError::invalid(
-                "data.noise",
-                format!(
-                    "makes single labels wrong, but those of {} are not one class an example",
-                    self.train.path.display()
-                ),
-            )),
-        }
-    }
-
     fn split(&self, name: SplitName, from: &Source, rows: Vec<usize>, data: &Data) -> Split {
-        from.split(name, rows, data.annotations, self.link, self.classes.len())
+        let all = rows.len() == from.ids.len();
+        Split {
+            name,
+            inputs: Arc::clone(&from.inputs),
+            ids: if all { from.ids.clone() } else { from.ids.select(&rows) },
+            labels: if all { from.labels.clone() } else { from.labels.select(&rows) },
+            clean_labels: from.clean_labels.as_ref().map(|labels| pick(labels, &rows)),
+            weights: from.weights.as_ref().map(|weights| mean_one(pick(weights, &rows))),
+            rows,
+            annotations: data.annotations,
+            link: self.link,
+            classes: self.classes.len(),
+            augment: None,
+        }
     }
 
     fn augmenter(&self, data: &Data) -> Result<Option<Arc<Augmenter>>, DataError> {
@@ -381,7 +373,7 @@ const UNDIVIDED: HeldOut = HeldOut::Fraction { fraction: 0.5, seed: 0 };
 
 /// The keys of `[data]` that decide what is read; all others have the same value for all recipes.
 fn reading_keys(data: &Data) -> Data {
-    let own = |held_out: &HeldOut| matches!(held_out, HeldOut::Source(_));
+    let own = |held_out: &HeldOut| own_source(Some(held_out)).is_some();
     Data {
         annotations: Annotations::Majority,
         limit: None,

@@ -15,16 +15,16 @@ pub struct Parts {
     pub rest: Vec<usize>,
 }
 
-/// Holds out round(`fraction` · N) of `candidates`, N being all of `ids`: those whose
-/// hash(`seed`, id) is smallest. So the choice does not depend on the order of rows, and a larger
-/// fraction holds out the same examples and more.
+/// Holds out round(`fraction` · `all`) of `candidates`: those whose hash(`seed`, id) is smallest.
+/// So the choice does not depend on the order of rows, and a larger fraction holds out the same
+/// examples and more.
 ///
 /// ```
 /// use aleator_data::{Ids, split};
 ///
 /// let ids = Ids::Rows(100);
-/// let all: Vec<usize> = (0..100).collect();
-/// let parts = split::hold_out(&all, 0.1, 0, &ids, "data.validation")?;
+/// let rows: Vec<usize> = (0..100).collect();
+/// let parts = split::hold_out(100, &rows, 0.1, 0, &ids, "data.validation")?;
 /// assert_eq!((parts.held_out.len(), parts.rest.len()), (10, 90));
 /// # Ok::<(), aleator_data::DataError>(())
 /// ```
@@ -32,17 +32,6 @@ pub struct Parts {
 /// # Errors
 /// When nothing would be held out, or nothing would remain; `name` is the split's in the message.
 pub fn hold_out(
-    candidates: &[usize],
-    fraction: f64,
-    seed: u64,
-    ids: &Ids,
-    name: &str,
-) -> Result<Parts, DataError> {
-    hold_out_of(ids.len(), candidates, fraction, seed, ids, name)
-}
-
-/// Holds out this fraction of `all` examples.
-fn hold_out_of(
     all: usize,
     candidates: &[usize],
     fraction: f64,
@@ -65,52 +54,33 @@ fn hold_out_of(
              lower the fraction"
         ));
     }
-    Ok(first(count, candidates, seed, Purpose::HoldOut, ids))
+    let draw = (seed, Purpose::HoldOut);
+    Ok(Parts::ranked(candidates, draw, ids, |_| 0, |rank| rank < count))
 }
 
-/// The `count` of `candidates` whose hash(`seed`, id) is smallest, and the others.
-fn first(count: usize, candidates: &[usize], seed: u64, purpose: Purpose, ids: &Ids) -> Parts {
-    let mut ranked: Vec<(u64, u64, usize)> = candidates
-        .iter()
-        .map(|index| {
-            let key = ids.key(*index);
-            (draws::word(seed, purpose, &[key]), key, *index)
-        })
-        .collect();
-    ranked.sort_unstable();
-    let ascending = |part: &[(u64, u64, usize)]| {
-        let mut examples: Vec<usize> = part.iter().map(|(_, _, index)| *index).collect();
-        examples.sort_unstable();
-        examples
-    };
-    Parts { held_out: ascending(&ranked[..count]), rest: ascending(&ranked[count..]) }
-}
-
-fn check_fold(parts: &Parts, folds: usize, name: &str) -> Result<(), DataError> {
-    if !parts.held_out.is_empty() && !parts.rest.is_empty() {
-        return Ok(());
+impl Parts {
+    /// Ranks examples by stratum, then by hash(`seed`, purpose, id), and holds out some ranks.
+    fn ranked(
+        candidates: &[usize],
+        (seed, purpose): (u64, Purpose),
+        ids: &Ids,
+        stratum: impl Fn(usize) -> u32,
+        is_held_out: impl Fn(usize) -> bool,
+    ) -> Self {
+        let key = |example: &usize| {
+            let key = ids.key(*example);
+            (stratum(*example), draws::word(seed, purpose, &[key]), key, *example)
+        };
+        let mut ranked: Vec<(u32, u64, u64, usize)> = candidates.iter().map(key).collect();
+        ranked.sort_unstable();
+        let (mut held_out, mut rest) = (vec![], vec![]);
+        for (rank, (.., example)) in ranked.into_iter().enumerate() {
+            if is_held_out(rank) { &mut held_out } else { &mut rest }.push(example);
+        }
+        held_out.sort_unstable();
+        rest.sort_unstable();
+        Self { held_out, rest }
     }
-    let examples = parts.held_out.len() + parts.rest.len();
-    let message = format!("{examples} examples cannot be divided into {folds} folds; use fewer");
-    Err(DataError::invalid(name, message))
-}
-
-/// One of `folds` parts, each with about as many examples of every stratum.
-fn fold_of(ids: &Ids, strata: &[u32], (fold, folds): (usize, usize), seed: u64) -> Parts {
-    let mut ranked: Vec<(u32, u64, u64, usize)> = (0..ids.len())
-        .map(|index| {
-            let key = ids.key(index);
-            (strata[index], draws::word(seed, Purpose::HoldOut, &[key]), key, index)
-        })
-        .collect();
-    ranked.sort_unstable();
-    let (mut held_out, mut rest) = (vec![], vec![]);
-    for (place, (_, _, _, index)) in ranked.into_iter().enumerate() {
-        if place % folds == fold { &mut held_out } else { &mut rest }.push(index);
-    }
-    held_out.sort_unstable();
-    rest.sort_unstable();
-    Parts { held_out, rest }
 }
 
 /// The examples of each split of one source, ascending.
@@ -137,21 +107,32 @@ pub fn divide(
     test: Option<&HeldOut>,
     limit: Option<usize>,
 ) -> Result<Division, DataError> {
+    let rows: Vec<usize> = (0..ids.len()).collect();
     let part = |all, candidates: Vec<usize>, held_out: Option<&HeldOut>, name| match held_out {
         Some(HeldOut::Fraction { fraction, seed }) => {
-            hold_out_of(all, &candidates, *fraction, *seed, ids, name)
+            hold_out(all, &candidates, *fraction, *seed, ids, name)
         }
         Some(HeldOut::Fold { fold, folds, seed }) => {
-            let parts = fold_of(ids, strata, (*fold, *folds), *seed);
-            check_fold(&parts, *folds, name).map(|()| parts)
+            let draw = (*seed, Purpose::HoldOut);
+            let in_fold = |rank| rank % folds == *fold;
+            let parts = Parts::ranked(&rows, draw, ids, |row| strata[row], in_fold);
+            if parts.held_out.is_empty() || parts.rest.is_empty() {
+                let count = rows.len();
+                let message =
+                    format!("{count} examples cannot be divided into {folds} folds; use fewer");
+                return Err(DataError::invalid(name, message));
+            }
+            Ok(parts)
         }
         Some(HeldOut::Source(_)) | None => Ok(Parts { held_out: vec![], rest: candidates }),
     };
-    let test = part(ids.len(), (0..ids.len()).collect(), test, "data.test")?;
+    let test = part(ids.len(), rows.clone(), test, "data.test")?;
     let (all, rest) = match limit {
         // The same examples for every seed of training, so that runs can be compared.
         Some(limit) if limit < test.rest.len() => {
-            (limit, first(limit, &test.rest, 0, Purpose::Limit, ids).held_out)
+            let draw = (0, Purpose::Limit);
+            let first = Parts::ranked(&test.rest, draw, ids, |_| 0, |rank| rank < limit);
+            (limit, first.held_out)
         }
         _ => (ids.len(), test.rest),
     };

@@ -76,9 +76,9 @@ impl Thumbnails {
     /// When the images no longer exist, or their ids have changed.
     pub fn open(data: &Data) -> Result<Option<Self>, DataError> {
         let Some(training) = Gallery::open(&data.train)? else { return Ok(None) };
-        let own = |held_out: Option<&HeldOut>| match held_out {
-            Some(HeldOut::Source(source)) => Gallery::open(source),
-            Some(HeldOut::Fraction { .. } | HeldOut::Fold { .. }) | None => Ok(None),
+        let own = |held_out: Option<&HeldOut>| {
+            let gallery = source::own_source(held_out).map(Gallery::open).transpose()?;
+            Ok::<_, DataError>(gallery.flatten())
         };
         let validation = own(Some(&data.validation))?;
         Ok(Some(Self { training, validation, test: own(data.test.as_ref())? }))
@@ -122,22 +122,18 @@ impl Thumbnails {
         id: &str,
         side: usize,
     ) -> Result<Thumbnail, ThumbnailError> {
-        self.gallery(split).thumbnail(id, side)
+        let own = match split {
+            Split::Train => None,
+            Split::Validation => self.validation.as_ref(),
+            Split::Test => self.test.as_ref(),
+        };
+        own.unwrap_or(&self.training).thumbnail(id, side)
     }
 
     /// The file of a training example's image, where it has one of its own.
     pub fn path(&self, id: &str) -> Option<PathBuf> {
         let row = self.training.rows.row(id)?;
         self.training.inputs.file(row)
-    }
-
-    fn gallery(&self, split: Split) -> &Gallery {
-        let own = match split {
-            Split::Train => None,
-            Split::Validation => self.validation.as_ref(),
-            Split::Test => self.test.as_ref(),
-        };
-        own.unwrap_or(&self.training)
     }
 }
 

@@ -5,12 +5,12 @@ use crate::sources::NoisyLabels;
 impl NoisyLabels {
     /// The given labels as the bytes of a `.npy` file, `[N]` of 64-bit integers.
     pub fn to_npy(&self) -> Vec<u8> {
-        npy_of_labels(&self.labels)
+        npy(&self.labels)
     }
 
     /// The true labels as the bytes of a `.npy` file.
     pub fn clean_to_npy(&self) -> Vec<u8> {
-        npy_of_labels(&self.clean_labels)
+        npy(&self.clean_labels)
     }
 
     /// A CSV file with the columns `id`, `label`, `clean_label`; labels by the classes' names.
@@ -28,19 +28,15 @@ impl NoisyLabels {
     }
 }
 
-fn npy_of_labels(labels: &[u32]) -> Vec<u8> {
-    let bytes = labels.iter().flat_map(|label| i64::from(*label).to_le_bytes());
-    npy("<i8", &format!("{},", labels.len()), bytes)
-}
-
 /// Version 1.0 of the format: magic, length of the header, a Python dictionary, the numbers.
-fn npy(kind: &str, shape: &str, numbers: impl Iterator<Item = u8>) -> Vec<u8> {
-    let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
+fn npy(labels: &[u32]) -> Vec<u8> {
+    let count = labels.len();
+    let header = format!("{{'descr': '<i8', 'fortran_order': False, 'shape': ({count},), }}");
     // Magic, version and length are 10 bytes; with header and newline a multiple of 64.
     let padded = (10 + header.len() + 1).next_multiple_of(64) - 10 - 1;
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend((padded as u16 + 1).to_le_bytes());
     bytes.extend(format!("{header:<padded$}\n").bytes());
-    bytes.extend(numbers);
+    bytes.extend(labels.iter().flat_map(|label| i64::from(*label).to_le_bytes()));
     bytes
 }

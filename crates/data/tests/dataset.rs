@@ -142,7 +142,7 @@ fn what_is_held_out_depends_on_ids_and_seed_not_on_the_order_of_rows() {
     let held_out = |names: Vec<String>, fraction, seed| -> BTreeSet<String> {
         let ids = Ids::named(names, "ids").unwrap();
         let all: Vec<usize> = (0..500).collect();
-        let parts = split::hold_out(&all, fraction, seed, &ids, "data.validation").unwrap();
+        let parts = split::hold_out(500, &all, fraction, seed, &ids, "data.validation").unwrap();
         parts.held_out.into_iter().map(|at| ids.name(at).into_owned()).collect()
     };
     let first = held_out(names.clone(), 0.1, 0);

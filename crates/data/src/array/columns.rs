@@ -17,11 +17,11 @@ use crate::error::{DataError, guarded};
 use crate::inputs::mapped::open_file;
 
 /// The number of values that are decoded at once, approximately.
-const BATCH_VALUES: usize = 1 << 18;
+pub(super) const BATCH_VALUES: usize = 1 << 18;
 
 /// A Parquet file whose footer has been read.
 pub(crate) struct ParquetTable {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     len: u64,
     reader: SerializedFileReader<File>,
 }
@@ -69,17 +69,9 @@ impl ParquetTable {
         leaves.iter().enumerate().map(column).collect()
     }
 
-    /// Calls `each` with the rows of a column, batch by batch in order; returns their number.
+    /// Calls `each` with the rows of a column, batch by batch in order, at most `most` rows at
+    /// once; returns their number.
     pub(crate) fn read<T: DataType>(
-        &self,
-        column: &Column,
-        each: impl FnMut(Batch<T::T>) -> Result<(), DataError>,
-    ) -> Result<usize, DataError> {
-        self.read_at_most::<T>(column, BATCH_VALUES, each)
-    }
-
-    /// As [`Self::read`], with at most `rows` rows per batch.
-    pub(crate) fn read_at_most<T: DataType>(
         &self,
         column: &Column,
         most: usize,
@@ -184,7 +176,7 @@ impl ParquetTable {
         mut each: impl FnMut(&[T::T]) -> Result<(), DataError>,
     ) -> Result<(usize, usize), DataError> {
         let mut width = None;
-        let rows = self.read::<T>(column, |batch| {
+        let rows = self.read::<T>(column, BATCH_VALUES, |batch| {
             check_rows(column, &batch, &mut width)
                 .map_err(|message| DataError::invalid(&self.path, message))?;
             each(batch.values)
@@ -272,13 +264,11 @@ impl Column {
     /// The type of the values; `None` for one that is neither number nor word.
     pub(crate) fn element(&self) -> Option<Element> {
         let logical = self.descr.logical_type_ref();
+        let converted = self.descr.converted_type();
         let plain = matches!(logical, None | Some(LogicalType::Integer(_)))
-            && !matches!(self.descr.converted_type(), ConvertedType::DECIMAL);
+            && converted != ConvertedType::DECIMAL;
         let unsigned = matches!(logical, Some(LogicalType::Integer(int)) if !int.is_signed)
-            || matches!(
-                self.descr.converted_type(),
-                ConvertedType::UINT_32 | ConvertedType::UINT_64
-            );
+            || matches!(converted, ConvertedType::UINT_32 | ConvertedType::UINT_64);
         match self.descr.physical_type() {
             Type::BOOLEAN => Some(Element::Bool),
             Type::INT32 if plain && unsigned => Some(Element::U32),

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
+use safetensors::tensor::Dtype;
 
 use super::Values;
 use crate::error::DataError;
@@ -30,6 +31,23 @@ pub(crate) enum Element {
     /// Text of this many bytes, padded with zeros.
     Bytes(usize),
 }
+
+/// The numbers of files, with their names in NumPy, in a `.npy` header and in `.safetensors`.
+const NUMBERS: [(Element, &str, Option<&str>, Dtype); 13] = [
+    (Element::Bool, "bool", Some("b1"), Dtype::BOOL),
+    (Element::U8, "uint8", Some("u1"), Dtype::U8),
+    (Element::U16, "uint16", Some("u2"), Dtype::U16),
+    (Element::U32, "uint32", Some("u4"), Dtype::U32),
+    (Element::U64, "uint64", Some("u8"), Dtype::U64),
+    (Element::I8, "int8", Some("i1"), Dtype::I8),
+    (Element::I16, "int16", Some("i2"), Dtype::I16),
+    (Element::I32, "int32", Some("i4"), Dtype::I32),
+    (Element::I64, "int64", Some("i8"), Dtype::I64),
+    (Element::F16, "float16", Some("f2"), Dtype::F16),
+    (Element::Bf16, "bfloat16", None, Dtype::BF16),
+    (Element::F32, "float32", Some("f4"), Dtype::F32),
+    (Element::F64, "float64", Some("f8"), Dtype::F64),
+];
 
 /// Where an array lies in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,28 +81,48 @@ impl Element {
     /// NumPy's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Bool => "bool",
-            Self::U8 => "uint8",
-            Self::U16 => "uint16",
-            Self::U32 => "uint32",
-            Self::U64 => "uint64",
-            Self::I8 => "int8",
-            Self::I16 => "int16",
-            Self::I32 => "int32",
-            Self::I64 => "int64",
-            Self::F16 => "float16",
-            Self::Bf16 => "bfloat16",
-            Self::F32 => "float32",
-            Self::F64 => "float64",
             Self::Unicode(_) => "str",
             Self::Bytes(_) => "bytes",
+            _ => NUMBERS.iter().find(|(element, ..)| *element == self).map_or("", |row| row.1),
         }
+    }
+
+    /// The number of this code in a `.npy` header, such as `f4`.
+    pub(super) fn of_npy(code: &str) -> Option<Self> {
+        NUMBERS.iter().find(|(_, _, npy, _)| *npy == Some(code)).map(|row| row.0)
+    }
+
+    /// The number of this type in a `.safetensors` file.
+    pub(super) fn of_tensor(dtype: Dtype) -> Option<Self> {
+        NUMBERS.iter().find(|(.., tensor)| *tensor == dtype).map(|row| row.0)
+    }
+
+    /// Bytes of an array of this shape; an error where they exceed any memory.
+    pub(super) fn byte_len(self, shape: &[usize]) -> Result<usize, String> {
+        let len = shape.iter().try_fold(self.size(), |len, &dim| len.checked_mul(dim));
+        len.ok_or_else(|| format!("its header says shape {shape:?}, more than any memory holds"))
     }
 }
 
-/// Bytes of an array, `None` where they exceed any memory.
-pub(crate) fn byte_len(shape: &[usize], element: Element) -> Option<usize> {
-    shape.iter().try_fold(element.size(), |len, &dim| len.checked_mul(dim))
+impl Located {
+    /// An array that fills the `len` bytes of a file from `start` on, or what is wrong.
+    pub(super) fn to_end(
+        (start, len): (usize, usize),
+        shape: Vec<usize>,
+        (element, big_endian): (Element, bool),
+        fortran: bool,
+    ) -> Result<Self, String> {
+        let (needed, found) = (element.byte_len(&shape)?, len - start);
+        if needed == found {
+            return Ok(Self { shape, element, big_endian, fortran, bytes: start..len });
+        }
+        let kind = if found < needed { "cut short" } else { "too long" };
+        Err(format!(
+            "the file is {kind}: shape {shape:?} of {} needs {needed} bytes after the header, \
+             found {found}; copy or save the file again",
+            element.name()
+        ))
+    }
 }
 
 /// Floats of any width as float32.
@@ -93,35 +131,44 @@ pub(crate) fn byte_len(shape: &[usize], element: Element) -> Option<usize> {
 /// If `element` is not a float or `bytes` is not as long as `out`.
 pub(crate) fn floats_into(element: Element, big_endian: bool, bytes: &[u8], out: &mut [f32]) {
     assert_eq!(bytes.len(), out.len() * element.size(), "bytes must fill out");
-    match (element, big_endian) {
-        (Element::F16, false) => half_into(bytes, out),
-        (Element::F16, true) => each(bytes, out, |b| f16::from_be_bytes(b).to_f32()),
-        (Element::Bf16, false) => each(bytes, out, |b| bf16::from_le_bytes(b).to_f32()),
-        (Element::Bf16, true) => each(bytes, out, |b| bf16::from_be_bytes(b).to_f32()),
-        (Element::F32, false) => each(bytes, out, f32::from_le_bytes),
-        (Element::F32, true) => each(bytes, out, f32::from_be_bytes),
-        (Element::F64, false) => each(bytes, out, |b| f64::from_le_bytes(b) as f32),
-        (Element::F64, true) => each(bytes, out, |b| f64::from_be_bytes(b) as f32),
+    match element {
+        Element::F16 => half_into(bytes, big_endian, out),
+        Element::Bf16 => each(bytes, big_endian, out, |b| bf16::from_le_bytes(b).to_f32()),
+        Element::F32 => each(bytes, big_endian, out, f32::from_le_bytes),
+        Element::F64 => each(bytes, big_endian, out, |b| f64::from_le_bytes(b) as f32),
         _ => panic!("{} is not a float", element.name()),
     }
 }
 
 /// Many float16 at once: the processor converts eight in one instruction.
-fn half_into(bytes: &[u8], out: &mut [f32]) {
+fn half_into(bytes: &[u8], big: bool, out: &mut [f32]) {
     const AT_ONCE: usize = 256;
     let mut halves = [f16::ZERO; AT_ONCE];
     for (bytes, out) in bytes.chunks(2 * AT_ONCE).zip(out.chunks_mut(AT_ONCE)) {
         let halves = &mut halves[..out.len()];
-        each(bytes, halves, f16::from_le_bytes);
+        each(bytes, big, halves, f16::from_le_bytes);
         halves.convert_to_f32_slice(out);
     }
 }
 
-fn each<T, const SIZE: usize>(bytes: &[u8], out: &mut [T], convert: impl Fn([u8; SIZE]) -> T) {
-    let (chunks, _) = bytes.as_chunks::<SIZE>();
-    for (out, &chunk) in out.iter_mut().zip(chunks) {
-        *out = convert(chunk);
-    }
+fn each<T, const SIZE: usize>(
+    bytes: &[u8],
+    big: bool,
+    out: &mut [T],
+    from: impl Fn([u8; SIZE]) -> T,
+) {
+    out.iter_mut().zip(little(bytes, big)).for_each(|(out, bytes)| *out = from(bytes));
+}
+
+/// The bytes of each number, the lowest first.
+fn little<const SIZE: usize>(bytes: &[u8], big: bool) -> impl Iterator<Item = [u8; SIZE]> {
+    bytes.as_chunks().0.iter().map(move |&number| {
+        let mut number: [u8; SIZE] = number;
+        if big {
+            number.reverse();
+        }
+        number
+    })
 }
 
 /// The elements in file order.
@@ -147,43 +194,26 @@ pub(crate) fn values(path: &Path, at: &Located, file: &[u8]) -> Result<Values, D
 }
 
 fn ints<const SIZE: usize>(bytes: &[u8], big: bool, from: impl Fn([u8; SIZE]) -> i64) -> Values {
-    Values::Int(numbers(bytes, big, from))
+    Values::Int(little(bytes, big).map(from).collect())
 }
 
 fn floats<const SIZE: usize>(bytes: &[u8], big: bool, from: impl Fn([u8; SIZE]) -> f64) -> Values {
-    Values::Float(numbers(bytes, big, from))
-}
-
-/// `from` takes little-endian bytes; big-endian ones are reversed first.
-fn numbers<T, const SIZE: usize>(
-    bytes: &[u8],
-    big: bool,
-    from: impl Fn([u8; SIZE]) -> T,
-) -> Vec<T> {
-    let (chunks, _) = bytes.as_chunks::<SIZE>();
-    let turned = chunks.iter().map(|&chunk| {
-        let mut chunk = chunk;
-        if big {
-            chunk.reverse();
-        }
-        from(chunk)
-    });
-    turned.collect()
+    Values::Float(little(bytes, big).map(from).collect())
 }
 
 fn large(path: &Path, bytes: &[u8], big: bool) -> Result<Vec<i64>, DataError> {
-    let values = numbers(bytes, big, u64::from_le_bytes);
+    let values = little(bytes, big).map(u64::from_le_bytes);
     let convert = |(at, value): (usize, u64)| {
         i64::try_from(value).map_err(|_| {
             let message = format!("element {at} is {value}; the largest number read is 2⁶³ − 1");
             DataError::invalid(path, message)
         })
     };
-    values.into_iter().enumerate().map(convert).collect()
+    values.enumerate().map(convert).collect()
 }
 
 fn unicode(path: &Path, bytes: &[u8], chars: usize, big: bool) -> Result<Vec<String>, DataError> {
-    let codes = numbers(bytes, big, u32::from_le_bytes);
+    let codes: Vec<u32> = little(bytes, big).map(u32::from_le_bytes).collect();
     let word = |(at, codes): (usize, &[u32])| {
         let used = codes.iter().rposition(|&code| code != 0).map_or(0, |last| last + 1);
         let word: Option<String> = codes[..used].iter().map(|&code| char::from_u32(code)).collect();

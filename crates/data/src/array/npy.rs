@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::element::{Element, Located, byte_len};
+use super::element::{Element, Located};
 use crate::error::DataError;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -18,22 +18,8 @@ pub(crate) fn locate(path: &Path, file: &[u8]) -> Result<Located, DataError> {
         let shown: String = header.chars().take(100).collect();
         invalid(format!("its .npy header {what}; save it again with numpy.save: {shown:?}"))
     })?;
-    let (element, big_endian) = element(&fields.descr).map_err(invalid)?;
-    let len = byte_len(&fields.shape, element).ok_or_else(|| {
-        invalid(format!("its header says shape {:?}, more than any memory holds", fields.shape))
-    })?;
-    let found = file.len() - start;
-    if len != found {
-        let kind = if found < len { "the file is cut short" } else { "the file is too long" };
-        return Err(invalid(format!(
-            "{kind}: shape {:?} of {} needs {len} bytes after the header, found {found}; \
-             copy or save the file again",
-            fields.shape,
-            element.name()
-        )));
-    }
-    let Fields { shape, fortran, .. } = fields;
-    Ok(Located { shape, element, big_endian, fortran, bytes: start..file.len() })
+    let element = element(&fields.descr).map_err(invalid)?;
+    Located::to_end((start, file.len()), fields.shape, element, fields.fortran).map_err(invalid)
 }
 
 /// The header's text, and where the numbers start.
@@ -41,58 +27,45 @@ fn header(file: &[u8]) -> Result<(&str, usize), String> {
     let Some(rest) = file.strip_prefix(MAGIC) else {
         return Err("is not a .npy file: it does not begin with \\x93NUMPY".into());
     };
-    let (&[version, _], rest) = rest.split_first_chunk().ok_or("ends within its .npy header")?;
-    let (len, size) = match version {
-        1 => {
-            let bytes = rest.first_chunk().ok_or("ends within its .npy header")?;
-            (u16::from_le_bytes(*bytes) as usize, 2)
-        }
-        2 | 3 => {
-            let bytes = rest.first_chunk().ok_or("ends within its .npy header")?;
-            (u32::from_le_bytes(*bytes) as usize, 4)
-        }
+    let short = "ends within its .npy header";
+    let (&[version, _], rest) = rest.split_first_chunk().ok_or(short)?;
+    let size = match version {
+        1 => 2,
+        2 | 3 => 4,
         _ => return Err(format!("has .npy format version {version}; 1, 2 and 3 are known")),
     };
-    let header = rest[size..].get(..len).ok_or_else(|| {
-        let found = rest.len() - size;
+    let (len, rest) = rest.split_at_checked(size).ok_or(short)?;
+    let len = len.iter().rev().fold(0, |len, byte| len << 8 | usize::from(*byte));
+    let header = rest.get(..len).ok_or_else(|| {
+        let found = rest.len();
         format!("says that its header has {len} bytes; only {found} follow: the file is damaged")
     })?;
     let text = std::str::from_utf8(header).map_err(|_| "has a .npy header that is not text")?;
     Ok((text.trim_end(), MAGIC.len() + 2 + size + len))
 }
 
+/// The type of an element, and whether its highest byte comes first.
 fn element(descr: &str) -> Result<(Element, bool), String> {
-    let (order, kind) = match descr.as_bytes().first() {
+    let (big_endian, kind) = match descr.as_bytes().first() {
         Some(b'<' | b'=' | b'|') => (false, &descr[1..]),
         Some(b'>') => (true, &descr[1..]),
         _ => (false, descr),
     };
     let element = match kind {
-        "b1" | "?" => Element::Bool,
-        "u1" => Element::U8,
-        "u2" => Element::U16,
-        "u4" => Element::U32,
-        "u8" => Element::U64,
-        "i1" => Element::I8,
-        "i2" => Element::I16,
-        "i4" => Element::I32,
-        "i8" => Element::I64,
-        "f2" => Element::F16,
-        "f4" => Element::F32,
-        "f8" => Element::F64,
+        "?" => Element::Bool,
         "O" => {
             return Err("holds Python objects, which only Python can read; \
                         save plain numbers or words: x.astype(np.float32) or x.astype(str)"
                 .into());
         }
-        _ => word(kind).ok_or_else(|| {
+        _ => Element::of_npy(kind).or_else(|| word(kind)).ok_or_else(|| {
             format!(
                 "holds elements of type {descr:?}; known are bool, (u)int8 to 64, float16, 32 \
                  and 64, and words: convert with x.astype(np.float32)"
             )
         })?,
     };
-    Ok((element, order))
+    Ok((element, big_endian))
 }
 
 /// `U8` or `S8`: words of eight characters.
@@ -124,7 +97,10 @@ impl Fields {
             let field = rest.quoted()?;
             rest.expect(":")?;
             match field {
-                "descr" => descr = Some(rest.descr()?.to_string()),
+                "descr" if rest.skip("[") => {
+                    return Err("describes records with named fields, not one array of numbers");
+                }
+                "descr" => descr = Some(rest.quoted()?.to_string()),
                 "fortran_order" => fortran = Some(rest.boolean()?),
                 "shape" => shape = Some(rest.shape()?),
                 _ => return Err("has a field that is not known"),
@@ -157,32 +133,19 @@ impl<'a> Scanner<'a> {
     }
 
     fn quoted(&mut self) -> Result<&'a str, &'static str> {
-        let quote = if self.skip("'") {
-            '\''
-        } else {
+        let quote = if self.skip("'") { '\'' } else { '"' };
+        if quote == '"' {
             self.expect("\"")?;
-            '"'
-        };
+        }
         let (text, rest) = self.0.split_once(quote).ok_or("has a quote that does not end")?;
         self.0 = rest;
         Ok(text)
     }
 
-    fn descr(&mut self) -> Result<&'a str, &'static str> {
-        if self.skip("[") {
-            return Err("describes records with named fields, not one array of numbers");
-        }
-        self.quoted()
-    }
-
     fn boolean(&mut self) -> Result<bool, &'static str> {
-        if self.skip("True") {
-            return Ok(true);
-        }
-        if self.skip("False") {
-            Ok(false)
-        } else {
-            Err("has a fortran_order that is not a boolean")
+        match (self.skip("True"), self.skip("False")) {
+            (false, false) => Err("has a fortran_order that is not a boolean"),
+            (yes, _) => Ok(yes),
         }
     }
 

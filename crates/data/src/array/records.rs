@@ -8,7 +8,7 @@ use parquet::data_type::{
     FixedLenByteArrayType, FloatType, Int32Type, Int64Type,
 };
 
-use super::columns::{Column, ParquetTable, choose};
+use super::columns::{BATCH_VALUES, Column, ParquetTable, choose};
 use super::element::Element;
 use super::{Array, Values};
 use crate::error::DataError;
@@ -26,10 +26,9 @@ pub(crate) fn load(path: &Path, column: Option<&str>) -> Result<Array, DataError
     } else {
         columns.retain(|column| column.name != PANDAS_INDEX);
     }
-    let source = Source { path, table: &table };
     let array = match &columns[..] {
-        [only] if only.element().is_some() && !only.is_nested() => source.array(only)?,
-        _ => source.table(&columns)?,
+        [only] if only.element().is_some() && !only.is_nested() => table.array(only)?,
+        _ => table.side_by_side(&columns)?,
     };
     if array.rows() == 0 {
         return Err(DataError::invalid(path, "has no rows"));
@@ -37,26 +36,12 @@ pub(crate) fn load(path: &Path, column: Option<&str>) -> Result<Array, DataError
     Ok(array)
 }
 
-/// One column of a file that is open.
-pub(crate) fn column(
-    path: &Path,
-    table: &ParquetTable,
-    column: &Column,
-) -> Result<Array, DataError> {
-    Source { path, table }.array(column)
-}
-
-struct Source<'a> {
-    path: &'a Path,
-    table: &'a ParquetTable,
-}
-
 /// The cells of a column, `None` where one is null, and the array's shape.
 type Cells<T> = (Vec<usize>, Vec<Option<T>>);
 
-impl Source<'_> {
+impl ParquetTable {
     /// A column of values as `[N]`, of lists as `[N, M]`.
-    fn array(&self, column: &Column) -> Result<Array, DataError> {
+    pub(crate) fn array(&self, column: &Column) -> Result<Array, DataError> {
         let (shape, values) = match column.element() {
             Some(Element::Bool) => ints(self.cells::<BoolType, _>(column, |&v| Ok(v.into()))?),
             Some(Element::I32) => ints(self.cells::<Int32Type, _>(column, |&v| Ok(v.into()))?),
@@ -81,11 +66,11 @@ impl Source<'_> {
         convert: impl Fn(&T::T) -> Result<U, String>,
     ) -> Result<Cells<U>, DataError> {
         let invalid = |message: String| {
-            DataError::invalid(self.path, format!("column {:?} holds {message}", column.name))
+            DataError::invalid(&self.path, format!("column {:?} holds {message}", column.name))
         };
         let mut cells = vec![];
         if column.is_list() {
-            let (rows, width) = self.table.read_lists::<T>(column, |values| {
+            let (rows, width) = self.read_lists::<T>(column, |values| {
                 for value in values {
                     cells.push(Some(convert(value).map_err(invalid)?));
                 }
@@ -93,7 +78,7 @@ impl Source<'_> {
             })?;
             return Ok((vec![rows, width], cells));
         }
-        let rows = self.table.read::<T>(column, |batch| {
+        let rows = self.read::<T>(column, BATCH_VALUES, |batch| {
             let mut values = batch.values.iter();
             for row in 0..batch.rows {
                 // Where nothing can be null, there are no levels.
@@ -107,12 +92,12 @@ impl Source<'_> {
     }
 
     /// Columns side by side, `[N, M]`.
-    fn table(&self, columns: &[Column]) -> Result<Array, DataError> {
+    fn side_by_side(&self, columns: &[Column]) -> Result<Array, DataError> {
         let unfit = columns.iter().find(|column| !column.is_flat() || column.element().is_none());
         if let Some(unfit) = unfit {
             let (label, file) = (unfit.label(), self.path.display());
             let message = format!("column {label} fits no table; choose one: {file}#column");
-            return Err(DataError::invalid(self.path, message));
+            return Err(DataError::invalid(&self.path, message));
         }
         let parts: Result<Vec<Array>, DataError> =
             columns.iter().map(|column| self.array(column)).collect();
@@ -130,20 +115,21 @@ fn interleaved(columns: &[Values], rows: usize) -> Values {
     if columns.iter().any(|column| matches!(column, Values::Text(_))) {
         return Values::Text(cells().map(|(column, row)| column.text(row)).collect());
     }
-    let ints: Option<Vec<i64>> = cells()
-        .map(|(column, row)| match column {
-            Values::Int(values) => Some(values[row]),
-            _ => None,
-        })
-        .collect();
-    ints.map(Values::Int)
-        .unwrap_or_else(|| Values::Float(cells().map(|(column, row)| column.float(row)).collect()))
+    let int = |(column, row): (&Values, usize)| match column {
+        Values::Int(values) => Some(values[row]),
+        _ => None,
+    };
+    match cells().map(int).collect() {
+        Some(ints) => Values::Int(ints),
+        None => Values::Float(cells().map(|(column, row)| column.float(row)).collect()),
+    }
 }
 
 fn ints((shape, cells): Cells<i64>) -> (Vec<usize>, Values) {
-    let all: Option<Vec<i64>> = cells.iter().copied().collect();
-    let with_blanks = || cells.iter().map(|cell| cell.map_or(f64::NAN, |v| v as f64)).collect();
-    (shape, all.map(Values::Int).unwrap_or_else(|| Values::Float(with_blanks())))
+    match cells.iter().copied().collect() {
+        Some(ints) => (shape, Values::Int(ints)),
+        None => floats((shape, cells.into_iter().map(|cell| cell.map(|v| v as f64)).collect())),
+    }
 }
 
 fn floats((shape, cells): Cells<f64>) -> (Vec<usize>, Values) {

@@ -2,37 +2,13 @@
 
 use std::path::Path;
 
-use super::{Array, Values};
+use super::{Array, Format, Values, split_spec};
 use crate::error::DataError;
 use crate::inputs::mapped::Mapped;
 
 /// Usual names of columns; they distinguish a header from a first row of words.
-const COLUMN_NAMES: [&str; 24] = [
-    "annotation",
-    "annotator",
-    "answer",
-    "category",
-    "class",
-    "class_name",
-    "example",
-    "file",
-    "filename",
-    "id",
-    "ids",
-    "image",
-    "index",
-    "item",
-    "label",
-    "labels",
-    "name",
-    "path",
-    "target",
-    "task",
-    "user",
-    "value",
-    "worker",
-    "y",
-];
+const COLUMN_NAMES: &str = "annotation annotator answer category class class_name example file \
+    filename id ids image index item label labels name path target task user value worker y";
 
 /// Reads a table whose cells are separated by `delimiter`, or the one column that is named.
 ///
@@ -40,7 +16,8 @@ const COLUMN_NAMES: [&str; 24] = [
 /// a word over a column of numbers; or if it holds a usual name of a column that does not occur
 /// below it. An unnamed first column that counts the rows (as pandas writes it) is left out.
 pub(crate) fn load(path: &Path, delimiter: u8, column: Option<&str>) -> Result<Array, DataError> {
-    let mut cells = Cells::read(path, delimiter)?;
+    let file = Mapped::open(path)?;
+    let mut cells = Cells::read(path, reader(&file, delimiter, csv::Trim::All).records())?;
     let header = cells.take_header(column);
     if cells.rows() == 0 {
         return Err(DataError::invalid(path, "has no rows"));
@@ -67,6 +44,30 @@ pub(crate) fn load(path: &Path, delimiter: u8, column: Option<&str>) -> Result<A
     Ok(Array { shape, values, columns: names })
 }
 
+/// The header of a table of several columns of which one is `wanted`, and the cells below it as
+/// they are written; `None` for any other file, or where one column is named.
+pub(crate) fn written(
+    spec: &str,
+    wanted: impl Fn(&String) -> bool,
+) -> Result<Option<(Vec<String>, Cells)>, DataError> {
+    let (path, column) = split_spec(spec);
+    let (Format::Table { delimiter }, None) = (Format::of(&path)?, column) else {
+        return Ok(None);
+    };
+    let file = Mapped::open(&path)?;
+    let mut reader = reader(&file, delimiter, csv::Trim::None);
+    let header = Cells::read(&path, reader.records().take(1))?.cells;
+    if header.len() < 2 || !header.iter().any(wanted) {
+        return Ok(None);
+    }
+    Ok(Some((header, Cells::read(&path, reader.records())?)))
+}
+
+fn reader(file: &Mapped, delimiter: u8, trim: csv::Trim) -> csv::Reader<&[u8]> {
+    let mut reader = csv::ReaderBuilder::new();
+    reader.delimiter(delimiter).has_headers(false).trim(trim).from_reader(file.bytes())
+}
+
 /// One value per line, without a header: ids, names of classes.
 pub(crate) fn lines(path: &Path) -> Result<Array, DataError> {
     let mapped = Mapped::open(path)?;
@@ -85,21 +86,18 @@ pub(crate) fn lines(path: &Path) -> Result<Array, DataError> {
 }
 
 /// All cells, row by row.
-struct Cells {
+pub(crate) struct Cells {
     width: usize,
     cells: Vec<String>,
 }
 
 impl Cells {
-    fn read(path: &Path, delimiter: u8) -> Result<Self, DataError> {
-        let mapped = Mapped::open(path)?;
-        let mut reader = csv::ReaderBuilder::new()
-            .delimiter(delimiter)
-            .has_headers(false)
-            .trim(csv::Trim::All)
-            .from_reader(mapped.bytes());
+    fn read(
+        path: &Path,
+        records: impl Iterator<Item = csv::Result<csv::StringRecord>>,
+    ) -> Result<Self, DataError> {
         let (mut width, mut cells) = (0, vec![]);
-        for record in reader.records() {
+        for record in records {
             let record = record.map_err(|error| damaged(path, &error))?;
             width = record.len();
             cells.extend(record.iter().map(str::to_string));
@@ -107,15 +105,15 @@ impl Cells {
         Ok(Self { width, cells })
     }
 
-    fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.cells.len().checked_div(self.width).unwrap_or(0)
     }
 
-    fn at(&self, row: usize, column: usize) -> &str {
+    pub(crate) fn at(&self, row: usize, column: usize) -> &str {
         &self.cells[row * self.width + column]
     }
 
-    fn column(&self, column: usize) -> impl Iterator<Item = &str> {
+    pub(crate) fn column(&self, column: usize) -> impl Iterator<Item = &str> {
         self.cells.iter().skip(column).step_by(self.width).map(String::as_str)
     }
 
@@ -136,7 +134,7 @@ impl Cells {
         }
         let below: Vec<&str> = cells.filter(|cell| !is_blank(cell)).collect();
         let over_numbers = !below.is_empty() && below.iter().all(|cell| is_number(cell));
-        let usual = COLUMN_NAMES.contains(&title.to_lowercase().as_str());
+        let usual = COLUMN_NAMES.split(' ').any(|name| name == title.to_lowercase());
         over_numbers || (usual && !below.contains(&title))
     }
 }
@@ -146,17 +144,13 @@ fn find_column(path: &Path, header: Option<&[String]>, column: &str) -> Result<u
         let message = format!("has no header, so there is no column {column:?}");
         return Err(DataError::invalid(path, message));
     };
-    let mut found = header.iter().enumerate().filter(|(_, name)| *name == column);
-    match (found.next(), found.next()) {
-        (Some((at, _)), None) => Ok(at),
-        (Some(_), Some(_)) => {
-            Err(DataError::invalid(path, format!("has more than one column {column:?}")))
-        }
-        (None, _) => {
-            let message = format!("has no column {column:?}; it has {}", header.join(", "));
-            Err(DataError::invalid(path, message))
-        }
-    }
+    let found: Vec<usize> = (0..header.len()).filter(|at| header[*at] == column).collect();
+    let message = match found[..] {
+        [at] => return Ok(at),
+        [] => format!("has no column {column:?}; it has {}", header.join(", ")),
+        _ => format!("has more than one column {column:?}"),
+    };
+    Err(DataError::invalid(path, message))
 }
 
 /// Whole numbers if all are; numbers, with NaN for blanks, if all others are; else words.
@@ -192,7 +186,7 @@ fn number(cell: &str) -> Option<f64> {
     cell.parse().ok()
 }
 
-pub(super) fn damaged(path: &Path, error: &csv::Error) -> DataError {
+fn damaged(path: &Path, error: &csv::Error) -> DataError {
     let line = error.position().map_or(0, csv::Position::line);
     let message = match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {

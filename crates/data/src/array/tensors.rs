@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors};
+use safetensors::tensor::{SafeTensorError, SafeTensors};
 
 use super::element::{Element, Located};
 use crate::error::DataError;
@@ -26,7 +26,7 @@ pub(crate) fn list(path: &Path, file: &[u8]) -> Result<Vec<Tensor>, DataError> {
     let start = header + 8;
     let tensor = |(name, info): (String, &safetensors::tensor::TensorInfo)| {
         let (from, to) = info.data_offsets;
-        let at = element(info.dtype).map(|element| Located {
+        let at = Element::of_tensor(info.dtype).map(|element| Located {
             shape: info.shape.clone(),
             element,
             big_endian: false,
@@ -71,25 +71,6 @@ pub(crate) fn choose(
             invalid(format!("has more than one {wanted}: {seen}; choose with {file}#name"))
         }
     }
-}
-
-fn element(dtype: Dtype) -> Option<Element> {
-    Some(match dtype {
-        Dtype::BOOL => Element::Bool,
-        Dtype::U8 => Element::U8,
-        Dtype::U16 => Element::U16,
-        Dtype::U32 => Element::U32,
-        Dtype::U64 => Element::U64,
-        Dtype::I8 => Element::I8,
-        Dtype::I16 => Element::I16,
-        Dtype::I32 => Element::I32,
-        Dtype::I64 => Element::I64,
-        Dtype::F16 => Element::F16,
-        Dtype::BF16 => Element::Bf16,
-        Dtype::F32 => Element::F32,
-        Dtype::F64 => Element::F64,
-        _ => return None,
-    })
 }
 
 fn explain(error: &SafeTensorError) -> String {

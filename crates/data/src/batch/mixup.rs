@@ -28,12 +28,11 @@ pub(super) fn mix_rows(rows: &mut Vec<f32>, shares: &[f64], width: usize) {
 
 /// [`mix_rows`] of targets.
 pub(super) fn mix_targets(rows: &SparseTargets, shares: &[f64]) -> SparseTargets {
-    let mut mixed = SparseTargets::default();
-    for (index, share) in shares.iter().enumerate() {
+    let mix_row = |(index, share): (usize, &f64)| {
         let (share, rest) = (*share as f32, (1.0 - share) as f32);
         let mut own = rows.row(index).peekable();
         let mut other = rows.row((index + 1) % rows.len()).peekable();
-        mixed.push(std::iter::from_fn(|| {
+        std::iter::from_fn(move || {
             let class = match (own.peek(), other.peek()) {
                 (Some((a, _)), Some((b, _))) => *a.min(b),
                 (Some((class, _)), None) | (None, Some((class, _))) => *class,
@@ -42,9 +41,9 @@ pub(super) fn mix_targets(rows: &SparseTargets, shares: &[f64]) -> SparseTargets
             let own = own.next_if(|(at, _)| *at == class).map_or(0.0, |(_, weight)| weight);
             let other = other.next_if(|(at, _)| *at == class).map_or(0.0, |(_, weight)| weight);
             Some((class, share * own + rest * other))
-        }));
-    }
-    mixed
+        })
+    };
+    shares.iter().enumerate().map(mix_row).collect()
 }
 
 #[cfg(test)]

@@ -54,8 +54,12 @@ impl Batches {
             failed: None,
         };
         for index in 0..count {
-            match batches.start(indices.clone().skip(index).step_by(count), ahead) {
-                Ok(worker) => batches.workers.push(worker),
+            let (sender, receiver) = sync_channel(ahead);
+            let (job, stop) = (batches.job.clone(), Arc::clone(&batches.stop));
+            let indices = indices.clone().skip(index).step_by(count);
+            let thread = thread::Builder::new().name("batches".into());
+            match thread.spawn(move || work(&job, indices, &sender, &stop)) {
+                Ok(thread) => batches.workers.push(Worker { batches: receiver, thread }),
                 Err(error) => {
                     let message = format!(
                         "thread {} of {count} could not be started ({error}); lower the number",
@@ -67,17 +71,6 @@ impl Batches {
             }
         }
         batches
-    }
-
-    fn start(
-        &self,
-        indices: impl Iterator<Item = usize> + Send + 'static,
-        ahead: usize,
-    ) -> std::io::Result<Worker> {
-        let (sender, batches) = sync_channel(ahead);
-        let (job, stop) = (self.job.clone(), Arc::clone(&self.stop));
-        let thread = thread::Builder::new().name("batches".into());
-        Ok(Worker { batches, thread: thread.spawn(move || work(&job, indices, &sender, &stop))? })
     }
 
     fn receive(&mut self) -> Result<Batch, DataError> {
@@ -117,7 +110,7 @@ fn work(
     stop: &AtomicBool,
 ) {
     for index in indices {
-        let Some(batch) = job.prepare(index, stop) else { return };
+        let Some(batch) = job.prepare(index, stop).transpose() else { return };
         let failed = batch.is_err();
         if sender.send(batch).is_err() || failed {
             return;
@@ -137,7 +130,7 @@ impl Iterator for Batches {
         let index = self.indices.next()?;
         let batch = match self.failed.take() {
             Some(error) => Err(error),
-            None if self.workers.is_empty() => self.job.prepare(index, &self.stop)?,
+            None if self.workers.is_empty() => self.job.prepare(index, &self.stop).transpose()?,
             None => self.receive(),
         };
         if batch.is_err() {

@@ -8,7 +8,7 @@ use aleator_run::recipe::{Annotations, Link};
 use super::mixup;
 use crate::dataset::Split;
 use crate::draws::{self, Purpose};
-use crate::labels::{Labels, Votes};
+use crate::labels::{Labels, Votes, pick};
 
 /// What the loss compares predictions with.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,11 +24,7 @@ impl Targets {
     fn into_sparse(self) -> SparseTargets {
         match self {
             Self::Sparse(rows) => rows,
-            Self::Classes(classes) => {
-                let mut rows = SparseTargets::default();
-                classes.into_iter().for_each(|class| rows.push([(class, 1.0)]));
-                rows
-            }
+            Self::Classes(classes) => classes.into_iter().map(|class| [(class, 1.0)]).collect(),
         }
     }
 }
@@ -60,6 +56,14 @@ impl Default for SparseTargets {
     }
 }
 
+impl<T: IntoIterator<Item = (u32, f32)>> FromIterator<T> for SparseTargets {
+    fn from_iter<I: IntoIterator<Item = T>>(rows: I) -> Self {
+        let mut targets = Self::default();
+        rows.into_iter().for_each(|row| targets.push(row));
+        targets
+    }
+}
+
 impl SparseTargets {
     /// Examples.
     pub fn len(&self) -> usize {
@@ -87,83 +91,73 @@ impl SparseTargets {
     }
 }
 
-/// Targets of some rows of a step of training, times the weights of their examples, mixed with
-/// the next row where that is wanted.
-pub(super) fn training(
-    split: &Split,
-    of_step: &[usize],
-    rows: Range<usize>,
-    seed: u64,
-    epoch: usize,
-    mixed: bool,
-) -> Targets {
-    if !mixed {
-        return unmixed(split, of_step, &of_step[rows], seed, epoch);
-    }
-    // Mixed annotations are scaled by their sum over the step; other targets need the next row.
-    let each =
-        matches!(split.labels, Labels::Annotations(_)) && split.annotations == Annotations::Each;
-    let wanted = if each { 0..of_step.len() } else { rows.clone() };
-    let examples = &of_step[wanted.clone()];
-    let keys: Vec<u64> = examples.iter().map(|example| split.ids.key(*example)).collect();
-    let shares = mixup::shares(split, &keys, seed, epoch).expect("the recipe asks for mixup");
-    let next = of_step[wanted.end % of_step.len()];
-    let with_next: Vec<usize> = examples.iter().copied().chain([next]).collect();
-    let targets = unmixed(split, of_step, &with_next, seed, epoch).into_sparse();
-    let mut targets = mixup::mix_targets(&targets, &shares);
-    if each {
-        // Examples have as much weight as annotations; that of the step stays as it was.
-        let sum: f64 = targets.weights.iter().map(|weight| f64::from(*weight)).sum();
-        let scale = of_step.len() as f64 / sum;
-        let scaled = |weight: &mut f32| *weight = (f64::from(*weight) * scale) as f32;
-        targets.weights.iter_mut().for_each(scaled);
-    }
-    let mut kept = SparseTargets::default();
-    rows.for_each(|row| kept.push(targets.row(row - wanted.start)));
-    Targets::Sparse(kept)
+/// A step of training.
+pub(super) struct Step<'a> {
+    pub split: &'a Split,
+    pub examples: &'a [usize],
+    pub seed: u64,
+    pub epoch: usize,
 }
 
-fn unmixed(
-    split: &Split,
-    of_step: &[usize],
-    examples: &[usize],
-    seed: u64,
-    epoch: usize,
-) -> Targets {
-    let targets = unweighted(split, of_step, examples, seed, epoch);
-    let Some(weights) = &split.weights else { return targets };
-    let targets = targets.into_sparse();
-    let mut weighted = SparseTargets::default();
-    for (row, example) in examples.iter().enumerate() {
-        let weight = weights[*example];
-        weighted.push(targets.row(row).map(|(class, target)| (class, target * weight)));
+impl Step<'_> {
+    /// Targets of some rows of the step, times the weights of their examples, mixed with the next
+    /// row where that is wanted.
+    pub fn targets(&self, rows: Range<usize>, mixed: bool) -> Targets {
+        let Self { split, examples: of_step, .. } = *self;
+        if !mixed {
+            return self.unmixed(&of_step[rows]);
+        }
+        // Mixed annotations are scaled by their sum over the step; other targets need the next row.
+        let each = matches!(split.labels, Labels::Annotations(_))
+            && split.annotations == Annotations::Each;
+        let wanted = if each { 0..of_step.len() } else { rows.clone() };
+        let examples = &of_step[wanted.clone()];
+        let keys: Vec<u64> = examples.iter().map(|example| split.ids.key(*example)).collect();
+        let shares = mixup::shares(split, &keys, self.seed, self.epoch);
+        let shares = shares.expect("the recipe asks for mixup");
+        let next = of_step[wanted.end % of_step.len()];
+        let with_next: Vec<usize> = examples.iter().copied().chain([next]).collect();
+        let mut targets = mixup::mix_targets(&self.unmixed(&with_next).into_sparse(), &shares);
+        if each {
+            // Examples have as much weight as annotations; that of the step stays as it was.
+            let sum: f64 = targets.weights.iter().map(|weight| f64::from(*weight)).sum();
+            let scale = of_step.len() as f64 / sum;
+            let scaled = |weight: &mut f32| *weight = (f64::from(*weight) * scale) as f32;
+            targets.weights.iter_mut().for_each(scaled);
+        }
+        Targets::Sparse(rows.map(|row| targets.row(row - wanted.start)).collect())
     }
-    Targets::Sparse(weighted)
-}
 
-fn unweighted(
-    split: &Split,
-    of_step: &[usize],
-    examples: &[usize],
-    seed: u64,
-    epoch: usize,
-) -> Targets {
-    let Labels::Annotations(votes) = &split.labels else {
-        return of_labels(split, examples);
-    };
-    let class = |chosen: &dyn Fn(usize, u64) -> u32| {
-        let key = |example: usize| split.ids.key(example);
-        classes(split, examples.iter().map(|example| chosen(*example, key(*example))).collect())
-    };
-    match split.annotations {
-        Annotations::Majority => class(&|example, key| votes.majority(example, seed, key)),
-        Annotations::Sampled => class(&|example, key| {
-            let given = votes.row(example);
-            given[draws::below(given.len(), seed, Purpose::Annotation, &[epoch as u64, key])]
-        }),
-        Annotations::Each => {
-            let given: usize = of_step.iter().map(|example| votes.row(*example).len()).sum();
-            counts(votes, examples, |_| of_step.len() as f64 / given as f64)
+    fn unmixed(&self, examples: &[usize]) -> Targets {
+        let targets = self.unweighted(examples);
+        let Some(weights) = &self.split.weights else { return targets };
+        let targets = targets.into_sparse();
+        let weighted = examples.iter().enumerate().map(|(row, example)| {
+            targets.row(row).map(|(class, target)| (class, target * weights[*example]))
+        });
+        Targets::Sparse(weighted.collect())
+    }
+
+    fn unweighted(&self, examples: &[usize]) -> Targets {
+        let Self { split, seed, epoch, .. } = *self;
+        let Labels::Annotations(votes) = &split.labels else {
+            return of_labels(split, examples);
+        };
+        let class = |chosen: &dyn Fn(usize, u64) -> u32| {
+            let chosen = |example: &usize| chosen(*example, split.ids.key(*example));
+            classes(split, examples.iter().map(chosen).collect())
+        };
+        match split.annotations {
+            Annotations::Majority => class(&|example, key| votes.majority(example, seed, key)),
+            Annotations::Sampled => class(&|example, key| {
+                let given = votes.row(example);
+                given[draws::below(given.len(), seed, Purpose::Annotation, &[epoch as u64, key])]
+            }),
+            Annotations::Each => {
+                let given: usize =
+                    self.examples.iter().map(|example| votes.row(*example).len()).sum();
+                counts(votes, examples, |_| self.examples.len() as f64 / given as f64)
+            }
         }
     }
 }
@@ -192,22 +186,14 @@ pub(super) fn evaluation(split: &Split, examples: &[usize]) -> Targets {
 
 fn of_labels(split: &Split, examples: &[usize]) -> Targets {
     match &split.labels {
-        Labels::Single(labels) => {
-            classes(split, examples.iter().map(|example| labels[*example]).collect())
-        }
+        Labels::Single(labels) => classes(split, pick(labels, examples)),
         Labels::Soft(rows) => {
-            let mut targets = SparseTargets::default();
-            for example in examples {
-                targets.push((0..).zip(rows.row(*example).iter().copied()));
-            }
-            Targets::Sparse(targets)
+            let probs = |example: &usize| (0..).zip(rows.row(*example).iter().copied());
+            Targets::Sparse(examples.iter().map(probs).collect())
         }
         Labels::MultiHot(sets) => {
-            let mut targets = SparseTargets::default();
-            for example in examples {
-                targets.push(sets.row(*example).iter().map(|class| (*class, 1.0)));
-            }
-            Targets::Sparse(targets)
+            let on = |example: &usize| sets.row(*example).iter().map(|class| (*class, 1.0));
+            Targets::Sparse(examples.iter().map(on).collect())
         }
         Labels::Annotations(_) => unreachable!("the caller knows what to do with annotations"),
     }
@@ -224,12 +210,11 @@ fn classes(split: &Split, classes: Vec<u32>) -> Targets {
 
 /// How many annotators gave each class, times `scale(example)`.
 fn counts(votes: &Votes, examples: &[usize], scale: impl Fn(usize) -> f64) -> Targets {
-    let mut targets = SparseTargets::default();
-    for example in examples {
+    let counted = |example: &usize| {
         let one = scale(*example) as f32;
         let mut counts = BTreeMap::new();
         votes.row(*example).iter().for_each(|class| *counts.entry(*class).or_insert(0.0) += one);
-        targets.push(counts);
-    }
-    Targets::Sparse(targets)
+        counts
+    };
+    Targets::Sparse(examples.iter().map(counted).collect())
 }

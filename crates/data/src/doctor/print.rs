@@ -60,7 +60,8 @@ impl Diagnosis {
         }
         if !self.occur_once.is_empty() {
             let names = self.occur_once.iter().map(|name| short(name));
-            writeln!(f, "{} once only: {}", verb(self.occur_once.len()), listed(names))?;
+            let classes = agreeing(self.occur_once.len(), "class", ["occurs", "occur"]);
+            writeln!(f, "{classes} once only: {}", listed(names))?;
         }
         Ok(())
     }
@@ -71,18 +72,15 @@ impl Diagnosis {
         if found.count == 0 {
             return writeln!(f, "no two examples are equal");
         }
-        let copies = plural(found.count, "content");
-        let occur = if found.count == 1 { "occurs" } else { "occur" };
         writeln!(
             f,
-            "{copies} {occur} more than once; {} in different splits, {} with different labels",
-            found.across_splits, found.different_labels
+            "{} more than once; {} in different splits, {} with different labels",
+            agreeing(found.count, "content", ["occurs", "occur"]),
+            found.across_splits,
+            found.different_labels
         )?;
         found.groups.iter().take(SHOWN).try_for_each(|group| print_group(f, group))?;
-        match found.count.saturating_sub(SHOWN) {
-            0 => Ok(()),
-            more => writeln!(f, "  and {more} more"),
-        }
+        print_rest(f, found.count)
     }
 
     fn print_corrupt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -97,10 +95,15 @@ impl Diagnosis {
         for corrupt in self.corrupt.iter().take(SHOWN) {
             writeln!(f, "  {} {}: {}", corrupt.split, corrupt.id, corrupt.reason)?;
         }
-        match self.corrupt.len().saturating_sub(SHOWN) {
-            0 => Ok(()),
-            more => writeln!(f, "  and {more} more"),
-        }
+        print_rest(f, self.corrupt.len())
+    }
+}
+
+/// How many of a list were not shown.
+fn print_rest(f: &mut Formatter<'_>, count: usize) -> fmt::Result {
+    match count.saturating_sub(SHOWN) {
+        0 => Ok(()),
+        more => writeln!(f, "  and {more} more"),
     }
 }
 
@@ -134,17 +137,15 @@ fn print_features(f: &mut Formatter<'_>, report: &FeatureReport) -> fmt::Result 
     match report.non_finite_rows {
         0 => writeln!(f, "  all numbers are finite")?,
         count => {
-            let (rows, places) = (plural(count, "row"), list(&report.non_finite));
-            let have = if count == 1 { "has" } else { "have" };
-            writeln!(f, "  {rows} {have} numbers that are not finite: {places}")?;
+            let rows = agreeing(count, "row", ["has", "have"]);
+            writeln!(f, "  {rows} numbers that are not finite: {}", list(&report.non_finite))?;
         }
     }
     match report.constant_columns {
         0 => Ok(()),
         count => {
-            let (columns, places) = (plural(count, "column"), list(&report.constant));
-            let are = if count == 1 { "is" } else { "are" };
-            writeln!(f, "  {columns} {are} the same in all rows: {places}")
+            let columns = agreeing(count, "column", ["is", "are"]);
+            writeln!(f, "  {columns} the same in all rows: {}", list(&report.constant))
         }
     }
 }
@@ -168,9 +169,9 @@ fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
     if more == 0 { list } else { format!("{list} and {more} more") }
 }
 
-fn verb(count: usize) -> String {
-    let occur = if count == 1 { "occurs" } else { "occur" };
-    format!("{} {occur}", plural(count, "class"))
+/// A number of things and the verb in that number.
+fn agreeing(count: usize, word: &str, [singular, many]: [&str; 2]) -> String {
+    format!("{} {}", plural(count, word), if count == 1 { singular } else { many })
 }
 
 fn plural(count: usize, word: &str) -> String {

@@ -10,8 +10,8 @@ use super::encoded::{self, Container, LARGEST_IMAGE, Piece, Pieces, Places, too_
 use super::spool::Spool;
 use super::unpack::LARGEST_RATIO;
 use super::{CarriedLabels, Opened};
+use crate::array::Values;
 use crate::array::columns::{Column, ParquetTable};
-use crate::array::{Values, records};
 use crate::error::DataError;
 use crate::labels::Words;
 
@@ -184,7 +184,7 @@ fn each_image(
     largest: u64,
     mut each: impl FnMut(usize, &[u8]) -> Result<(), DataError>,
 ) -> Result<usize, DataError> {
-    table.read_at_most::<ByteArrayType>(column, ROWS_AT_ONCE, |batch| {
+    table.read::<ByteArrayType>(column, ROWS_AT_ONCE, |batch| {
         let mut values = batch.values.iter();
         for at in 0..batch.rows {
             let row = batch.first_row + at;
@@ -279,7 +279,7 @@ fn labels(
              label file: labels = \"labels.csv\""
         ));
     }
-    let array = records::column(path, table, column)?;
+    let array = table.array(column)?;
     if array.values.len() == rows {
         Ok(array.values)
     } else {

@@ -7,9 +7,9 @@ use aleator_run::recipe::{LabelKind, Link};
 use super::Labels;
 use super::classes::Classes;
 use super::read::RawLabels;
-use super::table::{Cell, Table};
+use super::table::{Table, is_one};
 use super::votes::{LongTable, unknown_example};
-use crate::array::{Array, Values, words};
+use crate::array::{Array, Values, table};
 use crate::error::DataError;
 use crate::ids::Ids;
 
@@ -37,32 +37,32 @@ impl LabelsById {
     /// Reads a table with a header that has a column of ids; `None` for any
     /// other file.
     pub fn load(spec: &str, kind: LabelKind, link: Link) -> Result<Option<Self>, DataError> {
-        let is_id = |name: &String| ID.iter().any(|id| name.trim().eq_ignore_ascii_case(id));
-        let Some(header) = words::first_row(spec)? else { return Ok(None) };
-        let Some(at) = header.iter().position(is_id).filter(|_| header.len() > 1) else {
+        let Some((header, cells)) = table::written(spec, |name| is_one(name, &ID))? else {
             return Ok(None);
         };
-        let (width, mut cells) = words::all_rows(spec)?;
-        let header: Vec<String> = cells.drain(..width).map(|cell| unguarded(&cell)).collect();
-        let is_header = cells.iter().skip(at).step_by(width).all(|cell| !is_id(cell));
-        if !is_header || cells.is_empty() || LongTable::is_header(&header) {
+        let header: Vec<String> = header.iter().map(|cell| unguarded(cell)).collect();
+        let at = header.iter().position(|name| is_one(name, &ID));
+        let Some(at) = at.filter(|_| cells.rows() > 0 && !LongTable::is_header(&header)) else {
+            return Ok(None);
+        };
+        if cells.column(at).any(|cell| is_one(cell, &ID)) {
             return Ok(None);
         }
-        let of = |column: usize| cells.iter().skip(column).step_by(width);
-        let ids = of(at).map(|cell| unguarded(cell)).collect();
-        let others: Vec<usize> = (0..width).filter(|column| *column != at).collect();
-        let named = others.iter().copied().find(|column| is_label(&header[*column]));
-        let binary = others.iter().all(|column| of(*column).all(|cell| is_binary(cell)));
+        let ids = cells.column(at).map(unguarded).collect();
+        let others: Vec<usize> = (0..header.len()).filter(|column| *column != at).collect();
+        let named = others.iter().copied().find(|column| is_one(&header[*column], &LABEL));
+        let is_binary = |cell: &str| matches!(cell.trim(), "0" | "1");
+        let binary = others.iter().all(|column| cells.column(*column).all(is_binary));
         let each_class = match kind {
             LabelKind::Single => false,
             LabelKind::MultiHot => true,
             _ => named.is_none() && others.len() > 1 || link == Link::Sigmoid && binary,
         };
         let columns = if each_class { others } else { vec![named.unwrap_or(others[0])] };
-        let rows = cells.len() / width;
+        let rows = cells.rows();
         let picked: Vec<String> = (0..rows)
-            .flat_map(|row| columns.iter().map(move |column| row * width + column))
-            .map(|at| unguarded(&cells[at]))
+            .flat_map(|row| columns.iter().map(move |column| (row, *column)))
+            .map(|(row, column)| unguarded(cells.at(row, column)))
             .collect();
         let words = (!each_class).then(|| picked.clone());
         let names = columns.iter().map(|column| header[*column].trim().to_string()).collect();
@@ -83,7 +83,7 @@ impl LabelsById {
     pub fn read(&self, classes: &Classes, ids: &Ids, link: Link) -> Result<Labels, DataError> {
         let rows = self.rows(ids)?;
         let named = |words: &Vec<String>| -> Option<Vec<u32>> {
-            words.iter().map(|word| classes.called(word)).collect()
+            words.iter().map(|word| classes.numbers.get(word.trim()).copied()).collect()
         };
         let labels = match self.words.as_ref().and_then(named) {
             Some(labels) => Labels::Single(labels),
@@ -110,16 +110,16 @@ impl LabelsById {
                 )));
             }
         }
-        let missing = rows.iter().filter(|row| row.is_none()).count();
-        let first = rows.iter().position(Option::is_none);
-        rows.into_iter().collect::<Option<Vec<usize>>>().ok_or_else(|| {
-            let name = ids.name(first.unwrap_or_default());
-            refuse(format!(
-                "has no row for {missing} of the {} examples, the first of which is {name:?}; \
-                 give each its label, or take it out of the inputs",
-                ids.len()
-            ))
-        })
+        let Some(first) = rows.iter().position(Option::is_none) else {
+            return Ok(rows.into_iter().flatten().collect());
+        };
+        Err(refuse(format!(
+            "has no row for {} of the {} examples, the first of which is {:?}; give each its label, \
+             or take it out of the inputs",
+            rows.iter().filter(|row| row.is_none()).count(),
+            ids.len(),
+            ids.name(first)
+        )))
     }
 }
 
@@ -133,26 +133,10 @@ fn typed(cells: Vec<String>) -> Values {
     floats.map_or(Values::Text(cells), Values::Float)
 }
 
-fn is_label(name: &str) -> bool {
-    LABEL.iter().any(|label| name.trim().eq_ignore_ascii_case(label))
-}
-
-fn is_binary(cell: &str) -> bool {
-    matches!(cell.trim(), "0" | "1")
-}
-
 /// The text of a cell without the mark that keeps a spreadsheet from computing it.
 fn unguarded(cell: &str) -> String {
     match cell.strip_prefix('\'') {
         Some(text) if text.starts_with(GUARDED) => text.to_string(),
         _ => cell.to_string(),
-    }
-}
-
-impl Classes {
-    /// The class of this name.
-    fn called(&self, word: &str) -> Option<u32> {
-        let cell = Cell::Word(word.trim());
-        self.class(cell, &|message| DataError::invalid("labels", message)).ok()
     }
 }

@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use aleator_run::recipe::Data;
-
 use super::by_id::LabelsById;
 use super::read::{CleanLabels, RawLabels};
 use super::table::{Cell, Table};
@@ -19,7 +17,7 @@ const MOST_CLASSES: usize = 1 << 24;
 #[derive(Clone, Debug)]
 pub(crate) struct Classes {
     pub names: Vec<String>,
-    numbers: BTreeMap<String, u32>,
+    pub(super) numbers: BTreeMap<String, u32>,
     origin: Origin,
 }
 
@@ -39,62 +37,60 @@ enum Origin {
 }
 
 impl Classes {
-    /// The classes that the recipe names, else those of the training source.
+    /// The classes that a recipe names by `data.classes` and `data.class_names`, else those of
+    /// the training source.
     ///
     /// `beside` are the names in the inputs' files although a label file is read; they are used
     /// where they fit.
     pub fn find(
-        data: &Data,
+        count: Option<usize>,
+        names: Option<&Path>,
         labels: &RawLabels,
         clean: Option<&CleanLabels>,
         beside: Option<&[String]>,
     ) -> Result<Self, DataError> {
-        if let Some(count) = data.classes.filter(|count| *count > MOST_CLASSES) {
+        if let Some(count) = count.filter(|count| *count > MOST_CLASSES) {
             return Err(too_many("data.classes", count as i64));
         }
-        if let Some(path) = &data.class_names {
-            return Self::from_file(path, data.classes);
+        if let Some(path) = names {
+            return Self::from_file(path, count);
         }
-        let classes = Self::of_labels(labels, data, clean, beside)?;
-        match data.classes {
-            Some(count) if count != classes.len() => Err(DataError::invalid(
-                "data.classes",
-                format!(
-                    "is {count}, but the training source has {} classes ({}); to have classes \
-                     without examples, name all of them in data.class_names",
-                    classes.len(),
-                    classes.listed()
-                ),
-            )),
-            _ => Ok(classes),
-        }
+        let classes = Self::of_labels(labels, count, clean, beside)?;
+        let Some(count) = count.filter(|count| *count != classes.len()) else {
+            return Ok(classes);
+        };
+        let message = format!(
+            "is {count}, but the training source has {} classes ({}); to have classes without \
+             examples, name all of them in data.class_names",
+            classes.len(),
+            classes.listed()
+        );
+        Err(DataError::invalid("data.classes", message))
     }
 
     fn of_labels(
         labels: &RawLabels,
-        data: &Data,
+        count: Option<usize>,
         clean: Option<&CleanLabels>,
         beside: Option<&[String]>,
     ) -> Result<Self, DataError> {
-        match labels {
-            RawLabels::Carried { names: Some(names), path, .. } => Self::named(names, path),
+        let mut found = DistinctLabels::default();
+        let path = match labels {
+            RawLabels::Carried { names: Some(names), path, .. } => return Self::named(names, path),
             RawLabels::Carried { names: None, labels, path } => {
-                let numbers: BTreeSet<i64> = labels.iter().map(|class| i64::from(*class)).collect();
-                Self::numbered(&numbers, path, data.classes, beside)
+                let numbers = labels.iter().map(|class| i64::from(*class)).collect();
+                return Self::numbered(&numbers, path, count, beside);
             }
-            RawLabels::MultiHot(table) | RawLabels::Soft(table) => match &table.columns {
-                Some(columns) => Self::named(columns, Path::new(&table.path)),
-                None => Ok(Self::new(numbers_as_names(table.width), Origin::Numbers)),
-            },
-            RawLabels::Single(table) => DistinctLabels::of_table(table, false, clean, data, beside),
-            RawLabels::Wide(table) => DistinctLabels::of_table(table, true, clean, data, beside),
-            RawLabels::Long(table) => {
-                DistinctLabels::of_table(&table.labels, false, clean, data, beside)
+            RawLabels::MultiHot(table) | RawLabels::Soft(table) => {
+                return match &table.columns {
+                    Some(columns) => Self::named(columns, Path::new(&table.path)),
+                    None => Ok(Self::new(numbers_as_names(table.width), Origin::Numbers)),
+                };
             }
-            RawLabels::Written(labels) => DistinctLabels::of_words(labels, clean, data, beside),
-            RawLabels::Annotated(votes) => {
-                DistinctLabels::of_words(votes.labels(), clean, data, beside)
-            }
+            RawLabels::Single(table) | RawLabels::Wide(table) => found.add_table(table)?,
+            RawLabels::Long(table) => found.add_table(&table.labels)?,
+            RawLabels::Written(labels) => found.add_written(labels),
+            RawLabels::Annotated(votes) => found.add_written(&votes.labels),
             RawLabels::ById(LabelsById { labels, words, .. }) => {
                 let carried = |names: &&[String]| {
                     words.as_ref().is_some_and(|words| {
@@ -102,12 +98,18 @@ impl Classes {
                         words.iter().all(|word| known.contains(word.trim()))
                     })
                 };
-                match beside.filter(carried) {
+                return match beside.filter(carried) {
                     Some(names) => Self::named(names, Path::new("labels")),
-                    None => Self::of_labels(labels, data, clean, beside),
-                }
+                    None => Self::of_labels(labels, count, clean, beside),
+                };
             }
+        };
+        match clean {
+            Some(CleanLabels::Table(table)) => drop(found.add_table(table)?),
+            Some(CleanLabels::Written(labels)) => drop(found.add_written(labels)),
+            None => {}
         }
+        found.classes(path, count, beside)
     }
 
     /// K.
@@ -117,38 +119,26 @@ impl Classes {
 
     /// The class of a cell; `place` adds its position to a message.
     pub fn class(&self, cell: Cell, place: &dyn Fn(String) -> DataError) -> Result<u32, DataError> {
-        let count = self.len();
-        let found = match cell {
-            Cell::Missing => {
-                return Err(place("has no label; add it, or leave the example out".into()));
-            }
-            Cell::Whole(value) if value < 0 => {
-                return Err(place(format!(
-                    "the label is {value}; classes are numbered from 0. A -1 means \
-                     \"no answer\" only where each annotator has a column \
-                     (data.label_kind = \"annotators\")"
-                )));
-            }
-            Cell::Fraction(value) => {
-                return Err(place(format!(
-                    "the label is {value}, not a whole number; probabilities are a table [N, K]"
-                )));
-            }
-            Cell::Whole(value) => {
-                u32::try_from(value).ok().filter(|value| (*value as usize) < count)
-            }
-            Cell::Word(word) => self.numbers.get(word).copied(),
+        let unknown = |classes: &str| {
+            let (count, remedy) = (self.len(), self.remedy());
+            format!("the label {cell} is not one of the {count} classes ({classes}); {remedy}")
         };
-        found.ok_or_else(|| {
-            let range = match cell {
-                Cell::Word(_) => self.listed(),
-                _ => "numbered from 0".to_string(),
-            };
-            place(format!(
-                "the label {cell} is not one of the {count} classes ({range}); {}",
-                self.remedy()
-            ))
-        })
+        let found = match cell {
+            Cell::Missing => Err("has no label; add it, or leave the example out".into()),
+            Cell::Whole(value) if value < 0 => Err(format!(
+                "the label is {value}; classes are numbered from 0. A -1 means \"no answer\" only \
+                 where each annotator has a column (data.label_kind = \"annotators\")"
+            )),
+            Cell::Fraction(value) => Err(format!(
+                "the label is {value}, not a whole number; probabilities are a table [N, K]"
+            )),
+            Cell::Whole(value) if value < self.len() as i64 => Ok(value as u32),
+            Cell::Whole(_) => Err(unknown("numbered from 0")),
+            Cell::Word(word) => {
+                self.numbers.get(word).copied().ok_or_else(|| unknown(&self.listed()))
+            }
+        };
+        found.map_err(place)
     }
 
     /// The class of each of `names`: the names of folders or columns of some source.
@@ -163,15 +153,10 @@ impl Classes {
             return Ok((0..self.len() as u32).collect());
         }
         let unknown = |name: &String| {
-            DataError::invalid(
-                path,
-                format!(
-                    "{name:?} is not one of the {} classes ({}); {}",
-                    self.len(),
-                    self.listed(),
-                    self.remedy()
-                ),
-            )
+            let (count, listed, remedy) = (self.len(), self.listed(), self.remedy());
+            let message =
+                format!("{name:?} is not one of the {count} classes ({listed}); {remedy}");
+            DataError::invalid(path, message)
         };
         names.iter().zip(known).map(|(name, class)| class.ok_or_else(|| unknown(name))).collect()
     }
@@ -216,10 +201,8 @@ impl Classes {
         let lines = text.trim_start_matches('\u{feff}').lines();
         let names: Vec<String> = lines.map(|line| line.trim().to_string()).collect();
         if let Some(count) = count.filter(|count| *count != names.len()) {
-            return Err(DataError::invalid(
-                path,
-                format!("has {} names, but data.classes is {count}", names.len()),
-            ));
+            let message = format!("has {} names, but data.classes is {count}", names.len());
+            return Err(DataError::invalid(path, message));
         }
         check_names(&names, "line", 1, path)?;
         Ok(Self::new(names, Origin::NamesFile))
@@ -255,17 +238,15 @@ impl Classes {
             return Ok(Self::new(numbers_as_names(count), Origin::Count));
         }
         let gap = found.iter().zip(0..).find(|(class, position)| *class != position);
-        match gap {
-            None => Ok(Self::new(numbers_as_names(needed), Origin::Numbers)),
-            Some((_, empty)) => Err(DataError::invalid(
-                path,
-                format!(
-                    "class {empty} is empty: labels run from 0 to {last}, but none is {empty}; \
-                     number the classes from 0 without gaps, or set data.classes = {needed} to \
-                     allow classes without examples"
-                ),
-            )),
-        }
+        let Some((_, empty)) = gap else {
+            return Ok(Self::new(numbers_as_names(needed), Origin::Numbers));
+        };
+        let message = format!(
+            "class {empty} is empty: labels run from 0 to {last}, but none is {empty}; number the \
+             classes from 0 without gaps, or set data.classes = {needed} to allow classes without \
+             examples"
+        );
+        Err(DataError::invalid(path, message))
     }
 }
 
@@ -277,62 +258,29 @@ struct DistinctLabels {
 }
 
 impl DistinctLabels {
-    /// `blanks`: whether −1 stands for no answer.
-    fn of_table(
-        table: &Table,
-        blanks: bool,
-        clean: Option<&CleanLabels>,
-        data: &Data,
-        beside: Option<&[String]>,
-    ) -> Result<Classes, DataError> {
-        let mut found = Self::default();
-        found.add_table(table, blanks)?;
-        found.add_clean(clean)?;
-        found.classes(Path::new(&table.path), data.classes, beside)
-    }
-
-    fn of_words(
-        labels: &WrittenLabels,
-        clean: Option<&CleanLabels>,
-        data: &Data,
-        beside: Option<&[String]>,
-    ) -> Result<Classes, DataError> {
-        let mut found = Self::default();
-        labels.cells().into_iter().for_each(|cell| found.add(cell, false));
-        found.add_clean(clean)?;
-        found.classes(labels.path(), data.classes, beside)
-    }
-
-    fn add_clean(&mut self, clean: Option<&CleanLabels>) -> Result<(), DataError> {
-        match clean {
-            None => Ok(()),
-            Some(CleanLabels::Table(table)) => self.add_table(table, false),
-            Some(CleanLabels::Written(labels)) => {
-                labels.cells().into_iter().for_each(|cell| self.add(cell, false));
-                Ok(())
-            }
-        }
-    }
-
-    fn add_table(&mut self, table: &Table, blanks: bool) -> Result<(), DataError> {
+    /// Adds the labels of a file, and returns its path.
+    fn add_table<'a>(&mut self, table: &'a Table) -> Result<&'a Path, DataError> {
         for (row, cell) in table.all() {
             if let Cell::Fraction(value) = cell {
                 let message = format!("the label is {value}, not a whole number or a name");
                 return Err(table.refuse_row(row, message));
             }
-            self.add(cell, blanks);
+            self.add(cell);
         }
-        Ok(())
+        Ok(Path::new(&table.path))
     }
 
-    fn add(&mut self, cell: Cell, blanks: bool) {
+    fn add_written<'a>(&mut self, labels: &'a WrittenLabels) -> &'a Path {
+        labels.cells().into_iter().for_each(|cell| self.add(cell));
+        labels.path()
+    }
+
+    fn add(&mut self, cell: Cell) {
         match cell {
             Cell::Word(word) => drop(self.words.insert(word.to_string())),
-            Cell::Whole(-1) if blanks => {}
-            // Refused with its row when labels are read.
-            Cell::Whole(value) if value < 0 => {}
-            Cell::Whole(value) => drop(self.numbers.insert(value)),
-            Cell::Missing | Cell::Fraction(_) => {}
+            // A negative one is no answer, or refused with its row when labels are read.
+            Cell::Whole(value) if value >= 0 => drop(self.numbers.insert(value)),
+            Cell::Missing | Cell::Whole(_) | Cell::Fraction(_) => {}
         }
     }
 
@@ -358,15 +306,15 @@ fn numbers_as_names(count: usize) -> Vec<String> {
 }
 
 fn check_names(names: &[String], unit: &str, from: usize, path: &Path) -> Result<(), DataError> {
+    let refuse = |message| Err(DataError::invalid(path, message));
     let mut seen = BTreeMap::new();
     for (name, at) in names.iter().zip(from..) {
         if name.is_empty() {
-            return Err(DataError::invalid(path, format!("{unit} {at} has no class name")));
+            return refuse(format!("{unit} {at} has no class name"));
         }
         if let Some(first) = seen.insert(name, at) {
-            return Err(DataError::invalid(
-                path,
-                format!("{unit}s {first} and {at} are both called {name:?}; names must differ"),
+            return refuse(format!(
+                "{unit}s {first} and {at} are both called {name:?}; names must differ"
             ));
         }
     }
@@ -374,8 +322,6 @@ fn check_names(names: &[String], unit: &str, from: usize, path: &Path) -> Result
 }
 
 fn too_many(path: impl AsRef<Path>, found: i64) -> DataError {
-    DataError::invalid(
-        path,
-        format!("{found} is beyond the {MOST_CLASSES} classes that a data set can have"),
-    )
+    let message = format!("{found} is beyond the {MOST_CLASSES} classes that a data set can have");
+    DataError::invalid(path, message)
 }

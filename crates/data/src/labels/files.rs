@@ -1,10 +1,8 @@
 //! Labels of examples whose inputs are not read, because a model has predicted them already.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use aleator_run::recipe::{
-    Annotations, Data, Framing, HeldOut, InputSource, LabelKind, Link, Source,
-};
+use aleator_run::recipe::{LabelKind, Link};
 
 use super::Labels;
 use super::classes::Classes;
@@ -74,9 +72,10 @@ impl LabelFiles {
         clean: Option<&CleanLabels>,
         expected: usize,
     ) -> Result<Classes, DataError> {
-        let find = |count| Classes::find(&self.data(count), labels, clean, None);
+        let names = self.class_names.as_deref();
+        let find = |count| Classes::find(count, names, labels, clean, None);
         let numbers: Vec<String> = (0..expected).map(|class| class.to_string()).collect();
-        let classes = match &self.class_names {
+        let classes = match names {
             Some(_) => find(None)?,
             None => match find(Some(expected)) {
                 Ok(classes) if classes.names == numbers => Classes::given(&numbers)?,
@@ -89,34 +88,14 @@ impl LabelFiles {
         if found == expected {
             return Ok(classes);
         }
-        let (path, what) = match &self.class_names {
-            Some(path) => (path.clone(), "names"),
-            None => (PathBuf::from(&self.labels), "classes"),
+        let (path, what) = match names {
+            Some(path) => (path, "names"),
+            None => (Path::new(&self.labels), "classes"),
         };
-        Err(DataError::invalid(
-            path,
-            format!(
-                "has {found} {what}, but there are probabilities of {expected} classes; name all \
-                 classes in a file, one per line, in the order of the probabilities"
-            ),
-        ))
-    }
-
-    /// The keys of a recipe that decide the classes.
-    fn data(&self, classes: Option<usize>) -> Data {
-        let (labels, clean_labels) = (Some(self.labels.clone()), self.clean_labels.clone());
-        Data {
-            label_kind: LabelKind::Auto,
-            annotations: Annotations::Majority,
-            classes,
-            class_names: self.class_names.clone(),
-            limit: None,
-            framing: Framing::PLAIN,
-            augment: None,
-            train: Source { inputs: InputSource::Digits, labels, clean_labels, ids: None },
-            validation: HeldOut::Fraction { fraction: 0.5, seed: 0 },
-            test: None,
-            noise: None,
-        }
+        let message = format!(
+            "has {found} {what}, but there are probabilities of {expected} classes; name all \
+             classes in a file, one per line, in the order of the probabilities"
+        );
+        Err(DataError::invalid(path, message))
     }
 }

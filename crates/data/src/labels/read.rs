@@ -6,10 +6,11 @@ use aleator_run::recipe::{LabelKind, Link};
 
 use super::by_id::LabelsById;
 use super::classes::Classes;
-use super::table::{Cell, Cells, Table};
+use super::table::{Cell, Table};
 use super::votes::{self, LongTable};
 use super::written::{WrittenAnnotations, WrittenLabels};
 use super::{DenseRows, Labels, SparseRows};
+use crate::array::Values;
 use crate::error::DataError;
 use crate::ids::Ids;
 
@@ -64,15 +65,21 @@ pub(crate) enum Role {
     HeldOut,
 }
 
+impl Role {
+    /// The kind of labels to read: what is held out may be labelled in another way.
+    fn kind(self, kind: LabelKind) -> LabelKind {
+        let free = self == Self::HeldOut && kind != LabelKind::MultiHot;
+        if free { LabelKind::Auto } else { kind }
+    }
+}
+
 impl RawLabels {
     /// Reads a label file.
     pub fn load(spec: &str, kind: LabelKind, link: Link, role: Role) -> Result<Self, DataError> {
-        let held_out = role == Role::HeldOut && kind != LabelKind::MultiHot;
-        let by_id = LabelsById::load(spec, if held_out { LabelKind::Auto } else { kind }, link)?;
-        if let Some(labels) = by_id {
-            return Ok(Self::ById(labels));
+        match LabelsById::load(spec, role.kind(kind), link)? {
+            Some(labels) => Ok(Self::ById(labels)),
+            None => Self::for_role(Table::load(spec)?, kind, link, role),
         }
-        Self::for_role(Table::load(spec)?, kind, link, role)
     }
 
     /// A table whose rows are in the order of the examples; that of a held-out source may be one
@@ -83,8 +90,8 @@ impl RawLabels {
         link: Link,
         role: Role,
     ) -> Result<Self, DataError> {
-        let column = table.width == 1 && role == Role::HeldOut && kind != LabelKind::MultiHot;
-        Self::of_table(table, if column { LabelKind::Auto } else { kind }, link)
+        let kind = if table.width == 1 { role.kind(kind) } else { kind };
+        Self::of_table(table, kind, link)
     }
 
     /// A table whose rows are in the order of the examples.
@@ -93,9 +100,13 @@ impl RawLabels {
             LabelKind::Auto => Self::recognise(table, link),
             LabelKind::Single if table.width == 1 => Ok(Self::Single(table)),
             LabelKind::Single => Err(not_one_column(&table)),
-            LabelKind::MultiHot => Self::multi_hot(table, link),
+            LabelKind::MultiHot if link == Link::Sigmoid => Ok(Self::MultiHot(table)),
+            LabelKind::MultiHot => Err(table.refuse(
+                "holds multi-hot labels, which need head.link = \"sigmoid\": use a multilabel \
+                 preset, or change data.label_kind",
+            )),
             LabelKind::Soft => match table.cells {
-                Cells::Words(_) => Err(table.refuse("soft labels are numbers, found words")),
+                Values::Text(_) => Err(table.refuse("soft labels are numbers, found words")),
                 _ => Ok(Self::Soft(table)),
             },
             LabelKind::Annotators => Ok(Self::annotators(table)),
@@ -115,12 +126,12 @@ impl RawLabels {
         let beyond_binary =
             |(_, cell): (usize, Cell)| !matches!(cell, Cell::Whole(0) | Cell::Whole(1));
         match (&table.cells, link) {
-            (Cells::Fractions(_), _) => Self::probabilities(table, link),
-            (Cells::Words(_), _) => Ok(Self::Wide(table)),
-            (Cells::Whole(_), _) if table.all().any(beyond_binary) => Ok(Self::Wide(table)),
-            (Cells::Whole(_), Link::Sigmoid) => Ok(Self::MultiHot(table)),
-            (Cells::Whole(_), Link::Softmax) if table.floats => Self::probabilities(table, link),
-            (Cells::Whole(_), Link::Softmax) => Err(table.refuse(
+            (Values::Float(_), _) => Self::probabilities(table, link),
+            (Values::Text(_), _) => Ok(Self::Wide(table)),
+            (Values::Int(_), _) if table.all().any(beyond_binary) => Ok(Self::Wide(table)),
+            (Values::Int(_), Link::Sigmoid) => Ok(Self::MultiHot(table)),
+            (Values::Int(_), Link::Softmax) if table.floats => Self::probabilities(table, link),
+            (Values::Int(_), Link::Softmax) => Err(table.refuse(
                 "is a table of zeros and ones, which head.link = \"softmax\" cannot learn as such; \
                  if several classes may be on, use a multilabel preset (head.link = \"sigmoid\"); \
                  if each row is one class or probabilities, set data.label_kind = \"soft\"; if \
@@ -130,25 +141,13 @@ impl RawLabels {
     }
 
     fn probabilities(table: Table, link: Link) -> Result<Self, DataError> {
-        let wrong =
-            |row| check_probabilities(&table, row, link).err().map(|message| (row, message));
-        match (0..table.rows).find_map(wrong) {
-            None => Ok(Self::Soft(table)),
-            Some((row, message)) => Err(table.refuse_row(
-                row,
-                format!("{message}. The file was taken for soft labels, since it holds fractions"),
-            )),
+        for row in 0..table.rows {
+            if let Err(message) = check_probabilities(&table, row, link) {
+                let why = "The file was taken for soft labels, since it holds fractions";
+                return Err(table.refuse_row(row, format!("{message}. {why}")));
+            }
         }
-    }
-
-    fn multi_hot(table: Table, link: Link) -> Result<Self, DataError> {
-        match link {
-            Link::Sigmoid => Ok(Self::MultiHot(table)),
-            Link::Softmax => Err(table.refuse(
-                "holds multi-hot labels, which need head.link = \"sigmoid\": use a multilabel \
-                 preset, or change data.label_kind",
-            )),
-        }
+        Ok(Self::Soft(table))
     }
 
     fn annotators(table: Table) -> Self {
@@ -226,10 +225,8 @@ fn multi_hot(table: &Table, classes: &Classes, examples: usize) -> Result<Sparse
                 Cell::Whole(0) => {}
                 Cell::Whole(1) => rows.classes.push(*class),
                 cell => {
-                    return Err(table.refuse_row(
-                        row,
-                        format!("column {column} is {cell}; multi-hot labels are 0 or 1"),
-                    ));
+                    let message = format!("column {column} is {cell}; multi-hot labels are 0 or 1");
+                    return Err(table.refuse_row(row, message));
                 }
             }
         }

@@ -12,21 +12,13 @@ pub(crate) struct Table {
     pub path: String,
     pub rows: usize,
     pub width: usize,
-    pub cells: Cells,
+    /// Whole numbers if all are, with [`MISSING`] for none; floats, with NaN for none; or words,
+    /// with the empty one for none.
+    pub cells: Values,
     /// Whether the file holds floats, whole or not.
     pub floats: bool,
     /// The columns' names, where the file has them.
     pub columns: Option<Vec<String>>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Cells {
-    /// Whole numbers; [`MISSING`] stands for none.
-    Whole(Vec<i64>),
-    /// Numbers of which some are not whole; NaN stands for none.
-    Fractions(Vec<f64>),
-    /// Words; the empty one stands for none.
-    Words(Vec<String>),
 }
 
 /// No label in any file has this value: labels are small.
@@ -51,18 +43,16 @@ impl Table {
             [rows] => (rows, 1),
             [rows, width] => (rows, width),
             _ => {
-                return Err(DataError::invalid(
-                    path,
-                    format!(
-                        "labels must be one column [N] or a table [N, M], found the shape {:?}",
-                        array.shape
-                    ),
-                ));
+                let shape = &array.shape;
+                let message = format!(
+                    "labels must be one column [N] or a table [N, M], found the shape {shape:?}"
+                );
+                return Err(DataError::invalid(path, message));
             }
         };
         let floats = matches!(array.values, Values::Float(_));
         let cells = match array.values {
-            Values::Int(values) => Cells::Whole(values),
+            Values::Int(_) => array.values,
             Values::Float(values) => whole_if_possible(values),
             Values::Text(words) if width == 1 => numbers_if_possible(words),
             Values::Text(words) => numbers_if_possible(words.into_iter().map(answer).collect()),
@@ -78,15 +68,15 @@ impl Table {
     pub fn cell(&self, row: usize, column: usize) -> Cell<'_> {
         let at = row * self.width + column;
         match &self.cells {
-            Cells::Whole(values) if values[at] == MISSING => Cell::Missing,
-            Cells::Whole(values) => Cell::Whole(values[at]),
-            Cells::Fractions(values) => match values[at] {
+            Values::Int(values) if values[at] == MISSING => Cell::Missing,
+            Values::Int(values) => Cell::Whole(values[at]),
+            Values::Float(values) => match values[at] {
                 value if value.is_nan() => Cell::Missing,
                 value if is_whole(&value) => Cell::Whole(value as i64),
                 value => Cell::Fraction(value),
             },
-            Cells::Words(words) if words[at].is_empty() => Cell::Missing,
-            Cells::Words(words) => Cell::Word(&words[at]),
+            Values::Text(words) if words[at].is_empty() => Cell::Missing,
+            Values::Text(words) => Cell::Word(&words[at]),
         }
     }
 
@@ -100,9 +90,9 @@ impl Table {
     pub fn column(&self, column: usize) -> Self {
         let at = (0..self.rows).map(|row| row * self.width + column);
         let cells = match &self.cells {
-            Cells::Whole(values) => Cells::Whole(at.map(|at| values[at]).collect()),
-            Cells::Fractions(values) => whole_if_possible(at.map(|at| values[at]).collect()),
-            Cells::Words(words) => numbers_if_possible(at.map(|at| words[at].clone()).collect()),
+            Values::Int(values) => Values::Int(at.map(|at| values[at]).collect()),
+            Values::Float(values) => whole_if_possible(at.map(|at| values[at]).collect()),
+            Values::Text(words) => numbers_if_possible(at.map(|at| words[at].clone()).collect()),
         };
         let name = self.columns.as_ref().map(|names| names[column].clone());
         let path = name.as_ref().map_or(self.path.clone(), |name| format!("{}#{name}", self.path));
@@ -112,8 +102,7 @@ impl Table {
 
     /// Where the columns have one of these names.
     pub fn find_column(&self, names: &[&str]) -> Option<usize> {
-        let is_one = |column: &String| names.iter().any(|name| column.eq_ignore_ascii_case(name));
-        self.columns.as_ref()?.iter().position(is_one)
+        self.columns.as_ref()?.iter().position(|column| is_one(column, names))
     }
 
     /// A whole table is wrong.
@@ -127,17 +116,22 @@ impl Table {
     }
 }
 
+/// Whether a column has one of these names, in capitals or not.
+pub(super) fn is_one(column: &str, names: &[&str]) -> bool {
+    names.iter().any(|name| column.trim().eq_ignore_ascii_case(name))
+}
+
 /// Beyond 2⁵³ floats skip whole numbers; no label is that large.
 fn is_whole(value: &f64) -> bool {
     value.fract() == 0.0 && value.abs() < 9e15
 }
 
-fn whole_if_possible(values: Vec<f64>) -> Cells {
+fn whole_if_possible(values: Vec<f64>) -> Values {
     if !values.iter().all(|value| value.is_nan() || is_whole(value)) {
-        return Cells::Fractions(values);
+        return Values::Float(values);
     }
     let whole = |value: f64| if value.is_nan() { MISSING } else { value as i64 };
-    Cells::Whole(values.into_iter().map(whole).collect())
+    Values::Int(values.into_iter().map(whole).collect())
 }
 
 /// In a table, what statistics programs write for "missing" is missing; in a column it may be
@@ -147,12 +141,12 @@ fn answer(word: String) -> String {
     if none { String::new() } else { word }
 }
 
-fn numbers_if_possible(words: Vec<String>) -> Cells {
+fn numbers_if_possible(words: Vec<String>) -> Values {
     let words: Vec<String> = words.into_iter().map(|word| word.trim().to_string()).collect();
     let whole = |word: &String| if word.is_empty() { Some(MISSING) } else { word.parse().ok() };
     match words.iter().map(whole).collect() {
-        Some(values) => Cells::Whole(values),
-        None => Cells::Words(words),
+        Some(values) => Values::Int(values),
+        None => Values::Text(words),
     }
 }
 

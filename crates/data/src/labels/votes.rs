@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Votes;
 use super::classes::Classes;
 use super::read::check_count;
-use super::table::{Cell, Table};
+use super::table::{Cell, Table, is_one};
 use crate::error::DataError;
 use crate::ids::Ids;
 
@@ -29,9 +29,6 @@ impl LongTable {
 
     /// Whether this is the header of a long table.
     pub fn is_header(header: &[String]) -> bool {
-        let is_one = |column: &String, names: &[&str]| {
-            names.iter().any(|name| column.trim().eq_ignore_ascii_case(name))
-        };
         let has = |names: &[&str]| header.iter().any(|column| is_one(column, names));
         has(&EXAMPLE) && has(&ANNOTATOR) && has(&LABEL)
     }
@@ -48,26 +45,21 @@ impl LongTable {
 pub(super) fn wide(table: &Table, classes: &Classes, examples: usize) -> Result<Votes, DataError> {
     check_count(table, examples)?;
     let numbers = || (0..table.width).map(|column| column.to_string()).collect();
-    let mut votes = Votes {
-        offsets: vec![0],
-        annotators: vec![],
-        labels: vec![],
-        annotator_names: table.columns.clone().unwrap_or_else(numbers),
-    };
+    let mut votes = Votes::new(table.columns.clone().unwrap_or_else(numbers));
     for row in 0..table.rows {
+        let mut answers = vec![];
         for column in 0..table.width {
             let cell = table.cell(row, column);
             if matches!(cell, Cell::Missing | Cell::Whole(-1)) {
                 continue;
             }
             let place = |message| table.refuse_row(row, format!("column {column}: {message}"));
-            votes.labels.push(classes.class(cell, &place)?);
-            votes.annotators.push(column as u32);
+            answers.push((column as u32, classes.class(cell, &place)?));
         }
-        if votes.offsets.last() == Some(&votes.labels.len()) {
+        if answers.is_empty() {
             return Err(table.refuse_row(row, NO_ANNOTATION));
         }
-        votes.offsets.push(votes.labels.len());
+        votes.push(answers);
     }
     Ok(votes)
 }
@@ -77,18 +69,18 @@ const NO_ANNOTATION: &str = "no annotator labelled this example; leave it out of
 
 /// A row for each annotation, in any order.
 pub(super) fn long(table: &LongTable, classes: &Classes, ids: &Ids) -> Result<Votes, DataError> {
-    let example_of = example_numbers(ids);
+    let example_of: BTreeMap<_, usize> = (0..ids.len()).map(|at| (ids.name(at), at)).collect();
     let (annotator_of, annotator_names) = annotators(&table.annotators)?;
-    // (example, annotator) → (row of the file, class): sorted as the votes must be.
-    let mut answers: BTreeMap<(usize, u32), (usize, u32)> = BTreeMap::new();
+    // Of each example, annotator → (row of the file, class): sorted as the votes must be.
+    let mut answers: Vec<BTreeMap<u32, (usize, u32)>> = vec![BTreeMap::new(); ids.len()];
     for (row, annotator) in annotator_of.into_iter().enumerate() {
         let name = text(table.examples.cell(row, 0));
-        let Some(example) = example_of.get(&name).copied() else {
+        let Some(example) = example_of.get(name.as_str()).copied() else {
             return Err(table.examples.refuse_row(row, unknown_example(&name, ids)));
         };
         let place = |message| table.labels.refuse_row(row, message);
         let class = classes.class(table.labels.cell(row, 0), &place)?;
-        if let Some((first, _)) = answers.insert((example, annotator), (row, class)) {
+        if let Some((first, _)) = answers[example].insert(annotator, (row, class)) {
             let who = &annotator_names[annotator as usize];
             return Err(table.labels.refuse(format!(
                 "rows {first} and {row} (counted from 0): annotator {who} labels example {name} \
@@ -96,25 +88,15 @@ pub(super) fn long(table: &LongTable, classes: &Classes, ids: &Ids) -> Result<Vo
             )));
         }
     }
-    let mut votes = Votes { offsets: vec![0], annotators: vec![], labels: vec![], annotator_names };
-    for ((example, annotator), (_, class)) in answers {
-        while votes.offsets.len() <= example {
-            votes.offsets.push(votes.labels.len());
+    let mut votes = Votes::new(annotator_names);
+    for (example, answers) in answers.into_iter().enumerate() {
+        if answers.is_empty() {
+            let name = ids.name(example);
+            return Err(table.labels.refuse(format!("example {name}: {NO_ANNOTATION}")));
         }
-        votes.annotators.push(annotator);
-        votes.labels.push(class);
+        votes.push(answers.into_iter().map(|(annotator, (_, class))| (annotator, class)));
     }
-    votes.offsets.resize(ids.len() + 1, votes.labels.len());
-    match votes.offsets.windows(2).position(|pair| pair[0] == pair[1]) {
-        None => Ok(votes),
-        Some(example) => {
-            Err(table.labels.refuse(format!("example {}: {NO_ANNOTATION}", ids.name(example))))
-        }
-    }
-}
-
-fn example_numbers(ids: &Ids) -> BTreeMap<String, usize> {
-    (0..ids.len()).map(|index| (ids.name(index).into_owned(), index)).collect()
+    Ok(votes)
 }
 
 /// The message about an id that no example has.
@@ -151,8 +133,23 @@ fn annotators(table: &Table) -> Result<(Vec<u32>, Vec<String>), DataError> {
 fn text(cell: Cell) -> String {
     match cell {
         Cell::Missing => String::new(),
-        Cell::Whole(value) => value.to_string(),
-        Cell::Fraction(value) => value.to_string(),
         Cell::Word(word) => word.to_string(),
+        number => number.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::{Array, Values};
+
+    #[test]
+    fn blanks_around_the_names_of_columns_do_not_matter() {
+        let columns = [" Example", "worker ", " label "].map(String::from).to_vec();
+        let values = Values::Int(vec![0, 5, 1]);
+        let array = Array { shape: vec![1, 3], values, columns: Some(columns) };
+        let table = Table::new("answers", array).unwrap();
+        assert!(LongTable::has_columns(&table));
+        assert_eq!(LongTable::new(&table).labels.cell(0, 0), Cell::Whole(1));
     }
 }

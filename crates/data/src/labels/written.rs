@@ -27,7 +27,7 @@ pub struct WrittenLabels {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenAnnotations {
     offsets: Vec<usize>,
-    labels: WrittenLabels,
+    pub(super) labels: WrittenLabels,
     annotators: WrittenLabels,
 }
 
@@ -116,9 +116,8 @@ impl WrittenLabels {
                 DataError::invalid(&self.path, format!("{place}{message}"))
             })
         };
-        let class_of: Result<Vec<u32>, DataError> =
-            self.cells().into_iter().enumerate().map(class).collect();
-        let class_of = class_of?;
+        let cells = self.cells().into_iter().enumerate();
+        let class_of: Vec<u32> = cells.map(class).collect::<Result<_, _>>()?;
         Ok(self.positions.iter().map(|word| class_of[*word as usize]).collect())
     }
 
@@ -140,10 +139,6 @@ impl WrittenAnnotations {
         Self { offsets, labels, annotators }
     }
 
-    pub(super) fn labels(&self) -> &WrittenLabels {
-        &self.labels
-    }
-
     /// The annotators in the order of their names; numbers sort as numbers.
     pub(super) fn read(&self, classes: &Classes, ids: &Ids) -> Result<Votes, DataError> {
         let labels = self.labels.read(classes, ids)?;
@@ -155,20 +150,13 @@ impl WrittenAnnotations {
         });
         let mut number_of = vec![0; words.len()];
         sorted.iter().zip(0..).for_each(|(at, number)| number_of[*at] = number);
-        let mut votes = Votes {
-            offsets: vec![0],
-            annotators: vec![],
-            labels: vec![],
-            annotator_names: sorted.iter().map(|at| words[*at].clone()).collect(),
-        };
+        let mut votes = Votes::new(sorted.iter().map(|at| words[*at].clone()).collect());
         for pair in self.offsets.windows(2) {
             let mut answers: Vec<(u32, u32)> = (pair[0]..pair[1])
                 .map(|at| (number_of[self.annotators.positions[at] as usize], labels[at]))
                 .collect();
             answers.sort_unstable();
-            votes.annotators.extend(answers.iter().map(|(annotator, _)| *annotator));
-            votes.labels.extend(answers.iter().map(|(_, label)| *label));
-            votes.offsets.push(votes.labels.len());
+            votes.push(answers);
         }
         Ok(votes)
     }

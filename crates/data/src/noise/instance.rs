@@ -40,7 +40,9 @@ pub(super) fn corrupt(
 ) -> Result<Vec<u32>, DataError> {
     let resemblance = Resemblance::fit(labels, classes, inputs)?;
     let mut margins = Vec::with_capacity(labels.len());
-    resemblance.for_each(labels, inputs, |_, seen| margins.push(seen.own - seen.best_other))?;
+    resemblance.for_each(labels, inputs, |_, scores| {
+        margins.push(scores.own - scores.best_other);
+    })?;
     let deviation = standard_deviation(&margins);
     let steepness = if deviation > 0.0 { STEEPNESS / deviation } else { 0.0 };
 
@@ -48,13 +50,11 @@ pub(super) fn corrupt(
     // of size N × K is kept.
     let mut flip_log_odds = Vec::with_capacity(labels.len());
     let mut wrong = Vec::with_capacity(labels.len());
-    resemblance.for_each(labels, inputs, |index, seen| {
-        let odds = seen
-            .others
-            .iter()
-            .map(|(class, score)| (*class, (steepness * (score - seen.best_other)).exp()));
+    resemblance.for_each(labels, inputs, |index, Scores { own, best_other, others }| {
+        let odds =
+            others.iter().map(|(class, score)| (*class, (steepness * (score - best_other)).exp()));
         let total: f64 = odds.clone().map(|(_, odds)| odds).sum();
-        flip_log_odds.push(total.ln() + steepness * (seen.best_other - seen.own));
+        flip_log_odds.push(total.ln() + steepness * (best_other - own));
         let unit = draws::unit(seed, Purpose::Wrong, &[ids.key(index)]);
         wrong.push(choose(odds, unit * total));
     })?;
@@ -80,8 +80,8 @@ struct Resemblance {
     counts: Vec<usize>,
 }
 
-/// What one example looks like.
-struct Seen<'a> {
+/// How much one example resembles the classes.
+struct Scores<'a> {
     /// s_y.
     own: f64,
     /// max over k ≠ y of s_k.
@@ -103,10 +103,8 @@ impl Resemblance {
             add(&mut centre, input);
         })?;
         if counts.iter().filter(|count| **count > 0).count() < 2 {
-            return Err(DataError::invalid(
-                "data.noise",
-                "kind = \"instance\" needs examples of at least two classes",
-            ));
+            let message = "kind = \"instance\" needs examples of at least two classes";
+            return Err(DataError::invalid("data.noise", message));
         }
         for (mean, count) in means.chunks_exact_mut(width).zip(&counts) {
             mean.iter_mut().for_each(|sum| *sum /= (*count).max(1) as f64);
@@ -123,7 +121,7 @@ impl Resemblance {
         &self,
         labels: &[u32],
         inputs: &Inputs,
-        mut see: impl FnMut(usize, Seen),
+        mut see: impl FnMut(usize, Scores),
     ) -> Result<(), DataError> {
         let width = self.scale.len();
         let mut scaled = vec![0.0; width];
@@ -146,7 +144,7 @@ impl Resemblance {
                 count => score(mean(label)) * (count as f64 / (count - 1) as f64).powi(2),
             };
             let best_other = others.iter().map(|(_, score)| *score).fold(f64::MIN, f64::max);
-            see(row, Seen { own, best_other, others: &others });
+            see(row, Scores { own, best_other, others: &others });
         })
     }
 }

@@ -9,47 +9,38 @@ use crate::error::DataError;
 use crate::ids::Ids;
 use crate::labels::Labels;
 
-/// The hash of all sources, and which of them are alike.
-pub(super) struct Fingerprints {
-    /// Of everything, in hexadecimal.
-    pub fingerprint: String,
-    /// A warning for each source that repeats the inputs of another.
-    pub repeated: Vec<String>,
-}
-
-impl Fingerprints {
-    /// Also checks that every number in the inputs is finite.
-    pub fn of<'a>(
-        class_names: &[String],
-        sources: impl Iterator<Item = (Split, &'a Source)>,
-    ) -> Result<Self, DataError> {
-        let mut whole = Framed::new("aleator data 1");
-        whole.field("classes", |field| field.words(class_names));
-        let mut inputs = BTreeMap::new();
-        let mut repeated = vec![];
-        for (split, source) in sources {
-            let name = split.name();
-            let mut hasher = blake3::Hasher::new();
-            source.inputs.fingerprint_into(&mut hasher)?;
-            let of_inputs = *hasher.finalize().as_bytes();
-            if let Some(first) = inputs.insert(of_inputs, name) {
-                repeated.push(format!(
-                    "the {name} source has the same inputs as the {first} source: what is \
-                     measured on it says nothing about new examples"
-                ));
-            }
-            whole.field(name, |field| {
-                field.bytes(&of_inputs);
-                field.ids(&source.ids);
-                field.labels(&source.labels);
-                field.labels(&Labels::Single(source.clean_labels.clone().unwrap_or_default()));
-                if let Some(weights) = &source.weights {
-                    field.numbers(weights.iter().map(|weight| u64::from(weight.to_bits())));
-                }
-            });
+/// The hash of all sources in hexadecimal, and a warning for each source that repeats the inputs
+/// of another. Also checks that every number in the inputs is finite.
+pub(super) fn fingerprint<'a>(
+    class_names: &[String],
+    sources: impl Iterator<Item = (Split, &'a Source)>,
+) -> Result<(String, Vec<String>), DataError> {
+    let mut whole = Framed::new("aleator data 1");
+    whole.field("classes", |field| field.words(class_names));
+    let mut inputs = BTreeMap::new();
+    let mut repeated = vec![];
+    for (split, source) in sources {
+        let name = split.name();
+        let mut hasher = blake3::Hasher::new();
+        source.inputs.fingerprint_into(&mut hasher)?;
+        let of_inputs = *hasher.finalize().as_bytes();
+        if let Some(first) = inputs.insert(of_inputs, name) {
+            repeated.push(format!(
+                "the {name} source has the same inputs as the {first} source: what is measured on \
+                 it says nothing about new examples"
+            ));
         }
-        Ok(Self { fingerprint: whole.hasher.finalize().to_hex().to_string(), repeated })
+        whole.field(name, |field| {
+            field.bytes(&of_inputs);
+            field.ids(&source.ids);
+            field.labels(&source.labels);
+            field.labels(&Labels::Single(source.clean_labels.clone().unwrap_or_default()));
+            if let Some(weights) = &source.weights {
+                field.numbers(weights.iter().map(|weight| u64::from(weight.to_bits())));
+            }
+        });
     }
+    Ok((whole.hasher.finalize().to_hex().to_string(), repeated))
 }
 
 /// A hasher to which everything goes with its length before it, so that no two different

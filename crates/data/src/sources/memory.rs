@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aleator_run::recipe::{Data, Framing, HeldOut, InputSource, LabelKind, Link, Source};
 
-use super::source::OpenSource;
+use super::source::{OpenSource, own_source};
 use super::{Origin, Sources, UNDIVIDED};
 use crate::array::Array;
 use crate::error::DataError;
@@ -215,7 +215,6 @@ impl Sources {
     pub fn record_in(&self, data: &mut Data) {
         let Origin::Memory(framing) = self.origin else { return };
         let source = || Source::of(InputSource::Memory(self.fingerprint.clone()));
-        let own = |held_out: &HeldOut| matches!(held_out, HeldOut::Source(_));
         data.train = source();
         data.framing = framing;
         (data.classes, data.class_names) = (None, None);
@@ -224,7 +223,7 @@ impl Sources {
         }
         if self.test.is_some() {
             data.test = Some(HeldOut::Source(source()));
-        } else if data.test.as_ref().is_some_and(own) {
+        } else if own_source(data.test.as_ref()).is_some() {
             data.test = None;
         }
     }

@@ -3,15 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aleator_run::Split as SplitName;
-use aleator_run::recipe::{self, Annotations, Data, Framing, InputSource, LabelKind, Link};
+use aleator_run::recipe::{self, Data, Framing, HeldOut, InputSource, LabelKind, Link};
 
 use crate::array::{Array, Values};
-use crate::dataset::Split;
 use crate::error::DataError;
 use crate::ids::Ids;
 use crate::inputs::{CarriedLabels, InputShape, Inputs, Opened};
-use crate::labels::{Classes, CleanLabels, Labels, RawLabels, Role, Table, pick};
+use crate::labels::{Classes, CleanLabels, Labels, RawLabels, Role, Table};
 
 /// A source whose files are open, before the classes are known.
 pub(crate) struct OpenSource {
@@ -89,8 +87,9 @@ impl OpenSource {
         let classes = match names {
             Some(names) => Classes::given(names)?,
             None => {
-                let beside = self.beside.as_deref();
-                Classes::find(data, &self.labels, self.clean.as_ref(), beside)?
+                let (clean, beside) = (self.clean.as_ref(), self.beside.as_deref());
+                let names = data.class_names.as_deref();
+                Classes::find(data.classes, names, &self.labels, clean, beside)?
             }
         };
         let binary = self.labels.is_multi_hot() && link == Link::Sigmoid;
@@ -99,14 +98,12 @@ impl OpenSource {
         }
         // A label that is wrong by itself is the better message.
         self.labels.read(&classes, &self.ids, link)?;
-        Err(DataError::invalid(
-            &self.path,
-            format!(
-                "its labels are of {} class; a classifier needs at least two: add examples of \
-                 other classes, or set data.classes",
-                classes.len()
-            ),
-        ))
+        let message = format!(
+            "its labels are of {} class; a classifier needs at least two: add examples of other \
+             classes, or set data.classes",
+            classes.len()
+        );
+        Err(DataError::invalid(&self.path, message))
     }
 
     /// The same, unless its examples do not have the shape of the training source's.
@@ -134,33 +131,6 @@ impl OpenSource {
     }
 }
 
-impl Source {
-    /// These examples of the source.
-    pub fn split(
-        &self,
-        name: SplitName,
-        rows: Vec<usize>,
-        annotations: Annotations,
-        link: Link,
-        classes: usize,
-    ) -> Split {
-        let all = rows.len() == self.ids.len();
-        Split {
-            name,
-            inputs: Arc::clone(&self.inputs),
-            ids: if all { self.ids.clone() } else { self.ids.select(&rows) },
-            labels: if all { self.labels.clone() } else { self.labels.select(&rows) },
-            clean_labels: self.clean_labels.as_ref().map(|labels| pick(labels, &rows)),
-            weights: self.weights.as_ref().map(|weights| mean_one(pick(weights, &rows))),
-            rows,
-            annotations,
-            link,
-            classes,
-            augment: None,
-        }
-    }
-}
-
 /// Weights whose mean is 1, so that they change what is learned from, not how fast.
 pub(crate) fn mean_one(weights: Vec<f32>) -> Vec<f32> {
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
@@ -174,28 +144,21 @@ fn check_carried(
     role: Role,
     path: &Path,
 ) -> Result<(), DataError> {
-    let carries = match labels {
-        CarriedLabels::Annotated(_) => "labels of several annotators",
-        CarriedLabels::Classes(_) | CarriedLabels::Written(_) => "single labels",
+    let (carries, carried) = match labels {
+        CarriedLabels::Annotated(_) => ("labels of several annotators", LabelKind::Annotators),
+        CarriedLabels::Classes(_) | CarriedLabels::Written(_) => {
+            ("single labels", LabelKind::Single)
+        }
     };
-    let annotated = matches!(labels, CarriedLabels::Annotated(_));
-    let wanted = match kind {
-        LabelKind::Auto => return Ok(()),
-        LabelKind::Single if !annotated => return Ok(()),
-        LabelKind::Annotators if annotated => return Ok(()),
-        _ if role == Role::HeldOut => return Ok(()),
-        LabelKind::Single => "single",
-        LabelKind::MultiHot => "multi-hot",
-        LabelKind::Soft => "soft",
-        LabelKind::Annotators => "annotators",
-    };
-    Err(DataError::invalid(
-        path,
-        format!(
-            "carries {carries}, but data.label_kind is {wanted:?}; name a label file of that \
-             kind, or set data.label_kind = \"auto\""
-        ),
-    ))
+    if role == Role::HeldOut || kind == LabelKind::Auto || kind == carried {
+        return Ok(());
+    }
+    let wanted = serde_json::to_string(&kind).expect("a kind of labels is a word");
+    let message = format!(
+        "carries {carries}, but data.label_kind is {wanted}; name a label file of that kind, or \
+         set data.label_kind = \"auto\""
+    );
+    Err(DataError::invalid(path, message))
 }
 
 /// The inputs of a source with what their files say beside them, and the ids of its examples: as
@@ -216,27 +179,28 @@ pub(crate) fn inputs_and_ids(
 pub(crate) fn read_ids(spec: &str, examples: usize) -> Result<Ids, DataError> {
     let array = Array::load(spec)?;
     let count = array.values.len();
+    let refuse = |message: String| Err(DataError::invalid(spec, message));
     if !matches!(array.shape[..], [_] | [_, 1]) {
-        return Err(DataError::invalid(
-            spec,
-            format!(
-                "ids must be one column, found the shape {:?}; name the column: \"file#column\"",
-                array.shape
-            ),
+        return refuse(format!(
+            "ids must be one column, found the shape {:?}; name the column: \"file#column\"",
+            array.shape
         ));
     }
     if count != examples {
-        return Err(DataError::invalid(
-            spec,
-            format!("has {count} ids, but there are {examples} examples"),
-        ));
+        return refuse(format!("has {count} ids, but there are {examples} examples"));
     }
     match array.values {
         Values::Int(values) => Ids::named(values.iter().map(i64::to_string).collect(), spec),
         Values::Text(names) => Ids::named(names, spec),
-        Values::Float(_) => {
-            Err(DataError::invalid(spec, "ids must be whole numbers or words, none missing"))
-        }
+        Values::Float(_) => refuse("ids must be whole numbers or words, none missing".into()),
+    }
+}
+
+/// The source of a split that has its own.
+pub(crate) fn own_source(held_out: Option<&HeldOut>) -> Option<&recipe::Source> {
+    match held_out {
+        Some(HeldOut::Source(source)) => Some(source),
+        Some(HeldOut::Fraction { .. } | HeldOut::Fold { .. }) | None => None,
     }
 }
 
