@@ -12,17 +12,15 @@
 //! there, or else the variant without a name.
 
 mod fault;
+mod tree;
 
 use std::marker::PhantomData;
-use std::sync::LazyLock;
-use std::vec;
 
 use serde::Deserialize;
-use serde::de::value::{MapAccessDeserializer, StrDeserializer};
-use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
-use serde::forward_to_deserialize_any;
 
-use self::fault::{Fault, impossible, one_of};
+use self::fault::{Fault, one_of};
+use self::tree::{ABSENT, Content, Tree};
+pub(crate) use self::tree::{Form, form_of};
 use crate::document::{Document, Node, Origin, Table, Value};
 use crate::recipe_error::RecipeError;
 use crate::schema::{Field, Shape, join};
@@ -126,34 +124,9 @@ fn check_keys(
     Ok(())
 }
 
-/// A value with its dotted key, arranged as serde expects it.
-struct Tree<'a> {
-    key: String,
-    node: &'a Node,
-    content: Content<'a>,
-}
-
-enum Content<'a> {
-    /// The value of the node.
-    Leaf,
-    List(Vec<Tree<'a>>),
-    Map(Vec<(&'a str, Tree<'a>)>),
-    Variant(&'a str, Box<Tree<'a>>),
-}
-
-/// Stands for a section that is not there.
-static ABSENT: LazyLock<Node> = LazyLock::new(|| Node {
-    value: Value::Table(Table::new()),
-    origin: Origin::Argument("the recipe".into()),
-});
-
 /// Arranges a value by the shape that it must have.
 fn nest<'a>(shape: &'a Shape, key: String, node: &'a Node) -> Result<Tree<'a>, Fault> {
     let content = match (shape, &node.value) {
-        (Shape::List(inner), Value::Array(items)) => {
-            let item = |(at, node)| nest(inner, format!("{key}[{at}]"), node);
-            Content::List(items.iter().enumerate().map(item).collect::<Result<_, _>>()?)
-        }
         (Shape::Map(inner), Value::Table(table)) => {
             let mut entries: Vec<(&String, &Node)> = table.iter().collect();
             entries.sort_by_key(|(_, node)| node.origin.line());
@@ -183,14 +156,16 @@ fn nest<'a>(shape: &'a Shape, key: String, node: &'a Node) -> Result<Tree<'a>, F
                 None => return Err(Fault::Missing(variants[0].0).at(&key, node)),
             }
         }
+        (Shape::Struct(_) | Shape::Enum(_), _) if shape.is_section() => {
+            return Err(Fault::Type(format!("a section [{key}]")).at(&key, node));
+        }
+        (_, Value::Array(items)) => {
+            let inner = if let Shape::List(inner) = shape { &**inner } else { &Shape::Value };
+            let item = |(at, node)| nest(inner, format!("{key}[{at}]"), node);
+            Content::List(items.iter().enumerate().map(item).collect::<Result<_, _>>()?)
+        }
         (Shape::List(inner), _) if inner.is_section() => {
             return Err(Fault::Type(format!("tables, each under [[{key}]]")).at(&key, node));
-        }
-        (Shape::Struct(_), _) => {
-            return Err(Fault::Type(format!("a section [{key}]")).at(&key, node));
-        }
-        (Shape::Enum(_), _) if shape.is_section() => {
-            return Err(Fault::Type(format!("a section [{key}]")).at(&key, node));
         }
         _ => Content::Leaf,
     };
@@ -239,15 +214,13 @@ fn beside<'a>(
                 [(name, shape, value)] => {
                     Ok(Some(tree(name, nest(shape, join(key, name), value)?)))
                 }
-                [(first, _, value), (second, _, other), ..] => Err(impossible(
-                    value,
-                    format!(
-                        "{} and {} ({}) are both given: keep one",
-                        join(key, first),
-                        join(key, second),
-                        other.origin
-                    ),
-                )),
+                [(first, _, value), (second, _, other), ..] => {
+                    let (first, second) = (join(key, first), join(key, second));
+                    let other = &other.origin;
+                    let message =
+                        format!("{first} and {second} ({other}) are both given: keep one");
+                    Err(value.refuse(message).into())
+                }
             }
         }
         (Shape::Enum(variants), tag) => {
@@ -262,10 +235,7 @@ fn beside<'a>(
                 return Err(fault.at(&join(key, tag), chosen));
             };
             refuse_stale(&field.shape, inner, tag, key, table)?;
-            Ok(Some(match inner {
-                Shape::Value => nest(inner, join(key, tag), chosen)?,
-                _ => tree(name, nest(inner, key.to_string(), node)?),
-            }))
+            Ok(Some(tree(name, nest(inner, key.to_string(), node)?)))
         }
         (shape, _) => {
             let mut keys = shape.keys().into_iter();
@@ -317,114 +287,5 @@ pub(crate) fn no_meaning(
             chosen.origin,
             sets.join(" "),
         ),
-    }
-}
-
-/// The items of a list.
-struct Items<'a>(vec::IntoIter<Tree<'a>>);
-
-impl<'de> SeqAccess<'de> for Items<'_> {
-    type Error = Fault;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<Option<T::Value>, Fault> {
-        self.0.next().map(|item| item.decode(seed)).transpose()
-    }
-}
-
-/// The fields of a struct, and the value of the one that was named last.
-struct Entries<'a>(vec::IntoIter<(&'a str, Tree<'a>)>, Option<Tree<'a>>);
-
-impl<'de> MapAccess<'de> for Entries<'_> {
-    type Error = Fault;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, Fault> {
-        let Some((name, value)) = self.0.next() else { return Ok(None) };
-        self.1 = Some(value);
-        let name: StrDeserializer<'_, Fault> = name.into_deserializer();
-        seed.deserialize(name).map(Some)
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
-        self.1.take().expect("serde asks for the key first").decode(seed)
-    }
-}
-
-impl Tree<'_> {
-    /// Decodes the value; what is wrong with it is placed here.
-    fn decode<'de, T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Fault> {
-        let (key, node) = (self.key.clone(), self.node);
-        seed.deserialize(self).map_err(|fault| fault.at(&key, node))
-    }
-}
-
-impl<'de> Deserializer<'de> for Tree<'_> {
-    type Error = Fault;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let Self { key, node, content } = self;
-        match content {
-            Content::List(items) => visitor.visit_seq(Items(items.into_iter())),
-            Content::Map(entries) => visitor.visit_map(Entries(entries.into_iter(), None)),
-            Content::Variant(name, inner) => {
-                let entry = Entries(vec![(name, *inner)].into_iter(), None);
-                visitor.visit_enum(MapAccessDeserializer::new(entry))
-            }
-            Content::Leaf => match &node.value {
-                Value::String(text) => visitor.visit_str(text),
-                Value::Integer(value) => match (u64::try_from(*value), i64::try_from(*value)) {
-                    (Ok(value), _) => visitor.visit_u64(value),
-                    (_, Ok(value)) => visitor.visit_i64(value),
-                    _ => visitor.visit_i128(*value),
-                },
-                Value::Float(value) => visitor.visit_f64(*value),
-                Value::Boolean(value) => visitor.visit_bool(*value),
-                // No key takes any of them.
-                Value::Date(_) | Value::Table(_) => visitor.visit_unit(),
-                Value::Array(items) => {
-                    let item = |(at, node)| {
-                        let key = format!("{key}[{at}]");
-                        Tree { key, node, content: Content::Leaf }
-                    };
-                    let items: Vec<Tree<'_>> = items.iter().enumerate().map(item).collect();
-                    visitor.visit_seq(Items(items.into_iter()))
-                }
-            },
-        }
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        words: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
-        match (&self.content, &self.node.value) {
-            (Content::Variant(..), _) => self.deserialize_any(visitor),
-            (_, Value::String(word)) => visitor.visit_enum(word.as_str().into_deserializer()),
-            _ => Err(Fault::Type(one_of(words))),
-        }
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
-        unit_struct seq tuple tuple_struct map struct identifier ignored_any
     }
 }

@@ -52,6 +52,23 @@ pub struct Node {
     pub origin: Origin,
 }
 
+impl Node {
+    /// The error for a value that cannot be meant; `message` names the key.
+    pub(crate) fn refuse(&self, message: impl Into<String>) -> RecipeError {
+        RecipeError::Impossible { origin: self.origin.clone(), message: message.into() }
+    }
+
+    /// The error for a value of another type.
+    pub(crate) fn wrong_type(&self, key: &str, expected: &str) -> RecipeError {
+        RecipeError::Type {
+            origin: self.origin.clone(),
+            key: key.to_string(),
+            expected: expected.to_string(),
+            found: self.value.describe(),
+        }
+    }
+}
+
 /// Keys and their values.
 pub type Table = BTreeMap<String, Node>;
 

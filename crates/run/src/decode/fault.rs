@@ -27,11 +27,7 @@ impl Fault {
         let message = match self {
             Self::Placed(_) | Self::MissingKey(_) => return self,
             Self::Missing(field) => return Self::MissingKey(join(key, field)),
-            Self::Type(expected) => {
-                let (origin, key) = (node.origin.clone(), key.to_string());
-                let found = node.value.describe();
-                return RecipeError::Type { origin, key, expected, found }.into();
-            }
+            Self::Type(expected) => return node.wrong_type(key, &expected).into(),
             Self::Value(expected) => {
                 format!("{key} must be {expected}, found {}", value_text(&node.value))
             }
@@ -43,12 +39,8 @@ impl Fault {
             Self::Custom(message) if message.starts_with("must ") => format!("{key} {message}"),
             Self::Custom(message) => format!("{key}: {message}"),
         };
-        impossible(node, message)
+        node.refuse(message).into()
     }
-}
-
-pub(super) fn impossible(node: &Node, message: String) -> Fault {
-    RecipeError::Impossible { origin: node.origin.clone(), message }.into()
 }
 
 pub(super) fn one_of(words: &[&str]) -> String {
