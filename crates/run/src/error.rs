@@ -114,8 +114,8 @@ impl RunError {
         Self::Unfinished { dir: dir.to_path_buf(), whole: whole.to_path_buf(), missing }
     }
 
-    pub(crate) fn damaged(path: &Path, message: impl Into<String>) -> Self {
-        Self::Damaged { path: path.to_path_buf(), message: message.into() }
+    pub(crate) fn damaged(path: &Path, message: impl ToString) -> Self {
+        Self::Damaged { path: path.to_path_buf(), message: message.to_string() }
     }
 }
 

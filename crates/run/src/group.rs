@@ -1,16 +1,13 @@
 //! `group.json`: which runs of a directory belong together, and why.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
 use crate::atomic;
 use crate::error::RunError;
-
-/// The format of `group.json` that this program writes and reads.
-const FORMAT: u32 = 1;
+use crate::record::{FORMAT, read_current};
 
 /// Why runs belong together, which decides what to do when all members have finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,22 +71,13 @@ impl GroupFile {
 
     /// Writes the file to a directory.
     pub fn save(&self, folder: &Path) -> Result<(), RunError> {
-        let path = folder.join(Self::NAME);
-        let text = serde_json::to_string_pretty(self)
-            .map_err(|error| RunError::damaged(&path, error.to_string()))?;
-        atomic::write_file(&path, (text + "\n").as_bytes())
+        atomic::write_json(&folder.join(Self::NAME), self)
     }
 
     /// Reads the file of a directory.
     pub fn load(folder: &Path) -> Result<Self, RunError> {
         let path = folder.join(Self::NAME);
-        let text = fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
-        let group: Self = serde_json::from_str(&text)
-            .map_err(|error| RunError::damaged(&path, error.to_string()))?;
-        if group.format != FORMAT {
-            let (found, writer) = (group.format.to_string(), group.version);
-            return Err(RunError::Format { path, found, writer });
-        }
+        let group: Self = read_current(&path)?;
         if group.members.is_empty() {
             return Err(RunError::damaged(&path, "members is empty, expected at least one run"));
         }
