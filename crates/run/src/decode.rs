@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 
 use serde::Deserialize;
 
-use self::fault::{Fault, one_of};
+use self::fault::Fault;
 use self::tree::{ABSENT, Content, Tree};
 pub(crate) use self::tree::{Form, form_of};
 use crate::document::{Document, Node, Origin, Table, Value};
@@ -46,10 +46,8 @@ impl Document {
     }
 
     /// The error for a value that cannot be meant; `message` names the key.
-    pub fn refuse(&self, key: &str, message: String) -> RecipeError {
-        let origin = self.origin(key).cloned();
-        let origin = origin.unwrap_or(Origin::Argument(self.name().into()));
-        RecipeError::Impossible { origin, message }
+    pub fn refuse(&self, key: &str, message: impl Into<String>) -> RecipeError {
+        self.origin(key).unwrap_or(&Origin::Argument(self.name.clone())).refuse(message)
     }
 }
 
@@ -59,8 +57,8 @@ pub(crate) fn decode<T: for<'de> Deserialize<'de>>(
     shape: &Shape,
     example: fn(&str) -> Option<String>,
 ) -> Result<T, RecipeError> {
-    check_keys(shape, "", &document.root, shape)?;
     let root = Node { value: Value::Table(document.root.clone()), origin: ABSENT.origin.clone() };
+    check_keys(shape, "", &root.value, shape)?;
     let decoded = nest(shape, String::new(), &root).and_then(|tree| tree.decode(PhantomData::<T>));
     decoded.map_err(|fault| match fault {
         Fault::Placed(error) => *error,
@@ -69,10 +67,7 @@ pub(crate) fn decode<T: for<'de> Deserialize<'de>>(
             let placeholder = example(&key);
             RecipeError::Missing { recipe: document.name().to_string(), key, placeholder }
         }
-        fault => {
-            let (recipe, message) = (document.name().to_string(), fault.to_string());
-            RecipeError::Recipe { recipe, message }
-        }
+        fault => document.refuse("", fault.to_string()),
     })
 }
 
@@ -90,36 +85,23 @@ fn key_in_file(name: &str, shape: &Shape) -> String {
 
 /// Refuses the first key that there is not. A misspelt key is found before the key that is
 /// missing because of it.
-fn check_keys(
-    root: &Shape,
-    section: &str,
-    table: &Table,
-    shape: &Shape,
-) -> Result<(), RecipeError> {
-    let keys = shape.keys();
-    for (key, node) in table {
-        let name = join(section, key);
-        let known = match shape {
-            Shape::Map(inner) => Some(&**inner),
-            _ => keys.iter().find(|(known, _)| known == key).map(|(_, shape)| *shape),
-        };
-        let Some(inner) = known else {
-            return Err(root.unknown_key(node.origin.clone(), &name));
-        };
-        match (&node.value, inner) {
-            (Value::Table(table), Shape::Map(_)) => check_keys(root, &name, table, inner)?,
-            (Value::Table(table), _) if !inner.keys().is_empty() => {
-                check_keys(root, &name, table, inner)?;
+fn check_keys(root: &Shape, name: &str, value: &Value, shape: &Shape) -> Result<(), RecipeError> {
+    match (value, shape) {
+        (Value::Table(table), _) if shape.has_keys() => {
+            for (key, node) in table {
+                let name = join(name, key);
+                let Some(inner) = shape.key(key) else {
+                    return Err(root.unknown_key(&node.origin, &name));
+                };
+                check_keys(root, &name, &node.value, inner)?;
             }
-            (Value::Array(items), Shape::List(inner)) if inner.is_section() => {
-                for (at, item) in items.iter().enumerate() {
-                    if let Value::Table(table) = &item.value {
-                        check_keys(root, &format!("{name}[{at}]"), table, inner)?;
-                    }
-                }
-            }
-            _ => {}
         }
+        (Value::Array(items), Shape::List(inner)) => {
+            for (at, item) in items.iter().enumerate() {
+                check_keys(root, &format!("{name}[{at}]"), &item.value, inner)?;
+            }
+        }
+        _ => {}
     }
     Ok(())
 }
@@ -139,8 +121,14 @@ fn nest<'a>(shape: &'a Shape, key: String, node: &'a Node) -> Result<Tree<'a>, F
             let mut entries = vec![];
             for field in fields {
                 let tree = match field.name.strip_prefix("..") {
-                    Some(tag) => beside(field, tag, &key, node, table)?,
-                    None => nest_field(field, &key, table)?,
+                    Some(tag) => nest_flattened(field, tag, &key, node, table)?,
+                    None => {
+                        // Then the message names the first key that is missing in the section.
+                        let needed = field.shape.is_section() && !field.optional;
+                        let value = table.get(field.name).or(needed.then_some(&*ABSENT));
+                        let nest = |value| nest(&field.shape, join(&key, field.name), value);
+                        value.map(nest).transpose()?
+                    }
                 };
                 entries.extend(tree.map(|tree| (field.name, tree)));
             }
@@ -172,25 +160,8 @@ fn nest<'a>(shape: &'a Shape, key: String, node: &'a Node) -> Result<Tree<'a>, F
     Ok(Tree { key, node, content })
 }
 
-/// A field with a key of its own.
-fn nest_field<'a>(
-    field: &'a Field,
-    section: &str,
-    table: &'a Table,
-) -> Result<Option<Tree<'a>>, Fault> {
-    let key = join(section, field.name);
-    match table.get(field.name) {
-        Some(node) => nest(&field.shape, key, node).map(Some),
-        // So that the message names the first key that is missing in it.
-        None if field.shape.is_section() && !field.optional => {
-            nest(&field.shape, key, &ABSENT).map(Some)
-        }
-        None => Ok(None),
-    }
-}
-
 /// A field whose keys stand in the table of other fields.
-fn beside<'a>(
+fn nest_flattened<'a>(
     field: &'a Field,
     tag: &'a str,
     key: &str,
@@ -219,27 +190,23 @@ fn beside<'a>(
                     let other = &other.origin;
                     let message =
                         format!("{first} and {second} ({other}) are both given: keep one");
-                    Err(value.refuse(message).into())
+                    Err(value.origin.refuse(message).into())
                 }
             }
         }
         (Shape::Enum(variants), tag) => {
             let Some(chosen) = table.get(tag) else { return Ok(None) };
-            let words =
-                || -> Vec<&'static str> { variants.iter().map(|(name, _)| *name).collect() };
-            let Value::String(word) = &chosen.value else {
-                return Err(Fault::Type(one_of(&words())).at(&join(key, tag), chosen));
-            };
-            let Some((name, inner)) = variants.iter().find(|(name, _)| name == word) else {
-                let fault = Fault::Word { found: word.clone(), words: words() };
-                return Err(fault.at(&join(key, tag), chosen));
+            let is_chosen = |(name, _): &&(&str, Shape)| chosen.value.is_text(name);
+            let Some((name, inner)) = variants.iter().find(is_chosen) else {
+                // As a plain value it is refused with the words that there are.
+                return nest(&Shape::Value, join(key, tag), chosen).map(Some);
             };
             refuse_stale(&field.shape, inner, tag, key, table)?;
             Ok(Some(tree(name, nest(inner, key.to_string(), node)?)))
         }
         (shape, _) => {
-            let mut keys = shape.keys().into_iter();
-            let absent = field.optional && !keys.any(|(name, _)| table.contains_key(name));
+            let absent =
+                field.optional && !shape.names().into_iter().any(|name| table.contains_key(name));
             if absent { Ok(None) } else { nest(shape, key.to_string(), node).map(Some) }
         }
     }
@@ -253,12 +220,9 @@ fn refuse_stale(
     section: &str,
     table: &Table,
 ) -> Result<(), Fault> {
-    let meant = chosen.keys();
-    let is_stale = |name: &str| {
-        name != tag && table.contains_key(name) && meant.iter().all(|(key, _)| *key != name)
-    };
-    let stale: Vec<&str> =
-        all.keys().into_iter().map(|(name, _)| name).filter(|name| is_stale(name)).collect();
+    let meant = chosen.names();
+    let is_stale = |name: &&str| *name != tag && table.contains_key(*name) && !meant.contains(name);
+    let stale: Vec<&str> = all.names().into_iter().filter(is_stale).collect();
     match stale.first() {
         Some(first) => Err(no_meaning(section, &stale, &table[*first], tag, &table[tag]).into()),
         None => Ok(()),
@@ -276,16 +240,13 @@ pub(crate) fn no_meaning(
     let names: Vec<String> = keys.iter().map(|key| join(section, key)).collect();
     let sets: Vec<String> = names.iter().map(|name| format!("--set {name}=")).collect();
     let (have, them) = if names.len() == 1 { ("has", "it") } else { ("have", "them") };
-    RecipeError::Impossible {
-        origin: first.origin.clone(),
-        message: format!(
-            "{} {have} no meaning with {} = {} ({}); remove {them}: on the command line by {}, in \
-             a recipe with a base by without = {names:?}",
-            names.join(", "),
-            join(section, choice),
-            value_text(&chosen.value),
-            chosen.origin,
-            sets.join(" "),
-        ),
-    }
+    first.origin.refuse(format!(
+        "{} {have} no meaning with {} = {} ({}); remove {them}: on the command line by {}, in a \
+         recipe with a base by without = {names:?}",
+        names.join(", "),
+        join(section, choice),
+        value_text(&chosen.value),
+        chosen.origin,
+        sets.join(" "),
+    ))
 }

@@ -48,5 +48,5 @@ pub use record::{
     CreateRun, FORMAT, RunDir, RunInfo, RunLock, SetAside, Split, SplitCounts, lock_folder,
 };
 pub use split_reader::SplitReader;
-pub use sweep::{SweepPoint, load_sweep};
+pub use sweep::load_sweep;
 pub use tasks::{Task, Tasks, load_tasks};

@@ -1,5 +1,6 @@
 //! The keys that a document can have: read off the types that decode them.
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
@@ -7,7 +8,7 @@ use serde::Deserialize;
 use crate::decode::{Form, form_of};
 use crate::document::Origin;
 use crate::recipe::Recipe;
-use crate::recipe_error::RecipeError;
+use crate::recipe_error::{RecipeError, did_you_mean};
 
 /// No key has more parts than this.
 pub(crate) const MAX_DEPTH: usize = 3;
@@ -64,20 +65,34 @@ impl Shape {
 
     /// Every key of a table of this shape, in the order of the types.
     pub fn keys(&self) -> Vec<(&'static str, &Self)> {
-        let nested: Vec<(&'static str, &Self)> = match self {
+        let mut keys: Vec<(&'static str, &Self)> = match self {
             Self::Struct(fields) | Self::Inline(fields) => {
                 fields.iter().flat_map(Field::keys).collect()
             }
             Self::Enum(variants) => variants.iter().flat_map(|(_, inner)| inner.keys()).collect(),
             _ => vec![],
         };
-        let mut keys: Vec<(&'static str, &Self)> = vec![];
-        for (name, shape) in nested {
-            if keys.iter().all(|(known, _)| *known != name) {
-                keys.push((name, shape));
-            }
-        }
+        let mut seen = BTreeSet::new();
+        keys.retain(|(name, _)| seen.insert(*name));
         keys
+    }
+
+    /// The names of [`keys`](Self::keys).
+    pub fn names(&self) -> Vec<&'static str> {
+        self.keys().into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Whether a table of this shape has keys, be they of the user's choice.
+    pub fn has_keys(&self) -> bool {
+        matches!(self, Self::Map(_)) || !self.keys().is_empty()
+    }
+
+    /// The shape of a key of a table of this shape.
+    pub fn key(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Map(inner) => Some(inner),
+            _ => self.keys().into_iter().find(|(key, _)| *key == name).map(|(_, shape)| shape),
+        }
     }
 
     /// The shape of a dotted key or section; `key[0]` is an item of a list.
@@ -87,13 +102,9 @@ impl Shape {
         }
         name.split('.').try_fold(self, |shape, part| {
             let (part, index) = part.split_once('[').unwrap_or((part, ""));
-            let found = match shape {
-                Self::Map(inner) => &**inner,
-                _ => shape.keys().into_iter().find(|(key, _)| *key == part)?.1,
-            };
-            match (found, index.is_empty()) {
-                (Self::List(inner), false) => Some(&**inner),
-                _ => Some(found),
+            match shape.key(part)? {
+                Self::List(inner) if !index.is_empty() => Some(&**inner),
+                inner => Some(inner),
             }
         })
     }
@@ -108,36 +119,31 @@ impl Shape {
     /// What the writer of an unknown key may have meant: a similar key of the same section, else
     /// the keys of that very name in others.
     fn nearest(&self, section: &str, key: &str) -> Option<String> {
-        let names = |shape: &Self| shape.keys().into_iter().map(|(name, _)| name).collect();
-        let here: Vec<&str> = self.at(section).map(names).unwrap_or_default();
+        let here = self.at(section).map(Self::names).unwrap_or_default();
         if let Some(similar) = most_similar(key, &here) {
             return Some(join(section, similar));
         }
         let sections = self.sections("").into_iter();
         let elsewhere: Vec<String> = sections
-            .filter(|(_, shape)| shape.keys().iter().any(|(name, _)| *name == key))
+            .filter(|(_, shape)| shape.names().contains(&key))
             .map(|(section, _)| join(&section, key))
             .collect();
         (!elsewhere.is_empty()).then(|| elsewhere.join(" or "))
     }
 
     /// The error for a key that there is not; if there is no such section, for the section.
-    pub fn unknown_key(&self, origin: Origin, key: &str) -> RecipeError {
+    pub fn unknown_key(&self, origin: &Origin, key: &str) -> RecipeError {
         let ends = key.match_indices('.').map(|(at, _)| at).chain([key.len()]);
         let unknown = ends.map(|end| &key[..end]).find(|part| self.at(part).is_none());
         let key = unknown.unwrap_or(key);
         let (section, last) = key.rsplit_once('.').unwrap_or(("", key));
-        let keys = self.at(section).map(Self::keys).unwrap_or_default();
-        let names: Vec<&str> = keys.into_iter().map(|(name, _)| name).collect();
-        RecipeError::UnknownKey {
-            origin,
-            key: key.to_string(),
-            nearest: self.nearest(section, last),
-            known: match names.is_empty() {
-                false => names.join(", "),
-                true => format!("nothing, since {section} is no section"),
-            },
-        }
+        let names = self.at(section).map(Self::names).unwrap_or_default();
+        let known = match names.is_empty() {
+            false => names.join(", "),
+            true => format!("nothing, since {section} is no section"),
+        };
+        let hint = did_you_mean(self.nearest(section, last).as_deref());
+        origin.refuse(format!("unknown key {key}{hint} Known here: {known}"))
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) enum Fault {
     Missing(&'static str),
     Type(String),
     Value(String),
-    Word { found: String, words: Vec<&'static str> },
+    Word { found: String, words: &'static [&'static str] },
     Custom(String),
 }
 
@@ -32,14 +32,14 @@ impl Fault {
                 format!("{key} must be {expected}, found {}", value_text(&node.value))
             }
             Self::Word { found, words } => {
-                let hint = most_similar(&found, &words);
+                let hint = most_similar(&found, words);
                 let hint = hint.map_or(String::new(), |word| format!("; did you mean {word:?}?"));
-                format!("{key} must be {}, found {found:?}{hint}", one_of(&words))
+                format!("{key} must be {}, found {found:?}{hint}", one_of(words))
             }
             Self::Custom(message) if message.starts_with("must ") => format!("{key} {message}"),
             Self::Custom(message) => format!("{key}: {message}"),
         };
-        node.refuse(message).into()
+        node.origin.refuse(message).into()
     }
 }
 
@@ -95,7 +95,7 @@ impl de::Error for Fault {
     }
 
     fn unknown_variant(found: &str, words: &'static [&'static str]) -> Self {
-        Self::Word { found: found.to_string(), words: words.to_vec() }
+        Self::Word { found: found.to_string(), words }
     }
 
     fn missing_field(field: &'static str) -> Self {
