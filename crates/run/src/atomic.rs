@@ -10,6 +10,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::error::RunError;
 
 /// The prefix of unfinished files and directories, which can be removed.
@@ -39,12 +42,25 @@ pub fn write_file_by<E: From<RunError>>(
     path: &Path,
     write: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
-    let temporary = Temporary(beside(path)?);
+    let temporary = Temporary(temporary_sibling(path)?);
     write(&temporary.0)?;
     sync(&temporary.0)?;
     fs::rename(&temporary.0, path).map_err(RunError::io("write", path))?;
     sync_parent(path)?;
     Ok(())
+}
+
+/// Writes a JSON file, with a line break at its end.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunError> {
+    let text =
+        serde_json::to_string_pretty(value).map_err(|error| RunError::damaged(path, error))?;
+    write_file(path, (text + "\n").as_bytes())
+}
+
+/// Reads a JSON file.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, RunError> {
+    let text = fs::read_to_string(path).map_err(RunError::io("read", path))?;
+    serde_json::from_str(&text).map_err(|error| RunError::damaged(path, error))
 }
 
 /// A folder that is filled under a temporary name and takes its place when it is complete.
@@ -72,7 +88,7 @@ pub struct AtomicFolder {
 impl AtomicFolder {
     /// An empty folder beside `place`, whose parent must exist.
     pub fn create(place: &Path) -> Result<Self, RunError> {
-        let temporary = beside(place)?;
+        let temporary = temporary_sibling(place)?;
         fs::create_dir(&temporary).map_err(RunError::io("create", place))?;
         Ok(Self { temporary: Temporary(temporary), place: place.to_path_buf() })
     }
@@ -96,7 +112,7 @@ impl AtomicFolder {
     /// gone afterwards.
     pub fn commit(self) -> Result<(), RunError> {
         sync_tree(&self.temporary.0)?;
-        let old = named_beside(&self.place, REPLACED)?;
+        let old = sibling(&self.place, REPLACED)?;
         let replaces = exists(&self.place)?;
         if replaces {
             remove(&old)?;
@@ -116,14 +132,10 @@ impl AtomicFolder {
     pub fn commit_new(self) -> Result<(), RunError> {
         sync_tree(&self.temporary.0)?;
         let place = &self.place;
-        match fs::remove_dir(place) {
-            Ok(()) => (),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (),
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                return Err(RunError::Exists { path: place.clone() });
-            }
-            Err(source) => return Err(RunError::NotReplaceable { path: place.clone(), source }),
-        }
+        if_there(fs::remove_dir(place)).map_err(|source| match source.kind() {
+            io::ErrorKind::DirectoryNotEmpty => RunError::Exists { path: place.clone() },
+            _ => RunError::NotReplaceable { path: place.clone(), source },
+        })?;
         fs::rename(&self.temporary.0, place).map_err(RunError::io("create", place))?;
         sync_parent(place)
     }
@@ -132,15 +144,13 @@ impl AtomicFolder {
 /// Removes a folder and all that is in it, so that its name never stands for a part of it; one
 /// that is not there is removed already.
 pub fn remove_folder(path: &Path) -> Result<(), RunError> {
-    let temporary = beside(path)?;
-    match fs::rename(path, &temporary) {
-        Ok(()) => {
-            sync_parent(path)?;
-            remove(&temporary)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(RunError::io("remove", path)(error)),
+    let temporary = temporary_sibling(path)?;
+    let moved = if_there(fs::rename(path, &temporary)).map_err(RunError::io("remove", path))?;
+    if moved.is_some() {
+        sync_parent(path)?;
+        remove(&temporary)?;
     }
+    Ok(())
 }
 
 /// Takes away what killed writers left in a folder, and brings back what they were replacing.
@@ -148,12 +158,8 @@ pub fn remove_folder(path: &Path) -> Result<(), RunError> {
 /// Only the one process that may write to the folder may call this. A folder that does not exist
 /// has no leftovers.
 pub fn remove_leftovers(folder: &Path) -> Result<(), RunError> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(RunError::io("read", folder)(error)),
-    };
-    for entry in entries {
+    let entries = if_there(fs::read_dir(folder)).map_err(RunError::io("read", folder))?;
+    for entry in entries.into_iter().flatten() {
         let entry = entry.map_err(RunError::io("read", folder))?;
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
@@ -183,16 +189,16 @@ impl Drop for Temporary {
 }
 
 /// A name beside `path` that no other writer uses.
-fn beside(path: &Path) -> Result<PathBuf, RunError> {
+fn temporary_sibling(path: &Path) -> Result<PathBuf, RunError> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let temporary = named_beside(path, &format!("{UNFINISHED}-{}-{count}-", std::process::id()))?;
+    let temporary = sibling(path, &format!("{UNFINISHED}-{}-{count}-", std::process::id()))?;
     // A process of the same number may have died here.
     remove(&temporary)?;
     Ok(temporary)
 }
 
-fn named_beside(path: &Path, prefix: &str) -> Result<PathBuf, RunError> {
+fn sibling(path: &Path, prefix: &str) -> Result<PathBuf, RunError> {
     let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "the path ends in no file name");
     let name: &OsStr = path.file_name().ok_or_else(|| RunError::io("write", path)(no_name()))?;
     let mut temporary = OsString::from(prefix);
@@ -211,10 +217,15 @@ pub fn check_vacant(path: &Path) -> Result<(), RunError> {
 
 /// Whether there is anything of this name, be it a link that leads nowhere.
 pub(crate) fn exists(path: &Path) -> Result<bool, RunError> {
-    match fs::symlink_metadata(path) {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(RunError::io("look at", path)(error)),
+    let found = if_there(fs::symlink_metadata(path)).map_err(RunError::io("look at", path))?;
+    Ok(found.is_some())
+}
+
+/// What the operating system says of a file or folder; `None` if there is none.
+fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
     }
 }
 
@@ -225,12 +236,7 @@ fn remove(path: &Path) -> Result<(), RunError> {
         Ok(_) => fs::remove_file(path),
         Err(error) => Err(error),
     };
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(RunError::io("remove", path)(error))
-        }
-        _ => Ok(()),
-    }
+    if_there(removed).map(drop).map_err(RunError::io("remove", path))
 }
 
 fn sync(path: &Path) -> Result<(), RunError> {

@@ -38,9 +38,8 @@ impl Recipe {
         if written.recipe()? == *self {
             return Ok(());
         }
-        let recipe = written.name().to_string();
-        let message = "a path cannot be written, since it is not Unicode: rename it".to_string();
-        Err(RecipeError::Recipe { recipe, message })
+        let message = "a path cannot be written, since it is not Unicode: rename it";
+        Err(written.refuse("", message))
     }
 }
 
@@ -59,26 +58,22 @@ impl Document {
     pub fn recipe(&self) -> Result<Recipe, RecipeError> {
         for key in ["base", "without"] {
             if let Some(node) = self.root.get(key) {
-                let origin = node.origin.clone();
-                let message = format!(
+                return Err(node.origin.refuse(format!(
                     "{key} must stand in a recipe file; on the command line name the recipe itself"
-                );
-                return Err(RecipeError::Impossible { origin, message });
+                )));
             }
         }
         let mut document = self.clone();
         // These switch the noise or the method of any recipe off; its settings may stay.
         let off = [("head.noise", "none", "head.rank"), ("method", "plain", "bootstrapping")];
         for (key, value, settings) in off {
-            if self.get(key).is_some_and(|node| node.value == Value::String(value.into())) {
+            if self.get(key).is_some_and(|node| node.value.is_text(value)) {
                 document.remove(settings);
             }
         }
         if let (None, Some(node)) = (self.get("method"), self.get("bootstrapping")) {
-            let origin = node.origin.clone();
-            let message =
-                "[bootstrapping] is for method = \"bootstrapping\": set method".to_string();
-            return Err(RecipeError::Impossible { origin, message });
+            let message = "[bootstrapping] is for method = \"bootstrapping\": set method";
+            return Err(node.origin.refuse(message));
         }
         let decoded = decode(&document, Shape::recipe(), example);
         // What is missing depends on the way in which a split is given.
@@ -88,8 +83,7 @@ impl Document {
                 .try_for_each(|split| document.check_split(split))?;
         }
         let recipe: Recipe = decoded?;
-        check_together(&recipe)
-            .map_err(|Conflict { key, message }| document.refuse(&key, message))?;
+        check_together(&recipe).map_err(|(key, message)| document.refuse(&key, message))?;
         Ok(recipe)
     }
 
@@ -112,8 +106,7 @@ impl Document {
         };
         let missing_key = |key: &str| missing(key, example(&join(&section, key)));
         let impossible = |key: &str, message: String| {
-            let origin = table[key].origin.clone();
-            Err(RecipeError::Impossible { origin, message: format!("{section}.{key} {message}") })
+            Err(table[key].origin.refuse(format!("{section}.{key} {message}")))
         };
         let source = SOURCE.into_iter().find(|key| has(key));
         if split != "train" {
@@ -167,14 +160,11 @@ impl Document {
     }
 }
 
-/// Values that cannot be meant together, by the key to change.
-struct Conflict {
-    key: String,
-    message: String,
-}
+/// Values that cannot be meant together: the key to change, and the message.
+type Conflict = (String, String);
 
 fn require(holds: bool, key: &str, message: impl FnOnce() -> String) -> Result<(), Conflict> {
-    if holds { Ok(()) } else { Err(Conflict { key: key.to_string(), message: message() }) }
+    if holds { Ok(()) } else { Err((key.to_string(), message())) }
 }
 
 fn check_together(recipe: &Recipe) -> Result<(), Conflict> {
@@ -205,13 +195,12 @@ fn check_together(recipe: &Recipe) -> Result<(), Conflict> {
 
 fn check_network(recipe: &Recipe) -> Result<(), Conflict> {
     let network = &recipe.network;
-    let kind = match &network.layers {
-        Layers::None => "none",
-        Layers::Mlp { .. } => "mlp",
-        Layers::Conv { .. } => "conv",
-        Layers::Image { network, .. } => network.name(),
+    let (kind, wants_images) = match &network.layers {
+        Layers::None => ("none", false),
+        Layers::Mlp { .. } => ("mlp", false),
+        Layers::Conv { .. } => ("conv", true),
+        Layers::Image { network, .. } => (network.name(), true),
     };
-    let wants_images = matches!(network.layers, Layers::Conv { .. } | Layers::Image { .. });
     let on_features = matches!(recipe.data.train.inputs, InputSource::Features(_));
     require(!(wants_images && on_features), "network.kind", || {
         format!(

@@ -12,17 +12,15 @@
 //! there, or else the variant without a name.
 
 mod fault;
+mod tree;
 
 use std::marker::PhantomData;
-use std::sync::LazyLock;
-use std::vec;
 
 use serde::Deserialize;
-use serde::de::value::{MapAccessDeserializer, StrDeserializer};
-use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
-use serde::forward_to_deserialize_any;
 
-use self::fault::{Fault, impossible, one_of};
+use self::fault::Fault;
+use self::tree::{ABSENT, Content, Tree};
+pub(crate) use self::tree::{Form, form_of};
 use crate::document::{Document, Node, Origin, Table, Value};
 use crate::recipe_error::RecipeError;
 use crate::schema::{Field, Shape, join};
@@ -48,10 +46,8 @@ impl Document {
     }
 
     /// The error for a value that cannot be meant; `message` names the key.
-    pub fn refuse(&self, key: &str, message: String) -> RecipeError {
-        let origin = self.origin(key).cloned();
-        let origin = origin.unwrap_or(Origin::Argument(self.name().into()));
-        RecipeError::Impossible { origin, message }
+    pub fn refuse(&self, key: &str, message: impl Into<String>) -> RecipeError {
+        self.origin(key).unwrap_or(&Origin::Argument(self.name.clone())).refuse(message)
     }
 }
 
@@ -61,8 +57,8 @@ pub(crate) fn decode<T: for<'de> Deserialize<'de>>(
     shape: &Shape,
     example: fn(&str) -> Option<String>,
 ) -> Result<T, RecipeError> {
-    check_keys(shape, "", &document.root, shape)?;
     let root = Node { value: Value::Table(document.root.clone()), origin: ABSENT.origin.clone() };
+    check_keys(shape, "", &root.value, shape)?;
     let decoded = nest(shape, String::new(), &root).and_then(|tree| tree.decode(PhantomData::<T>));
     decoded.map_err(|fault| match fault {
         Fault::Placed(error) => *error,
@@ -71,10 +67,7 @@ pub(crate) fn decode<T: for<'de> Deserialize<'de>>(
             let placeholder = example(&key);
             RecipeError::Missing { recipe: document.name().to_string(), key, placeholder }
         }
-        fault => {
-            let (recipe, message) = (document.name().to_string(), fault.to_string());
-            RecipeError::Recipe { recipe, message }
-        }
+        fault => document.refuse("", fault.to_string()),
     })
 }
 
@@ -92,68 +85,30 @@ fn key_in_file(name: &str, shape: &Shape) -> String {
 
 /// Refuses the first key that there is not. A misspelt key is found before the key that is
 /// missing because of it.
-fn check_keys(
-    root: &Shape,
-    section: &str,
-    table: &Table,
-    shape: &Shape,
-) -> Result<(), RecipeError> {
-    let keys = shape.keys();
-    for (key, node) in table {
-        let name = join(section, key);
-        let known = match shape {
-            Shape::Map(inner) => Some(&**inner),
-            _ => keys.iter().find(|(known, _)| known == key).map(|(_, shape)| *shape),
-        };
-        let Some(inner) = known else {
-            return Err(root.unknown_key(node.origin.clone(), &name));
-        };
-        match (&node.value, inner) {
-            (Value::Table(table), Shape::Map(_)) => check_keys(root, &name, table, inner)?,
-            (Value::Table(table), _) if !inner.keys().is_empty() => {
-                check_keys(root, &name, table, inner)?;
+fn check_keys(root: &Shape, name: &str, value: &Value, shape: &Shape) -> Result<(), RecipeError> {
+    match (value, shape) {
+        (Value::Table(table), _) if shape.has_keys() => {
+            for (key, node) in table {
+                let name = join(name, key);
+                let Some(inner) = shape.key(key) else {
+                    return Err(root.unknown_key(&node.origin, &name));
+                };
+                check_keys(root, &name, &node.value, inner)?;
             }
-            (Value::Array(items), Shape::List(inner)) if inner.is_section() => {
-                for (at, item) in items.iter().enumerate() {
-                    if let Value::Table(table) = &item.value {
-                        check_keys(root, &format!("{name}[{at}]"), table, inner)?;
-                    }
-                }
-            }
-            _ => {}
         }
+        (Value::Array(items), Shape::List(inner)) => {
+            for (at, item) in items.iter().enumerate() {
+                check_keys(root, &format!("{name}[{at}]"), &item.value, inner)?;
+            }
+        }
+        _ => {}
     }
     Ok(())
 }
 
-/// A value with its dotted key, arranged as serde expects it.
-struct Tree<'a> {
-    key: String,
-    node: &'a Node,
-    content: Content<'a>,
-}
-
-enum Content<'a> {
-    /// The value of the node.
-    Leaf,
-    List(Vec<Tree<'a>>),
-    Map(Vec<(&'a str, Tree<'a>)>),
-    Variant(&'a str, Box<Tree<'a>>),
-}
-
-/// Stands for a section that is not there.
-static ABSENT: LazyLock<Node> = LazyLock::new(|| Node {
-    value: Value::Table(Table::new()),
-    origin: Origin::Argument("the recipe".into()),
-});
-
 /// Arranges a value by the shape that it must have.
 fn nest<'a>(shape: &'a Shape, key: String, node: &'a Node) -> Result<Tree<'a>, Fault> {
     let content = match (shape, &node.value) {
-        (Shape::List(inner), Value::Array(items)) => {
-            let item = |(at, node)| nest(inner, format!("{key}[{at}]"), node);
-            Content::List(items.iter().enumerate().map(item).collect::<Result<_, _>>()?)
-        }
         (Shape::Map(inner), Value::Table(table)) => {
             let mut entries: Vec<(&String, &Node)> = table.iter().collect();
             entries.sort_by_key(|(_, node)| node.origin.line());
@@ -166,8 +121,14 @@ fn nest<'a>(shape: &'a Shape, key: String, node: &'a Node) -> Result<Tree<'a>, F
             let mut entries = vec![];
             for field in fields {
                 let tree = match field.name.strip_prefix("..") {
-                    Some(tag) => beside(field, tag, &key, node, table)?,
-                    None => nest_field(field, &key, table)?,
+                    Some(tag) => nest_flattened(field, tag, &key, node, table)?,
+                    None => {
+                        // Then the message names the first key that is missing in the section.
+                        let needed = field.shape.is_section() && !field.optional;
+                        let value = table.get(field.name).or(needed.then_some(&*ABSENT));
+                        let nest = |value| nest(&field.shape, join(&key, field.name), value);
+                        value.map(nest).transpose()?
+                    }
                 };
                 entries.extend(tree.map(|tree| (field.name, tree)));
             }
@@ -183,39 +144,24 @@ fn nest<'a>(shape: &'a Shape, key: String, node: &'a Node) -> Result<Tree<'a>, F
                 None => return Err(Fault::Missing(variants[0].0).at(&key, node)),
             }
         }
+        (Shape::Struct(_) | Shape::Enum(_), _) if shape.is_section() => {
+            return Err(Fault::Type(format!("a section [{key}]")).at(&key, node));
+        }
+        (_, Value::Array(items)) => {
+            let inner = if let Shape::List(inner) = shape { &**inner } else { &Shape::Value };
+            let item = |(at, node)| nest(inner, format!("{key}[{at}]"), node);
+            Content::List(items.iter().enumerate().map(item).collect::<Result<_, _>>()?)
+        }
         (Shape::List(inner), _) if inner.is_section() => {
             return Err(Fault::Type(format!("tables, each under [[{key}]]")).at(&key, node));
-        }
-        (Shape::Struct(_), _) => {
-            return Err(Fault::Type(format!("a section [{key}]")).at(&key, node));
-        }
-        (Shape::Enum(_), _) if shape.is_section() => {
-            return Err(Fault::Type(format!("a section [{key}]")).at(&key, node));
         }
         _ => Content::Leaf,
     };
     Ok(Tree { key, node, content })
 }
 
-/// A field with a key of its own.
-fn nest_field<'a>(
-    field: &'a Field,
-    section: &str,
-    table: &'a Table,
-) -> Result<Option<Tree<'a>>, Fault> {
-    let key = join(section, field.name);
-    match table.get(field.name) {
-        Some(node) => nest(&field.shape, key, node).map(Some),
-        // So that the message names the first key that is missing in it.
-        None if field.shape.is_section() && !field.optional => {
-            nest(&field.shape, key, &ABSENT).map(Some)
-        }
-        None => Ok(None),
-    }
-}
-
 /// A field whose keys stand in the table of other fields.
-fn beside<'a>(
+fn nest_flattened<'a>(
     field: &'a Field,
     tag: &'a str,
     key: &str,
@@ -239,37 +185,28 @@ fn beside<'a>(
                 [(name, shape, value)] => {
                     Ok(Some(tree(name, nest(shape, join(key, name), value)?)))
                 }
-                [(first, _, value), (second, _, other), ..] => Err(impossible(
-                    value,
-                    format!(
-                        "{} and {} ({}) are both given: keep one",
-                        join(key, first),
-                        join(key, second),
-                        other.origin
-                    ),
-                )),
+                [(first, _, value), (second, _, other), ..] => {
+                    let (first, second) = (join(key, first), join(key, second));
+                    let other = &other.origin;
+                    let message =
+                        format!("{first} and {second} ({other}) are both given: keep one");
+                    Err(value.origin.refuse(message).into())
+                }
             }
         }
         (Shape::Enum(variants), tag) => {
             let Some(chosen) = table.get(tag) else { return Ok(None) };
-            let words =
-                || -> Vec<&'static str> { variants.iter().map(|(name, _)| *name).collect() };
-            let Value::String(word) = &chosen.value else {
-                return Err(Fault::Type(one_of(&words())).at(&join(key, tag), chosen));
-            };
-            let Some((name, inner)) = variants.iter().find(|(name, _)| name == word) else {
-                let fault = Fault::Word { found: word.clone(), words: words() };
-                return Err(fault.at(&join(key, tag), chosen));
+            let is_chosen = |(name, _): &&(&str, Shape)| chosen.value.is_text(name);
+            let Some((name, inner)) = variants.iter().find(is_chosen) else {
+                // As a plain value it is refused with the words that there are.
+                return nest(&Shape::Value, join(key, tag), chosen).map(Some);
             };
             refuse_stale(&field.shape, inner, tag, key, table)?;
-            Ok(Some(match inner {
-                Shape::Value => nest(inner, join(key, tag), chosen)?,
-                _ => tree(name, nest(inner, key.to_string(), node)?),
-            }))
+            Ok(Some(tree(name, nest(inner, key.to_string(), node)?)))
         }
         (shape, _) => {
-            let mut keys = shape.keys().into_iter();
-            let absent = field.optional && !keys.any(|(name, _)| table.contains_key(name));
+            let absent =
+                field.optional && !shape.names().into_iter().any(|name| table.contains_key(name));
             if absent { Ok(None) } else { nest(shape, key.to_string(), node).map(Some) }
         }
     }
@@ -283,12 +220,9 @@ fn refuse_stale(
     section: &str,
     table: &Table,
 ) -> Result<(), Fault> {
-    let meant = chosen.keys();
-    let is_stale = |name: &str| {
-        name != tag && table.contains_key(name) && meant.iter().all(|(key, _)| *key != name)
-    };
-    let stale: Vec<&str> =
-        all.keys().into_iter().map(|(name, _)| name).filter(|name| is_stale(name)).collect();
+    let meant = chosen.names();
+    let is_stale = |name: &&str| *name != tag && table.contains_key(*name) && !meant.contains(name);
+    let stale: Vec<&str> = all.names().into_iter().filter(is_stale).collect();
     match stale.first() {
         Some(first) => Err(no_meaning(section, &stale, &table[*first], tag, &table[tag]).into()),
         None => Ok(()),
@@ -306,125 +240,13 @@ pub(crate) fn no_meaning(
     let names: Vec<String> = keys.iter().map(|key| join(section, key)).collect();
     let sets: Vec<String> = names.iter().map(|name| format!("--set {name}=")).collect();
     let (have, them) = if names.len() == 1 { ("has", "it") } else { ("have", "them") };
-    RecipeError::Impossible {
-        origin: first.origin.clone(),
-        message: format!(
-            "{} {have} no meaning with {} = {} ({}); remove {them}: on the command line by {}, in \
-             a recipe with a base by without = {names:?}",
-            names.join(", "),
-            join(section, choice),
-            value_text(&chosen.value),
-            chosen.origin,
-            sets.join(" "),
-        ),
-    }
-}
-
-/// The items of a list.
-struct Items<'a>(vec::IntoIter<Tree<'a>>);
-
-impl<'de> SeqAccess<'de> for Items<'_> {
-    type Error = Fault;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<Option<T::Value>, Fault> {
-        self.0.next().map(|item| item.decode(seed)).transpose()
-    }
-}
-
-/// The fields of a struct, and the value of the one that was named last.
-struct Entries<'a>(vec::IntoIter<(&'a str, Tree<'a>)>, Option<Tree<'a>>);
-
-impl<'de> MapAccess<'de> for Entries<'_> {
-    type Error = Fault;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, Fault> {
-        let Some((name, value)) = self.0.next() else { return Ok(None) };
-        self.1 = Some(value);
-        let name: StrDeserializer<'_, Fault> = name.into_deserializer();
-        seed.deserialize(name).map(Some)
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
-        self.1.take().expect("serde asks for the key first").decode(seed)
-    }
-}
-
-impl Tree<'_> {
-    /// Decodes the value; what is wrong with it is placed here.
-    fn decode<'de, T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Fault> {
-        let (key, node) = (self.key.clone(), self.node);
-        seed.deserialize(self).map_err(|fault| fault.at(&key, node))
-    }
-}
-
-impl<'de> Deserializer<'de> for Tree<'_> {
-    type Error = Fault;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let Self { key, node, content } = self;
-        match content {
-            Content::List(items) => visitor.visit_seq(Items(items.into_iter())),
-            Content::Map(entries) => visitor.visit_map(Entries(entries.into_iter(), None)),
-            Content::Variant(name, inner) => {
-                let entry = Entries(vec![(name, *inner)].into_iter(), None);
-                visitor.visit_enum(MapAccessDeserializer::new(entry))
-            }
-            Content::Leaf => match &node.value {
-                Value::String(text) => visitor.visit_str(text),
-                Value::Integer(value) => match (u64::try_from(*value), i64::try_from(*value)) {
-                    (Ok(value), _) => visitor.visit_u64(value),
-                    (_, Ok(value)) => visitor.visit_i64(value),
-                    _ => visitor.visit_i128(*value),
-                },
-                Value::Float(value) => visitor.visit_f64(*value),
-                Value::Boolean(value) => visitor.visit_bool(*value),
-                // No key takes any of them.
-                Value::Date(_) | Value::Table(_) => visitor.visit_unit(),
-                Value::Array(items) => {
-                    let item = |(at, node)| {
-                        let key = format!("{key}[{at}]");
-                        Tree { key, node, content: Content::Leaf }
-                    };
-                    let items: Vec<Tree<'_>> = items.iter().enumerate().map(item).collect();
-                    visitor.visit_seq(Items(items.into_iter()))
-                }
-            },
-        }
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        words: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
-        match (&self.content, &self.node.value) {
-            (Content::Variant(..), _) => self.deserialize_any(visitor),
-            (_, Value::String(word)) => visitor.visit_enum(word.as_str().into_deserializer()),
-            _ => Err(Fault::Type(one_of(words))),
-        }
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
-        unit_struct seq tuple tuple_struct map struct identifier ignored_any
-    }
+    first.origin.refuse(format!(
+        "{} {have} no meaning with {} = {} ({}); remove {them}: on the command line by {}, in a \
+         recipe with a base by without = {names:?}",
+        names.join(", "),
+        join(section, choice),
+        value_text(&chosen.value),
+        chosen.origin,
+        sets.join(" "),
+    ))
 }

@@ -1,5 +1,6 @@
 //! A recipe as a tree in which every value knows where it came from.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -32,6 +33,11 @@ impl Origin {
             Self::Argument(_) => usize::MAX,
         }
     }
+
+    /// The error for what stands here; `message` names the key.
+    pub(crate) fn refuse(&self, message: impl Into<String>) -> RecipeError {
+        RecipeError::Wrong { origin: self.clone(), message: message.into() }
+    }
 }
 
 impl fmt::Display for Origin {
@@ -50,6 +56,13 @@ pub struct Node {
     pub value: Value,
     /// Where its key stands.
     pub origin: Origin,
+}
+
+impl Node {
+    /// The error for a value of another type.
+    pub(crate) fn wrong_type(&self, key: &str, expected: &str) -> RecipeError {
+        self.origin.refuse(format!("{key} must be {expected}, found {}", self.value.describe()))
+    }
 }
 
 /// Keys and their values.
@@ -94,10 +107,17 @@ pub struct Document {
 impl Document {
     /// Parses TOML. `name` is what messages call it.
     pub fn parse(text: &str, name: &str) -> Result<Self, RecipeError> {
-        let source = Source::new(text, name);
-        let table = DeTable::parse(text).map_err(|error| source.syntax_error(&error))?;
-        let root = source.table(table.into_inner())?;
-        Ok(Self { name: source.name, root })
+        let name: Arc<str> = name.into();
+        let line_ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+        let origin = |at: usize| {
+            let line = 1 + line_ends.partition_point(|end| *end < at);
+            Origin::Line { file: name.clone(), line }
+        };
+        let root = DeTable::parse(text).map_err(|error| {
+            origin(error.span().map_or(0, |span| span.start)).refuse(error.message())
+        })?;
+        let root = convert_table(root.into_inner(), &origin)?;
+        Ok(Self { name, root })
     }
 
     /// What messages call it.
@@ -138,44 +158,34 @@ impl Document {
     /// # Ok::<(), aleator_run::RecipeError>(())
     /// ```
     pub fn set(&mut self, assignment: &str) -> Result<(), RecipeError> {
-        let refuse = |message| RecipeError::Set { text: assignment.to_string(), message };
+        let origin = Origin::Argument(format!("--set {assignment}").into());
         let Some((key, text)) = assignment.split_once('=') else {
-            return Err(refuse("expected key=value, as in --set head.rank=6".to_string()));
+            return Err(origin.refuse("expected key=value, as in --set head.rank=6"));
         };
         let (key, text) = (key.trim(), text.trim());
         if key.split('.').any(str::is_empty) {
-            return Err(refuse("expected a dotted key, as in --set head.rank=6".to_string()));
+            return Err(origin.refuse("expected a dotted key, as in --set head.rank=6"));
         }
-        let origin = Origin::Argument(format!("--set {assignment}").into());
         let shape = Shape::recipe();
         if key.split('.').count() > MAX_DEPTH {
-            return Err(shape.unknown_key(origin, key));
+            return Err(shape.unknown_key(&origin, key));
         }
         if text.is_empty() || text == "null" {
             if shape.at(key).is_none() {
-                return Err(shape.unknown_key(origin, key));
+                return Err(shape.unknown_key(&origin, key));
             }
             self.remove(key);
             return Ok(());
         }
         let is_text = matches!(shape.at(key), Some(Shape::Text)) && !text.starts_with(['"', '\'']);
-        let value = if is_text {
-            Value::String(text.to_string())
-        } else {
-            argument_value(text, &origin).map_err(refuse)?
-        };
-        self.insert(key, Node { value, origin }).map_err(refuse)
+        let value =
+            if is_text { Value::String(text.to_string()) } else { argument_value(text, &origin)? };
+        self.insert(key, Node { value, origin })
     }
 
-    /// Puts a value at a dotted key, with the sections above it; the message of a refusal says
-    /// what is in the way.
-    pub(crate) fn insert(&mut self, key: &str, node: Node) -> Result<(), String> {
-        // `seed = 1` is another way to write `seeds = [1]`.
-        match key {
-            "seed" => self.root.remove("seeds"),
-            "seeds" => self.root.remove("seed"),
-            _ => None,
-        };
+    /// Puts a value at a dotted key, with the sections above it; a refusal says what is in the way.
+    pub(crate) fn insert(&mut self, key: &str, node: Node) -> Result<(), RecipeError> {
+        self.forget_other_spelling(key);
         let mut table = &mut self.root;
         let mut rest = key;
         let mut depth = 0;
@@ -188,11 +198,11 @@ impl Document {
             let found = entry.value.describe();
             let Value::Table(inner) = &mut entry.value else {
                 let section = &key[..depth - 1];
-                return Err(format!(
+                return Err(node.origin.refuse(format!(
                     "{section} is {found} ({}), which has no keys below it; remove it first by \
                      --set {section}=",
                     entry.origin
-                ));
+                )));
             };
             (table, rest) = (inner, below);
         }
@@ -233,17 +243,26 @@ impl Document {
     /// This document laid over another: sections are merged, any other value replaces that of
     /// the base.
     pub fn over(self, mut base: Self) -> Self {
-        match (self.root.contains_key("seed"), self.root.contains_key("seeds")) {
-            (true, false) => base.root.remove("seeds"),
-            (false, true) => base.root.remove("seed"),
-            _ => None,
-        };
+        self.root.keys().for_each(|key| base.forget_other_spelling(key));
         merge(&mut base.root, self.root);
         Self { name: self.name, root: base.root }
+    }
+
+    /// `seed = 1` is another way to write `seeds = [1]`: what sets one replaces the other.
+    fn forget_other_spelling(&mut self, key: &str) {
+        match key {
+            "seed" => drop(self.root.remove("seeds")),
+            "seeds" => drop(self.root.remove("seed")),
+            _ => {}
+        }
     }
 }
 
 impl Value {
+    pub(crate) fn is_text(&self, text: &str) -> bool {
+        matches!(self, Self::String(own) if own == text)
+    }
+
     /// For messages: "the integer 3".
     pub(crate) fn describe(&self) -> String {
         match self {
@@ -268,86 +287,55 @@ fn merge(base: &mut Table, over: Table) {
 }
 
 /// The value that a text of the command line means.
-fn argument_value(text: &str, origin: &Origin) -> Result<Value, String> {
+fn argument_value(text: &str, origin: &Origin) -> Result<Value, RecipeError> {
     match DeValue::parse(text) {
-        Ok(value) => convert(value.into_inner(), &mut |_| origin.clone()),
+        Ok(value) => convert(value, &|_| origin.clone()),
         // Quotes and brackets are TOML or a slip.
-        Err(error) if text.starts_with(['"', '\'', '[', '{']) => Err(format!(
+        Err(error) if text.starts_with(['"', '\'', '[', '{']) => Err(origin.refuse(format!(
             "{text} is not a TOML value: {}; a text that begins so goes in quotes of its own, as \
              in --set 'key=\"[text\"'",
             error.message()
-        )),
+        ))),
         Err(_) => Ok(Value::String(text.to_string())),
     }
 }
 
-/// A text that is being parsed.
-struct Source {
-    name: Arc<str>,
-    /// Where each line begins.
-    lines: Vec<usize>,
-}
-
-impl Source {
-    fn new(text: &str, name: &str) -> Self {
-        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        let lines = [0].into_iter().chain(ends.map(|(at, _)| at + 1)).collect();
-        Self { name: name.into(), lines }
-    }
-
-    fn origin(&self, at: usize) -> Origin {
-        let line = self.lines.partition_point(|&start| start <= at);
-        Origin::Line { file: self.name.clone(), line }
-    }
-
-    fn syntax_error(&self, error: &toml::de::Error) -> RecipeError {
-        let origin = self.origin(error.span().map_or(0, |span| span.start));
-        RecipeError::Syntax { origin, message: error.message().to_string() }
-    }
-
-    fn table(&self, table: DeTable<'_>) -> Result<Table, RecipeError> {
-        let mut out = Table::new();
-        for (key, value) in table {
-            // The line of the key: of a value over several lines it is the one to look at.
-            let origin = self.origin(key.span().start);
-            let value = convert(value.into_inner(), &mut |span| self.origin(span))
-                .map_err(|message| RecipeError::Syntax { origin: origin.clone(), message })?;
-            out.insert(key.into_inner().into_owned(), Node { value, origin });
-        }
-        Ok(out)
-    }
-}
-
 /// From the parser's values to ours; `origin` says where a byte of the text stands.
-fn convert(value: DeValue<'_>, origin: &mut dyn FnMut(usize) -> Origin) -> Result<Value, String> {
-    Ok(match value {
+fn convert(
+    value: Spanned<DeValue<'_>>,
+    origin: &dyn Fn(usize) -> Origin,
+) -> Result<Value, RecipeError> {
+    let at = value.span().start;
+    Ok(match value.into_inner() {
         DeValue::String(text) => Value::String(text.into_owned()),
         DeValue::Integer(digits) => i128::from_str_radix(digits.as_str(), digits.radix())
             .map(Value::Integer)
-            .map_err(|_| format!("the integer {digits} is too large"))?,
+            .map_err(|_| origin(at).refuse(format!("the integer {digits} is too large")))?,
         DeValue::Float(digits) => digits
             .as_str()
             .parse()
             .map(Value::Float)
-            .map_err(|_| format!("{digits} is not a number"))?,
+            .map_err(|_| origin(at).refuse(format!("{digits} is not a number")))?,
         DeValue::Boolean(value) => Value::Boolean(value),
         DeValue::Datetime(date) => Value::Date(date.to_string()),
         DeValue::Array(items) => {
             let item = |item: Spanned<DeValue<'_>>| {
-                let origin_of_item = origin(item.span().start);
-                let value = convert(item.into_inner(), origin)?;
-                Ok(Node { value, origin: origin_of_item })
+                Ok(Node { origin: origin(item.span().start), value: convert(item, origin)? })
             };
-            Value::Array(items.into_iter().map(item).collect::<Result<_, String>>()?)
+            Value::Array(items.into_iter().map(item).collect::<Result<_, RecipeError>>()?)
         }
-        DeValue::Table(table) => {
-            let mut out = Table::new();
-            for (key, value) in table {
-                let origin_of_key = origin(key.span().start);
-                let value = convert(value.into_inner(), origin)?;
-                out.insert(key.into_inner().into_owned(), Node { value, origin: origin_of_key });
-            }
-            Value::Table(out)
-        }
+        DeValue::Table(table) => Value::Table(convert_table(table, origin)?),
     })
+}
+
+fn convert_table(
+    table: DeTable<'_>,
+    origin: &dyn Fn(usize) -> Origin,
+) -> Result<Table, RecipeError> {
+    let entry = |(key, value): (Spanned<Cow<'_, str>>, _)| {
+        // The line of the key: of a value over several lines it is the one to look at.
+        let node = Node { origin: origin(key.span().start), value: convert(value, origin)? };
+        Ok((key.into_inner().into_owned(), node))
+    };
+    table.into_iter().map(entry).collect()
 }

@@ -115,8 +115,8 @@ impl RunError {
     }
 
     /// A file whose content is not what this program writes.
-    pub fn damaged(path: &Path, message: impl Into<String>) -> Self {
-        Self::Damaged { path: path.to_path_buf(), message: message.into() }
+    pub fn damaged(path: &Path, message: impl ToString) -> Self {
+        Self::Damaged { path: path.to_path_buf(), message: message.to_string() }
     }
 }
 

@@ -69,7 +69,7 @@ impl EventFile {
 
     /// The length of the file in bytes, to come back to with [`open_at`](Self::open_at).
     pub fn position(&self) -> u64 {
-        self.file.position()
+        self.file.position
     }
 }
 
@@ -124,7 +124,9 @@ fn scalar_event(step: i64, wall_time: f64, values: &[(&str, f32)]) -> Vec<u8> {
     for (tag, value) in values {
         let mut entry = vec![];
         put_bytes(&mut entry, 1, tag.as_bytes());
-        put_float(&mut entry, 2, *value);
+        // The value is one of several alternatives: there, no field means no value, not 0.
+        put_varint(&mut entry, 2 << 3 | FIXED_32);
+        entry.extend(value.to_le_bytes());
         put_bytes(&mut summary, 1, &entry);
     }
     let mut event = vec![];
@@ -140,28 +142,20 @@ const FIXED_64: u64 = 1;
 const BYTES: u64 = 2;
 const FIXED_32: u64 = 5;
 
-/// As everywhere in this format, no field means 0; but see [`put_float`].
+/// As everywhere in this format, no field means 0; but see [`scalar_event`].
 fn put_double(out: &mut Vec<u8>, field: u64, value: f64) {
-    if value.to_bits() == 0 {
-        return;
+    if value.to_bits() != 0 {
+        put_varint(out, field << 3 | FIXED_64);
+        out.extend(value.to_le_bytes());
     }
-    put_varint(out, field << 3 | FIXED_64);
-    out.extend(value.to_le_bytes());
-}
-
-/// The value of a scalar is one of several alternatives: there, no field means no value.
-fn put_float(out: &mut Vec<u8>, field: u64, value: f32) {
-    put_varint(out, field << 3 | FIXED_32);
-    out.extend(value.to_le_bytes());
 }
 
 fn put_integer(out: &mut Vec<u8>, field: u64, value: i64) {
-    if value == 0 {
-        return;
+    if value != 0 {
+        put_varint(out, field << 3 | VARINT);
+        // Negative numbers are written as their two's complement.
+        put_varint(out, value as u64);
     }
-    put_varint(out, field << 3 | VARINT);
-    // Negative numbers are written as their two's complement.
-    put_varint(out, value as u64);
 }
 
 fn put_bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {

@@ -5,11 +5,9 @@ use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
+use crate::atomic;
 use crate::error::RunError;
-use crate::record::{read_json, write_json};
-
-/// The format of `group.json` that this program writes and reads.
-const FORMAT: u32 = 1;
+use crate::record::{FORMAT, read_current};
 
 /// Why runs belong together, which decides what to do when all members have finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,17 +71,13 @@ impl GroupFile {
 
     /// Writes the file to a directory.
     pub fn save(&self, folder: &Path) -> Result<(), RunError> {
-        write_json(&folder.join(Self::NAME), self)
+        atomic::write_json(&folder.join(Self::NAME), self)
     }
 
     /// Reads the file of a directory.
     pub fn load(folder: &Path) -> Result<Self, RunError> {
         let path = folder.join(Self::NAME);
-        let group: Self = read_json(&path)?;
-        if group.format != FORMAT {
-            let (found, writer) = (group.format.to_string(), group.version);
-            return Err(RunError::Format { path, found, writer });
-        }
+        let group: Self = read_current(&path)?;
         if group.members.is_empty() {
             return Err(RunError::damaged(&path, "members is empty, expected at least one run"));
         }

@@ -30,7 +30,8 @@ mod tasks;
 mod to_toml;
 
 pub use atomic::{
-    AtomicFolder, check_vacant, remove_folder, remove_leftovers, write_file, write_file_by,
+    AtomicFolder, check_vacant, read_json, remove_folder, remove_leftovers, write_file,
+    write_file_by, write_json,
 };
 pub use csv_file::CsvFile;
 pub use difference::Difference;
@@ -48,8 +49,7 @@ pub use recipe::{Link, Noise, Overlay, Recipe};
 pub use recipe_error::RecipeError;
 pub use record::{
     CreateRun, FORMAT, RunDir, RunInfo, RunLock, SetAside, Split, SplitCounts, lock_folder,
-    read_json, write_json,
 };
 pub use split_reader::SplitReader;
-pub use sweep::{SweepPoint, load_sweep};
+pub use sweep::load_sweep;
 pub use tasks::{Task, Tasks, load_tasks};

@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::document::{Document, Node, Origin, Value};
-use crate::presets::{not_found, parse_preset};
+use crate::presets::{not_found, preset_text};
 use crate::recipe::{Overlay, Recipe};
 use crate::recipe_error::RecipeError;
 use crate::record::RunDir;
@@ -15,8 +16,8 @@ use crate::to_toml::table;
 /// A recipe that can be run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
-    /// The name of the preset, with `-` for `/`, or of the file without its folder and ending: fit
-    /// for the name of a folder.
+    /// The name of the preset, with `-` for `/`, or of the file without its directory and
+    /// extension, or what tells it from the other runs of its sweep: fit for a directory.
     pub name: String,
     /// Everything that decides the run.
     pub recipe: Recipe,
@@ -52,23 +53,21 @@ pub fn load_over(
     sets: &[String],
     seed: Option<u64>,
 ) -> Result<Resolved, RecipeError> {
-    load_found(find(name_or_path, None)?, overlay, sets, seed)
+    load_source(find(name_or_path, None)?, overlay, sets, seed)
 }
 
-fn load_found(
-    found: Found,
+fn load_source(
+    source: RecipeSource,
     overlay: &Overlay,
     sets: &[String],
     seed: Option<u64>,
 ) -> Result<Resolved, RecipeError> {
-    if found.document.root.contains_key("axes") {
-        return Err(RecipeError::Recipe {
-            recipe: found.document.name().to_string(),
-            message: "this is a sweep, since it has [axes]: run it by `aleator sweep`".to_string(),
-        });
+    if source.document.root.contains_key("axes") {
+        let message = "this is a sweep, since it has [axes]: run it by `aleator sweep`";
+        return Err(source.document.refuse("", message));
     }
-    let name = found.name.clone();
-    let mut document = resolve(found)?;
+    let name = source.name.clone();
+    let mut document = resolve(source)?;
     document.lay(overlay);
     Ok(Resolved { name, recipe: finish(document, sets, seed)? })
 }
@@ -76,7 +75,7 @@ fn load_found(
 impl RunDir {
     /// The recipe that the run was made from.
     pub fn recipe(&self) -> Result<Resolved, RecipeError> {
-        load_found(find_file(&self.recipe_path())?, &Overlay::default(), &[], None)
+        load_source(find_file(&self.recipe_path())?, &Overlay::default(), &[], None)
     }
 }
 
@@ -118,120 +117,95 @@ pub(crate) fn finish(
     if let Some(seed) = seed {
         let origin = Origin::Argument(format!("--seed {seed}").into());
         let item = Node { value: Value::Integer(seed.into()), origin: origin.clone() };
-        document.root.remove("seed");
-        document.root.insert("seeds".to_string(), Node { value: Value::Array(vec![item]), origin });
+        document.insert("seeds", Node { value: Value::Array(vec![item]), origin })?;
     }
     document.recipe()
 }
 
-/// Lays a document over its base, that over its own, and so on.
-pub(crate) fn resolve(found: Found) -> Result<Document, RecipeError> {
-    let Found { document, mut folder, identity, .. } = found;
-    let mut seen = vec![identity];
-    let mut layer = Layer::new(document)?;
-    let mut above = vec![];
-    while let Some((base, origin)) = layer.base.take() {
-        let found = find(&base, folder.as_deref()).map_err(|error| at(error, &origin))?;
-        above.push(layer);
-        if seen.contains(&found.identity) {
-            let names = above.iter().map(|layer| layer.document.name());
-            let chain: Vec<&str> = names.chain([found.document.name()]).collect();
-            return Err(RecipeError::Cycle { origin, chain: chain.join(" → ") });
+/// Lays a recipe over its base, that over its own, and so on.
+pub(crate) fn resolve(source: RecipeSource) -> Result<Document, RecipeError> {
+    resolve_below(source, &mut vec![])
+}
+
+/// As [`resolve`]; `above` are the recipes that are based on this one, the first of them first.
+fn resolve_below(
+    source: RecipeSource,
+    above: &mut Vec<(PathBuf, Arc<str>)>,
+) -> Result<Document, RecipeError> {
+    fn text<'a>(key: &str, node: &'a Node) -> Result<&'a str, RecipeError> {
+        match &node.value {
+            Value::String(text) => Ok(text),
+            _ => Err(node.wrong_type(key, "a text")),
         }
-        seen.push(found.identity);
-        folder = found.folder;
-        layer = Layer::new(found.document)?;
     }
-    above.into_iter().rev().try_fold(layer.document, |base, layer| layer.over(base))
-}
-
-/// A document apart from what it says of its base.
-struct Layer {
-    document: Document,
-    base: Option<(String, Origin)>,
-    /// Keys of the base that go away.
-    without: Vec<(String, Origin)>,
-}
-
-impl Layer {
-    fn new(mut document: Document) -> Result<Self, RecipeError> {
-        let text = |key: &str, node: Node| match node.value {
-            Value::String(text) => Ok((text, node.origin)),
-            other => Err(wrong_type(key, "a text", &other, node.origin)),
-        };
-        let base = document.root.remove("base").map(|node| text("base", node)).transpose()?;
-        let without = match document.root.remove("without") {
-            None => vec![],
-            Some(Node { origin, .. }) if base.is_none() => {
-                return Err(RecipeError::Impossible {
-                    origin,
-                    message: "without removes keys of the base, and there is no base".to_string(),
-                });
-            }
-            Some(Node { value: Value::Array(keys), .. }) => {
-                keys.into_iter().map(|key| text("without", key)).collect::<Result<_, _>>()?
-            }
-            Some(Node { value, origin }) => {
-                let expected = "a list of keys, as in [\"head.rank\"]";
-                return Err(wrong_type("without", expected, &value, origin));
+    let RecipeSource { mut document, folder, identity, .. } = source;
+    let (base, without) = (document.root.remove("base"), document.root.remove("without"));
+    let Some(base) = base else {
+        return match without {
+            None => Ok(document),
+            Some(node) => {
+                Err(node.origin.refuse("without removes keys of the base, and there is no base"))
             }
         };
-        Ok(Self { document, base, without })
-    }
-
-    fn over(self, mut base: Document) -> Result<Document, RecipeError> {
-        for (key, origin) in self.without {
-            if base.remove(&key).is_none() {
-                let message = format!("without: the base, {}, has no key {key}", base.name());
-                return Err(RecipeError::Impossible { origin, message });
-            }
+    };
+    let base_name = text("base", &base)?;
+    let removed = match without {
+        None => vec![],
+        Some(Node { value: Value::Array(keys), .. }) => keys,
+        Some(node) => {
+            return Err(node.wrong_type("without", "a list of keys, as in [\"head.rank\"]"));
         }
-        Ok(self.document.over(base))
-    }
-}
-
-fn wrong_type(key: &str, expected: &str, found: &Value, origin: Origin) -> RecipeError {
-    RecipeError::Type {
-        origin,
-        key: key.to_string(),
-        expected: expected.to_string(),
-        found: found.describe(),
-    }
-}
-
-/// The same error, with where the recipe was named.
-fn at(error: RecipeError, place: &Origin) -> RecipeError {
-    match error {
-        RecipeError::NotFound { name, nearest, presets, .. } => {
-            RecipeError::NotFound { origin: Some(place.clone()), name, nearest, presets }
-        }
+    };
+    removed.iter().try_for_each(|key| text("without", key).map(drop))?;
+    let below = find(base_name, folder.as_deref()).map_err(|error| match error {
+        RecipeError::NotFound { .. } => base.origin.refuse(format!("base {error}")),
         other => other,
+    })?;
+    above.push((identity, document.name.clone()));
+    if above.iter().any(|(identity, _)| *identity == below.identity) {
+        let names = above.iter().map(|(_, name)| &**name);
+        let chain: Vec<&str> = names.chain([below.document.name()]).collect();
+        let message = format!("the recipe is based on itself: {}", chain.join(" → "));
+        return Err(base.origin.refuse(message));
     }
+    let mut below = resolve_below(below, above)?;
+    for key in &removed {
+        let name = text("without", key)?;
+        if below.remove(name).is_none() {
+            let message = format!("without: the base, {}, has no key {name}", below.name());
+            return Err(key.origin.refuse(message));
+        }
+    }
+    Ok(document.over(below))
 }
 
-/// What makes two names the same recipe.
-#[derive(Clone, PartialEq, Eq)]
-enum Identity {
-    Preset(String),
-    File(PathBuf),
-}
-
-/// A recipe before its bases.
+/// A recipe without its bases, and where it was read.
 #[derive(Clone)]
-pub(crate) struct Found {
+pub(crate) struct RecipeSource {
     pub document: Document,
     /// The folder that it stands in; presets stand in none.
     pub folder: Option<PathBuf>,
     pub name: String,
-    identity: Identity,
+    /// The canonical path of a file, or what messages call a preset: the same for one recipe.
+    identity: PathBuf,
+}
+
+/// The preset of this name; `None` if there is none.
+pub(crate) fn find_preset(name: &str) -> Option<Result<RecipeSource, RecipeError>> {
+    let shown = format!("preset {name}");
+    let source = |document| RecipeSource {
+        document,
+        folder: None,
+        name: name.replace('/', "-"),
+        identity: (&shown).into(),
+    };
+    Some(Document::parse(preset_text(name)?, &shown).map(source))
 }
 
 /// Finds a preset, or a file relative to `folder`.
-pub(crate) fn find(name_or_path: &str, folder: Option<&Path>) -> Result<Found, RecipeError> {
-    if let Some(document) = parse_preset(name_or_path) {
-        let identity = Identity::Preset(name_or_path.to_string());
-        let name = name_or_path.replace('/', "-");
-        return Ok(Found { document: document?, folder: None, name, identity });
+pub(crate) fn find(name_or_path: &str, folder: Option<&Path>) -> Result<RecipeSource, RecipeError> {
+    if let Some(preset) = find_preset(name_or_path) {
+        return preset;
     }
     let path = folder.unwrap_or(Path::new("")).join(name_or_path);
     find_file(&path).map_err(|error| match error {
@@ -243,13 +217,13 @@ pub(crate) fn find(name_or_path: &str, folder: Option<&Path>) -> Result<Found, R
 }
 
 /// The recipe in a file.
-pub(crate) fn find_file(path: &Path) -> Result<Found, RecipeError> {
+pub(crate) fn find_file(path: &Path) -> Result<RecipeSource, RecipeError> {
     let stem = path.file_stem().unwrap_or_default();
-    Ok(Found {
+    Ok(RecipeSource {
         document: Document::load(path)?,
         folder: path.parent().map(Path::to_path_buf),
         name: stem.to_string_lossy().into_owned(),
-        identity: Identity::File(path.canonicalize().unwrap_or(path.to_path_buf())),
+        identity: path.canonicalize().unwrap_or(path.to_path_buf()),
     })
 }
 

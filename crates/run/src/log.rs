@@ -17,7 +17,8 @@ use crate::error::RunError;
 pub(crate) struct AppendFile {
     file: File,
     path: PathBuf,
-    position: u64,
+    /// The length of the file in bytes.
+    pub position: u64,
 }
 
 impl AppendFile {
@@ -34,14 +35,12 @@ impl AppendFile {
         let file = file.map_err(RunError::io("open", path))?;
         let length = file.metadata().map_err(RunError::io("read", path))?.len();
         if length < position {
-            return Err(RunError::damaged(
-                path,
-                format!(
-                    "the checkpoint was saved when this file had {position} bytes, it has only \
-                     {length}: it was changed or damaged; restore it, or resume from an earlier \
-                     checkpoint"
-                ),
-            ));
+            let message = format!(
+                "the checkpoint was saved when this file had {position} bytes, it has only \
+                 {length}: it was changed or damaged; restore it, or resume from an earlier \
+                 checkpoint"
+            );
+            return Err(RunError::damaged(path, message));
         }
         Ok(Self { file, path: path.to_path_buf(), position })
     }
@@ -58,14 +57,6 @@ impl AppendFile {
 
     pub fn sync(&mut self) -> Result<(), RunError> {
         self.file.sync_data().map_err(RunError::io("write", &self.path))
-    }
-
-    pub fn position(&self) -> u64 {
-        self.position
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// The byte before the position; `None` at the beginning.
@@ -138,7 +129,7 @@ impl MetricsLog {
     /// One more line.
     pub fn append(&mut self, record: &impl Serialize) -> Result<(), RunError> {
         let mut line = serde_json::to_vec(record)
-            .map_err(|error| RunError::damaged(self.file.path(), error.to_string()))?;
+            .map_err(|error| RunError::damaged(&self.file.path, error))?;
         line.push(b'\n');
         self.file.append(&line)
     }
@@ -150,7 +141,7 @@ impl MetricsLog {
 
     /// The length of the log in bytes, to come back to with [`open_at`](Self::open_at).
     pub fn position(&self) -> u64 {
-        self.file.position()
+        self.file.position
     }
 
     /// All lines of a log.
@@ -158,19 +149,13 @@ impl MetricsLog {
         let text = std::fs::read_to_string(path).map_err(RunError::io("read", path))?;
         let line = |(index, line): (usize, &str)| {
             let number = index + 1;
+            let damaged = |what: String| RunError::damaged(path, format!("line {number} {what}"));
             let whole = line.strip_suffix('\n').ok_or_else(|| {
-                RunError::damaged(
-                    path,
-                    format!(
-                        "line {number} is cut off: its writer was killed; `aleator resume` repairs \
-                         it"
-                    ),
-                )
+                let why = "is cut off: its writer was killed; `aleator resume` repairs it";
+                damaged(why.to_string())
             })?;
-            serde_json::from_str(whole).map_err(|error| {
-                let message = format!("line {number} is not a JSON object: {error}");
-                RunError::damaged(path, message)
-            })
+            serde_json::from_str(whole)
+                .map_err(|error| damaged(format!("is not a JSON object: {error}")))
         };
         text.split_inclusive('\n').enumerate().map(line).collect()
     }

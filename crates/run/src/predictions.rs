@@ -162,13 +162,13 @@ impl Predictions {
     pub fn save(&self, path: &Path) -> Result<(), RunError> {
         self.check().map_err(|message| RunError::damaged(path, message))?;
         let metadata = serde_json::to_string(&self.metadata())
-            .map_err(|error| RunError::damaged(path, error.to_string()))?;
+            .map_err(|error| RunError::damaged(path, error))?;
         let metadata = HashMap::from([(METADATA.to_string(), metadata)]);
         let tensors = self.tensors().map(|(field, tensor)| (field.name(), tensor));
         atomic::write_file_by(path, |temporary| {
             serialize_to_file(tensors, Some(metadata), temporary).map_err(|error| match error {
                 SafeTensorError::IoError(source) => RunError::io("write", path)(source),
-                other => RunError::damaged(path, other.to_string()),
+                other => RunError::damaged(path, other),
             })
         })
     }

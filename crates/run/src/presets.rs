@@ -1,7 +1,7 @@
 //! The recipes inside the program.
 
 use crate::document::Document;
-use crate::load::{find, resolve};
+use crate::load::{find_preset, resolve};
 use crate::recipe_error::RecipeError;
 use crate::schema::{Shape, most_similar};
 use crate::to_toml::value_text;
@@ -141,22 +141,16 @@ fn all() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     PRESETS.iter().chain(PAPER)
 }
 
-/// Whether a recipe inside the program has this name.
-pub(crate) fn is_preset(name: &str) -> bool {
-    all().any(|(known, _)| *known == name)
+/// The text of the recipe inside the program that has this name.
+pub(crate) fn preset_text(name: &str) -> Option<&'static str> {
+    all().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
 impl Document {
     /// A recipe inside the program, with its bases under it.
     pub fn preset(name: &str) -> Result<Self, RecipeError> {
-        if is_preset(name) { resolve(find(name, None)?) } else { Err(not_found(name)) }
+        find_preset(name).ok_or_else(|| not_found(name))?.and_then(resolve)
     }
-}
-
-/// The preset of this name alone, without its bases; `None` if there is none.
-pub(crate) fn parse_preset(name: &str) -> Option<Result<Document, RecipeError>> {
-    let (name, text) = all().find(|(known, _)| *known == name)?;
-    Some(Document::parse(text, &format!("preset {name}")))
 }
 
 /// What a key that is missing may be: the value of a preset, or `FILE`.
@@ -181,7 +175,6 @@ pub(crate) fn not_found(name: &str) -> RecipeError {
     let every: Vec<&str> = all().map(|(name, _)| *name).collect();
     let names: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
     RecipeError::NotFound {
-        origin: None,
         name: name.to_string(),
         nearest: most_similar(name, &every).map(str::to_string),
         presets: format!("{}; `aleator recipes` lists those of the paper too", names.join(", ")),

@@ -20,10 +20,9 @@ pub use method::*;
 pub use network::*;
 pub use overlay::{DataOverlay, Overlay};
 use range::{
-    BelowOne, Fraction, MANY, NotNegative, Positive, SAMPLES, Share, count, epochs, is_default,
-    number,
+    MANY, SAMPLES, below_one, count, epochs, fraction, is_default, not_negative, positive, share,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Everything that decides a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +30,7 @@ pub struct Recipe {
     /// One line for people.
     pub summary: String,
     /// One run for each; several make the members of an ensemble. Never empty.
-    #[serde(rename = "..", with = "seeds")]
+    #[serde(rename = "..", deserialize_with = "read_seeds", serialize_with = "write_seeds")]
     pub seeds: Vec<u64>,
     /// How labels become a training step.
     #[serde(rename = "..method", default, skip_serializing_if = "is_default")]
@@ -55,28 +54,22 @@ pub struct Recipe {
 }
 
 /// `seed = 0` is another way to write `seeds = [0]`.
-mod seeds {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SeedKeys {
+    Seeds(#[serde(deserialize_with = "range::seeds")] Vec<u64>),
+    Seed(#[serde(deserialize_with = "range::seed")] u64),
+}
 
-    use super::range;
+fn read_seeds<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u64>, D::Error> {
+    Ok(match SeedKeys::deserialize(from)? {
+        SeedKeys::Seed(seed) => vec![seed],
+        SeedKeys::Seeds(seeds) => seeds,
+    })
+}
 
-    #[derive(Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
-    enum SeedKeys {
-        Seeds(#[serde(deserialize_with = "range::seeds")] Vec<u64>),
-        Seed(#[serde(deserialize_with = "range::seed")] u64),
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u64>, D::Error> {
-        Ok(match SeedKeys::deserialize(from)? {
-            SeedKeys::Seed(seed) => vec![seed],
-            SeedKeys::Seeds(seeds) => seeds,
-        })
-    }
-
-    pub fn serialize<S: Serializer>(seeds: &[u64], to: S) -> Result<S::Ok, S::Error> {
-        SeedKeys::Seeds(seeds.to_vec()).serialize(to)
-    }
+fn write_seeds<S: Serializer>(seeds: &[u64], to: S) -> Result<S::Ok, S::Error> {
+    SeedKeys::Seeds(seeds.to_vec()).serialize(to)
 }
 
 /// `[head]`.
@@ -92,7 +85,7 @@ pub struct Head {
     /// How d(x) comes from its dense layer.
     pub diag_scale: DiagScale,
     /// The initial weights of the covariance layers are multiplied by this.
-    #[serde(deserialize_with = "number::<NotNegative, _, _>")]
+    #[serde(deserialize_with = "not_negative")]
     pub covariance_init: f64,
     /// S in training.
     #[serde(deserialize_with = "count::<1, SAMPLES, _, _>")]
@@ -126,13 +119,13 @@ pub struct Optimizer {
     #[serde(rename = "..kind")]
     pub rule: Rule,
     /// The learning rate at the height of the schedule.
-    #[serde(deserialize_with = "number::<Positive, _, _>")]
+    #[serde(deserialize_with = "positive")]
     pub learning_rate: f64,
     /// The network's learning rate is this times that of the head; absent, it is the same.
-    #[serde(default, deserialize_with = "number::<Positive, _, _>")]
+    #[serde(default, deserialize_with = "positive")]
     pub network_rate: Option<f64>,
     /// Gradients of a larger norm are scaled down to this one.
-    #[serde(default, deserialize_with = "number::<Positive, _, _>")]
+    #[serde(default, deserialize_with = "positive")]
     pub clip_norm: Option<f64>,
     /// `[optimizer.l2]`.
     pub l2: WeightDecay,
@@ -145,7 +138,7 @@ pub enum Rule {
     /// `"sgd"`.
     Sgd {
         /// 0 for none.
-        #[serde(deserialize_with = "number::<BelowOne, _, _>")]
+        #[serde(deserialize_with = "below_one")]
         momentum: f64,
         /// Look ahead.
         nesterov: bool,
@@ -160,13 +153,13 @@ pub enum Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
     /// β₁.
-    #[serde(deserialize_with = "number::<BelowOne, _, _>")]
+    #[serde(deserialize_with = "below_one")]
     pub beta1: f64,
     /// β₂.
-    #[serde(deserialize_with = "number::<BelowOne, _, _>")]
+    #[serde(deserialize_with = "below_one")]
     pub beta2: f64,
     /// ε.
-    #[serde(deserialize_with = "number::<Positive, _, _>")]
+    #[serde(deserialize_with = "positive")]
     pub epsilon: f64,
 }
 
@@ -174,13 +167,13 @@ pub struct Moments {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WeightDecay {
     /// The layers before the head.
-    #[serde(deserialize_with = "number::<NotNegative, _, _>")]
+    #[serde(deserialize_with = "not_negative")]
     pub network: f64,
     /// The layer of μ(x).
-    #[serde(deserialize_with = "number::<NotNegative, _, _>")]
+    #[serde(deserialize_with = "not_negative")]
     pub mean: f64,
     /// The layers of Σ(x).
-    #[serde(deserialize_with = "number::<NotNegative, _, _>")]
+    #[serde(deserialize_with = "not_negative")]
     pub covariance: f64,
 }
 
@@ -223,7 +216,7 @@ pub enum Decay {
         #[serde(deserialize_with = "epochs")]
         at: Vec<f64>,
         /// 0.1 in the paper.
-        #[serde(deserialize_with = "number::<Share, _, _>")]
+        #[serde(deserialize_with = "share")]
         factor: f64,
     },
 }
@@ -242,7 +235,7 @@ pub struct Training {
     #[serde(deserialize_with = "count::<1, MANY, _, _>")]
     pub parts: usize,
     /// Decay of the running average of the weights that is evaluated in place of them.
-    #[serde(default, deserialize_with = "number::<Fraction, _, _>")]
+    #[serde(default, deserialize_with = "fraction")]
     pub ema: Option<f64>,
     /// Epochs without a better validation NLL after which training ends.
     #[serde(default, deserialize_with = "count::<1, MANY, _, _>")]

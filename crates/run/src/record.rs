@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::atomic::{self, AtomicFolder};
 use crate::error::RunError;
 use crate::recipe::{Link, Noise};
 
-/// The version of the directory's layout that this program writes and reads.
+/// The version of the directory's layout, and of `group.json`, that this program writes and reads.
 pub const FORMAT: u32 = 1;
 
 /// The parts into which examples are divided.
@@ -189,18 +190,7 @@ impl RunDir {
         if !file.is_file() {
             return Err(RunError::NotARun { path: path.to_path_buf() });
         }
-        let value: serde_json::Value = read_json(&file)?;
-        let text = |key: &str| match value.get(key) {
-            Some(serde_json::Value::String(text)) => text.clone(),
-            Some(other) => other.to_string(),
-            None => "(none)".to_string(),
-        };
-        if value.get("format").and_then(serde_json::Value::as_u64) != Some(FORMAT.into()) {
-            let (found, writer) = (text("format"), text("version"));
-            return Err(RunError::Format { path: file, found, writer });
-        }
-        let info: RunInfo = serde_json::from_value(value)
-            .map_err(|error| RunError::damaged(&file, error.to_string()))?;
+        let info: RunInfo = read_current(&file)?;
         info.check().map_err(|message| RunError::damaged(&file, message))?;
         Ok(Self { path: path.to_path_buf(), info })
     }
@@ -259,12 +249,12 @@ impl RunDir {
 
     /// Writes a JSON file of the directory atomically.
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), RunError> {
-        write_json(&self.path.join(name), value)
+        atomic::write_json(&self.path.join(name), value)
     }
 
     /// Reads a JSON file of the directory.
     pub fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, RunError> {
-        read_json(&self.path.join(name))
+        atomic::read_json(&self.path.join(name))
     }
 }
 
@@ -289,13 +279,14 @@ pub fn lock_folder(folder: &Path) -> Result<RunLock, RunError> {
     let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
     let mut file = file.map_err(RunError::io("open", &path))?;
     match file.try_lock() {
-        Ok(()) => (),
         Err(TryLockError::WouldBlock) => {
             let holder = holder(&mut file);
             return Err(RunError::Locked { path: folder.to_path_buf(), holder });
         }
-        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => (),
-        Err(TryLockError::Error(error)) => return Err(RunError::io("lock", &path)(error)),
+        Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => {
+            return Err(RunError::io("lock", &path)(error));
+        }
+        _ => (),
     }
     note_holder(&mut file).map_err(RunError::io("write", &path))?;
     Ok(RunLock { _file: file })
@@ -305,17 +296,19 @@ const CHECKPOINTS: &str = "checkpoints";
 const PREDICTIONS: &str = "predictions";
 const TENSORBOARD: &str = "tensorboard";
 
-/// Writes a JSON file atomically.
-pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunError> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| RunError::damaged(path, error.to_string()))?;
-    atomic::write_file(path, (text + "\n").as_bytes())
-}
-
-/// Reads a JSON file.
-pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, RunError> {
-    let text = fs::read_to_string(path).map_err(RunError::io("read", path))?;
-    serde_json::from_str(&text).map_err(|error| RunError::damaged(path, error.to_string()))
+/// Reads a JSON file that has its format and the version of its writer in it.
+pub(crate) fn read_current<T: DeserializeOwned>(path: &Path) -> Result<T, RunError> {
+    let value: Value = atomic::read_json(path)?;
+    let text = |key: &str| match value.get(key) {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => "(none)".to_string(),
+    };
+    if value.get("format").and_then(Value::as_u64) != Some(FORMAT.into()) {
+        let (found, writer) = (text("format"), text("version"));
+        return Err(RunError::Format { path: path.to_path_buf(), found, writer });
+    }
+    serde_json::from_value(value).map_err(|error| RunError::damaged(path, error))
 }
 
 /// The process whose id is in the lock file.

@@ -40,15 +40,12 @@ impl SplitReader {
         let mut examples = run.read_examples()?;
         examples.retain(|row| row.split == split);
         let classes = run.info().class_names.len();
-        let (found, expected) = ((file.examples(), file.classes()), (examples.len(), classes));
-        if found != expected {
+        let (rows, columns) = (file.examples(), file.classes());
+        if (rows, columns) != (examples.len(), classes) {
             let message = format!(
-                "holds {} examples of {} classes, and the run has {} of {}; `aleator eval {}` \
-                 writes it again",
-                found.0,
-                found.1,
-                expected.0,
-                expected.1,
+                "holds {rows} examples of {columns} classes, and the run has {} of {classes}; \
+                 `aleator eval {}` writes it again",
+                examples.len(),
                 run.path().display()
             );
             return Err(RunError::damaged(&path, message));

@@ -4,21 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::document::{Document, Node, Origin, Table, Value};
-use crate::load::{Found, Resolved, find, find_file, finish, resolve};
-use crate::presets::is_preset;
+use crate::load::{RecipeSource, Resolved, find_file, find_preset, finish, resolve};
 use crate::recipe_error::RecipeError;
 use crate::schema::join;
 use crate::to_toml::value_text;
-
-/// One combination of a sweep.
-#[derive(Clone, Debug)]
-pub struct SweepPoint {
-    /// `head.rank=6,head.temperature=0.9`: fit for the name of a folder, and no other point of
-    /// the sweep has it.
-    pub name: String,
-    /// The recipe.
-    pub resolved: Resolved,
-}
 
 /// Loads a sweep, by its path or by the name that it has inside the program: a recipe file with a
 /// section `[axes]`, in which each key is a key of a recipe and each value the list of what it
@@ -36,7 +25,8 @@ pub struct SweepPoint {
 /// `head = [{ noise = "diagonal" }, { noise = "full", rank = 6 }]` makes two runs.
 ///
 /// `sets` are as in [`load`](crate::load) and hold for every run; they must not set what an axis
-/// varies. The last axis varies fastest.
+/// varies. The last axis varies fastest. The name of a run, as `head.rank=6,head.temperature=0.9`,
+/// is fit for the name of a folder, and no other run of the sweep has it.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -46,18 +36,15 @@ pub struct SweepPoint {
 /// assert_eq!(points[1].name, "head.rank=6");
 /// # Ok::<(), aleator_run::RecipeError>(())
 /// ```
-pub fn load_sweep(path: &Path, sets: &[String]) -> Result<Vec<SweepPoint>, RecipeError> {
-    let mut found = match path.to_str() {
-        Some(name) if is_preset(name) => find(name, None)?,
-        _ => find_file(path)?,
-    };
-    let recipe = found.document.name().to_string();
-    let refuse = |message| RecipeError::Recipe { recipe: recipe.clone(), message };
-    let axes = match found.document.root.remove("axes") {
+pub fn load_sweep(path: &Path, sets: &[String]) -> Result<Vec<Resolved>, RecipeError> {
+    let preset = path.to_str().and_then(find_preset);
+    let mut source = preset.unwrap_or_else(|| find_file(path))?;
+    let axes = match source.document.root.remove("axes") {
         Some(Node { value: Value::Table(table), .. }) => axes(table)?,
-        Some(node) => return Err(wrong_type("axes", "a section [axes]", &node)),
+        Some(node) => return Err(node.wrong_type("axes", "a section [axes]")),
         None => vec![],
     };
+    let refuse = |message: String| source.document.refuse("", message);
     if axes.is_empty() {
         let message = "a sweep needs a section [axes] with at least one key, as in \
                        \"head.rank\" = [2, 6, 15]";
@@ -76,7 +63,7 @@ pub fn load_sweep(path: &Path, sets: &[String]) -> Result<Vec<SweepPoint>, Recip
     let mut names = BTreeSet::new();
     let mut points = Vec::with_capacity(count);
     for index in 0..count {
-        let point = point(&found, &axes, index, sets)?;
+        let point = point(&source, &axes, index, sets)?;
         // Some file systems do not tell upper from lower case.
         if !names.insert(point.name.to_lowercase()) {
             return Err(refuse(format!("two runs have the name {}: change a value", point.name)));
@@ -107,7 +94,7 @@ fn axes(table: Table) -> Result<Vec<Axis>, RecipeError> {
                 }
                 node => {
                     let expected = "a list of the values that it takes, as in [2, 6, 15]";
-                    return Err(wrong_type(&format!("axes.{key}"), expected, &node));
+                    return Err(node.wrong_type(&format!("axes.{key}"), expected));
                 }
             }
         }
@@ -124,13 +111,10 @@ fn axes(table: Table) -> Result<Vec<Axis>, RecipeError> {
 fn check_apart(axes: &[Axis]) -> Result<(), RecipeError> {
     for (at, axis) in axes.iter().enumerate() {
         if let Some(other) = axes[..at].iter().find(|other| overlap(&other.key, &axis.key)) {
-            return Err(RecipeError::Impossible {
-                origin: axis.origin.clone(),
-                message: format!(
-                    "the axes {} ({}) and {} set the same key",
-                    other.key, other.origin, axis.key
-                ),
-            });
+            return Err(axis.origin.refuse(format!(
+                "the axes {} ({}) and {} set the same key",
+                other.key, other.origin, axis.key
+            )));
         }
     }
     Ok(())
@@ -141,10 +125,8 @@ fn check_sets(axes: &[Axis], sets: &[String]) -> Result<(), RecipeError> {
     for set in sets {
         let key = set.split_once('=').map_or(set.as_str(), |(key, _)| key).trim();
         if let Some(axis) = axes.iter().find(|axis| overlap(&axis.key, key)) {
-            return Err(RecipeError::Impossible {
-                origin: Origin::Argument(format!("--set {set}").into()),
-                message: format!("the sweep varies {} ({})", axis.key, axis.origin),
-            });
+            let message = format!("the sweep varies {} ({})", axis.key, axis.origin);
+            return Err(Origin::Argument(format!("--set {set}").into()).refuse(message));
         }
     }
     Ok(())
@@ -159,33 +141,26 @@ fn overlap(a: &str, b: &str) -> bool {
 
 /// One combination, by its number.
 fn point(
-    found: &Found,
+    source: &RecipeSource,
     axes: &[Axis],
     mut index: usize,
     sets: &[String],
-) -> Result<SweepPoint, RecipeError> {
+) -> Result<Resolved, RecipeError> {
     let mut chosen: Vec<(&Axis, &Node)> = vec![];
     for axis in axes.iter().rev() {
         chosen.push((axis, &axis.values[index % axis.values.len()]));
         index /= axis.values.len();
     }
     chosen.reverse();
-    let mut found = found.clone();
+    let mut source = source.clone();
     for (axis, node) in &chosen {
-        found.document = alone(&found.document, axis, node)?.over(found.document);
+        let name = source.document.name.clone();
+        let mut value_alone = Document { name, root: Table::new() };
+        value_alone.insert(&axis.key, (*node).clone())?;
+        source.document = value_alone.over(source.document);
     }
-    let name = folder_name(&chosen);
-    let recipe = finish(resolve(found)?, sets, None)?;
-    Ok(SweepPoint { resolved: Resolved { name: name.clone(), recipe }, name })
-}
-
-/// One value of an axis, as a document of its own.
-fn alone(document: &Document, axis: &Axis, node: &Node) -> Result<Document, RecipeError> {
-    let mut alone = Document { name: document.name.clone(), root: Table::new() };
-    match alone.insert(&axis.key, node.clone()) {
-        Ok(()) => Ok(alone),
-        Err(message) => Err(RecipeError::Impossible { origin: node.origin.clone(), message }),
-    }
+    let recipe = finish(resolve(source)?, sets, None)?;
+    Ok(Resolved { name: folder_name(&chosen), recipe })
 }
 
 /// What tells a run from the others, in characters that every file system takes.
@@ -217,13 +192,4 @@ fn plain_text(value: &Value) -> String {
         other => return value_text(other),
     };
     parts.join("+")
-}
-
-fn wrong_type(key: &str, expected: &str, node: &Node) -> RecipeError {
-    RecipeError::Type {
-        origin: node.origin.clone(),
-        key: key.to_string(),
-        expected: expected.to_string(),
-        found: node.value.describe(),
-    }
 }

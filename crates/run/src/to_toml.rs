@@ -1,7 +1,5 @@
 //! Recipes as TOML that people read: the same content always gives the same text.
 
-use std::fmt::Write;
-
 use serde::Serialize;
 
 use crate::document::{Document, Node, Origin, Table, Value};
@@ -57,10 +55,9 @@ fn node(json: serde_json::Value, shape: &Shape, origin: &Origin) -> Option<Node>
     let value = match json {
         Json::Null => return None,
         Json::Bool(value) => Value::Boolean(value),
-        Json::Number(number) => match (number.as_u64(), number.as_i64()) {
-            (Some(value), _) => Value::Integer(value.into()),
-            (_, Some(value)) => Value::Integer(value.into()),
-            _ => Value::Float(number.as_f64()?),
+        Json::Number(number) => match number.as_i128() {
+            Some(value) => Value::Integer(value),
+            None => Value::Float(number.as_f64()?),
         },
         Json::String(text) => Value::String(text),
         Json::Array(items) => {
@@ -105,23 +102,30 @@ fn insert(table: &mut Table, key: &str, json: serde_json::Value, shape: &Shape, 
 }
 
 fn write_section(out: &mut String, name: &str, table: &Table, shape: &Shape) {
-    let keys = shape.keys();
-    let place = |key: &str| keys.iter().position(|(known, _)| *known == key);
-    let is_section = |key: &str| place(key).is_some_and(|at| keys[at].1.is_section());
-    let (sections, mut own): (Vec<_>, Vec<_>) = table
-        .iter()
-        .partition(|(key, node)| matches!(node.value, Value::Table(_)) && is_section(key));
+    let (sections, own): (Vec<_>, Vec<_>) = table.iter().partition(|(key, node)| {
+        matches!(node.value, Value::Table(_)) && shape.key(key).is_some_and(Shape::is_section)
+    });
     // A section that only has sections below it needs no header of its own.
     if !name.is_empty() && (!own.is_empty() || sections.is_empty()) {
         let gap = if out.is_empty() { "" } else { "\n" };
         out.push_str(&format!("{gap}[{name}]\n"));
     }
-    // Stable: unknown keys stay by name, after the others.
-    own.sort_by_key(|(key, _)| place(key).unwrap_or(keys.len()));
-    for (key, node) in own {
-        let shape = place(key).map_or(&Shape::Value, |at| keys[at].1);
-        out.push_str(&format!("{} = {}\n", key_text(key), in_order(&node.value, shape)));
+    for line in assignments(own, shape) {
+        out.push_str(&(line + "\n"));
     }
+}
+
+/// `key = value` of each entry of a table, in the order of its type.
+fn assignments(mut entries: Vec<(&String, &Node)>, shape: &Shape) -> Vec<String> {
+    let names = shape.names();
+    // Stable: unknown keys stay by name, after the others.
+    entries
+        .sort_by_key(|(key, _)| names.iter().position(|name| name == key).unwrap_or(names.len()));
+    let assignment = |(key, node): (&String, &Node)| {
+        let inner = shape.key(key).unwrap_or(&Shape::Value);
+        format!("{} = {}", key_text(key), in_order(&node.value, inner))
+    };
+    entries.into_iter().map(assignment).collect()
 }
 
 /// A value on one line.
@@ -145,14 +149,7 @@ fn in_order(value: &Value, shape: &Shape) -> String {
         }
         Value::Table(table) if table.is_empty() => "{}".to_string(),
         Value::Table(table) => {
-            let entry = |(key, node): (&String, &Node)| {
-                format!("{} = {}", key_text(key), value_text(&node.value))
-            };
-            let keys = shape.keys();
-            let mut entries: Vec<(&String, &Node)> = table.iter().collect();
-            entries.sort_by_key(|(key, _)| keys.iter().position(|(known, _)| known == *key));
-            let entries: Vec<String> = entries.into_iter().map(entry).collect();
-            format!("{{ {} }}", entries.join(", "))
+            format!("{{ {} }}", assignments(table.iter().collect(), shape).join(", "))
         }
     }
 }
@@ -168,20 +165,12 @@ fn string_text(text: &str) -> String {
     if awkward && !text.contains(|c: char| c == '\'' || c.is_control()) {
         return format!("'{text}'");
     }
-    let mut out = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            c if c.is_control() => {
-                // Writing to a String cannot fail.
-                let _ = write!(out, "\\u{:04X}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+    let escaped = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        '\n' => "\\n".to_string(),
+        '\t' => "\\t".to_string(),
+        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
+        c => c.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(escaped).collect::<String>())
 }

@@ -199,8 +199,8 @@ fn sweeps_are_found_by_name_and_make_the_runs_of_the_table() {
         for (point, base) in points.iter().zip(*bases) {
             let mut expected = decoded(base);
             expected.seeds = vec![0];
-            expected.summary.clone_from(&point.resolved.recipe.summary);
-            assert_eq!(point.resolved.recipe, expected, "{}", point.name);
+            expected.summary.clone_from(&point.recipe.summary);
+            assert_eq!(point.recipe, expected, "{}", point.name);
             assert!(!point.name.contains('/'));
         }
         let message = load(name, &sets(name), None).unwrap_err().to_string();

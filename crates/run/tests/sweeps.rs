@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use aleator_run::{Noise, RecipeError, SweepPoint, load, load_sweep};
+use aleator_run::{Noise, RecipeError, Resolved, load, load_sweep};
 
-fn sweep_with(text: &str, sets: &[&str]) -> Result<Vec<SweepPoint>, RecipeError> {
+fn sweep_with(text: &str, sets: &[&str]) -> Result<Vec<Resolved>, RecipeError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ranks.toml");
     fs::write(&path, text).unwrap();
@@ -13,16 +13,16 @@ fn sweep_with(text: &str, sets: &[&str]) -> Result<Vec<SweepPoint>, RecipeError>
     load_sweep(&path, &sets)
 }
 
-fn sweep(text: &str) -> Result<Vec<SweepPoint>, RecipeError> {
+fn sweep(text: &str) -> Result<Vec<Resolved>, RecipeError> {
     sweep_with(text, &[])
 }
 
-fn names(points: &[SweepPoint]) -> Vec<&str> {
+fn names(points: &[Resolved]) -> Vec<&str> {
     points.iter().map(|point| point.name.as_str()).collect()
 }
 
 #[track_caller]
-fn refused(result: Result<Vec<SweepPoint>, RecipeError>, words: &[&str]) {
+fn refused(result: Result<Vec<Resolved>, RecipeError>, words: &[&str]) {
     let message = result.unwrap_err().to_string();
     for word in words {
         assert!(message.contains(word), "{message} lacks {word:?}");
@@ -47,7 +47,7 @@ fn every_combination_is_a_run_with_a_name_of_its_own() {
             "head.temperature=1,head.rank=9",
         ]
     );
-    let last = &points[5].resolved;
+    let last = &points[5];
     assert_eq!(last.recipe.head.noise, Noise::LowRank { rank: 9 });
     assert_eq!(last.recipe.training.batch, 64);
     assert_eq!(last.name, points[5].name);
@@ -66,8 +66,8 @@ fn the_base_can_be_an_axis() {
             "base=digits-diagonal,seed=1",
         ]
     );
-    assert_eq!(points[2].resolved.recipe.head.noise, Noise::Diagonal);
-    assert_eq!(points[3].resolved.recipe.seeds, [1]);
+    assert_eq!(points[2].recipe.head.noise, Noise::Diagonal);
+    assert_eq!(points[3].recipe.seeds, [1]);
 }
 
 #[test]
@@ -97,9 +97,9 @@ fn a_table_sets_its_keys_together_and_leaves_the_others() {
     )
     .unwrap();
     assert_eq!(names(&points), ["head=noise=diagonal", "head=noise=full+rank=4"]);
-    assert_eq!(points[0].resolved.recipe.head.noise, Noise::Diagonal);
-    assert_eq!(points[1].resolved.recipe.head.noise, Noise::LowRank { rank: 4 });
-    assert!(points.iter().all(|point| point.resolved.recipe.head.samples == 7));
+    assert_eq!(points[0].recipe.head.noise, Noise::Diagonal);
+    assert_eq!(points[1].recipe.head.noise, Noise::LowRank { rank: 4 });
+    assert!(points.iter().all(|point| point.recipe.head.samples == 7));
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn long_names_are_cut_and_stay_apart() {
 fn settings_hold_for_every_run_unless_an_axis_varies_them() {
     let text = "base = \"digits-full\"\n[axes]\n\"head.rank\" = [2, 6]\n";
     let points = sweep_with(text, &["training.batch=32", "seed=5"]).unwrap();
-    assert!(points.iter().all(|point| point.resolved.recipe.training.batch == 32));
-    assert!(points.iter().all(|point| point.resolved.recipe.seeds == [5]));
+    assert!(points.iter().all(|point| point.recipe.training.batch == 32));
+    assert!(points.iter().all(|point| point.recipe.seeds == [5]));
     for set in ["head.rank=3", "head=", "head={rank=3}"] {
         let refusal = sweep_with(text, &[set]);
         refused(refusal, &[&format!("--set {set}: "), "the sweep varies head.rank"]);

@@ -35,7 +35,7 @@ pub enum ImageNetwork {
 }
 
 impl ImageNetwork {
-    /// All of them, in the order of [`ImageNetwork::NAMES`].
+    /// All of them.
     pub const ALL: [Self; 11] = [
         Self::ResNet18,
         Self::ResNet34,
@@ -50,24 +50,26 @@ impl ImageNetwork {
         Self::EfficientNetLite0,
     ];
 
-    /// Their names in recipes and messages.
-    pub const NAMES: [&'static str; 11] = [
-        "resnet-18",
-        "resnet-34",
-        "resnet-50",
-        "resnet-101",
-        "resnet-152",
-        "resnet-20",
-        "resnet-56",
-        "wide-resnet-28-10",
-        "wide-resnet-28-2",
-        "inception-resnet-v2",
-        "efficientnet-lite0",
-    ];
+    /// Its name, how many features it gives, and the smallest height and width of its images.
+    fn facts(self) -> (&'static str, usize, usize) {
+        match self {
+            Self::ResNet18 => ("resnet-18", 512, 32),
+            Self::ResNet34 => ("resnet-34", 512, 32),
+            Self::ResNet50 => ("resnet-50", 2048, 32),
+            Self::ResNet101 => ("resnet-101", 2048, 32),
+            Self::ResNet152 => ("resnet-152", 2048, 32),
+            Self::ResNet20 => ("resnet-20", 64, 8),
+            Self::ResNet56 => ("resnet-56", 64, 8),
+            Self::WideResNet28x10 => ("wide-resnet-28-10", 640, 8),
+            Self::WideResNet28x2 => ("wide-resnet-28-2", 128, 8),
+            Self::InceptionResNetV2 => ("inception-resnet-v2", 1536, 75),
+            Self::EfficientNetLite0 => ("efficientnet-lite0", 1280, 32),
+        }
+    }
 
     /// Its name in recipes and messages.
     pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
+        self.facts().0
     }
 
     /// The network of this name.
@@ -77,24 +79,12 @@ impl ImageNetwork {
 
     /// Features that it gives, before hidden layers.
     pub fn feature_dim(self) -> usize {
-        match self {
-            Self::ResNet18 | Self::ResNet34 => 512,
-            Self::ResNet50 | Self::ResNet101 | Self::ResNet152 => 2048,
-            Self::ResNet20 | Self::ResNet56 => 64,
-            Self::WideResNet28x10 => 640,
-            Self::WideResNet28x2 => 128,
-            Self::InceptionResNetV2 => 1536,
-            Self::EfficientNetLite0 => 1280,
-        }
+        self.facts().1
     }
 
     /// The smallest height and width, in pixels.
     pub fn smallest_image(self) -> usize {
-        match self {
-            Self::ResNet20 | Self::ResNet56 | Self::WideResNet28x10 | Self::WideResNet28x2 => 8,
-            Self::InceptionResNetV2 => 75,
-            _ => 32,
-        }
+        self.facts().2
     }
 }
 

@@ -44,6 +44,7 @@ impl TryFrom<f32> for Temperature {
 
 /// The temperature of a head.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(untagged))]
 pub enum HeadTemperature {
     /// This one. In recipes `0.9`.
     Fixed(Temperature),
@@ -59,8 +60,9 @@ pub enum HeadTemperature {
 
 #[cfg(feature = "serde")]
 mod serialization {
-    use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, MapAccess, Unexpected};
-    use serde::ser::{Serialize, SerializeStruct, Serializer};
+    use serde::de::value::MapAccessDeserializer;
+    use serde::de::{self, IntoDeserializer, MapAccess, Unexpected};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::{HeadTemperature, Temperature, fmt};
 
@@ -82,20 +84,6 @@ mod serialization {
         }
     }
 
-    impl Serialize for HeadTemperature {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            match self {
-                Self::Fixed(value) => value.serialize(serializer),
-                Self::Learned { low, high } => {
-                    let mut bounds = serializer.serialize_struct("inline", 2)?;
-                    bounds.serialize_field("low", low)?;
-                    bounds.serialize_field("high", high)?;
-                    bounds.end()
-                }
-            }
-        }
-    }
-
     impl<'de> Deserialize<'de> for HeadTemperature {
         /// Asks for a struct, so that a deserializer learns the names of the bounds; one that
         /// finds a number instead must offer the number.
@@ -105,6 +93,13 @@ mod serialization {
     }
 
     struct NumberOrBounds;
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Bounds {
+        low: Option<Temperature>,
+        high: Option<Temperature>,
+    }
 
     impl<'de> de::Visitor<'de> for NumberOrBounds {
         type Value = HeadTemperature;
@@ -125,15 +120,8 @@ mod serialization {
             self.visit_f64(value as f64)
         }
 
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<HeadTemperature, A::Error> {
-            let (mut low, mut high) = (None, None);
-            while let Some(key) = map.next_key::<String>()? {
-                match key.as_str() {
-                    "low" => low = Some(map.next_value::<Temperature>()?),
-                    "high" => high = Some(map.next_value::<Temperature>()?),
-                    other => return Err(de::Error::unknown_field(other, &["low", "high"])),
-                }
-            }
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HeadTemperature, A::Error> {
+            let Bounds { low, high } = Bounds::deserialize(MapAccessDeserializer::new(map))?;
             let missing = |bound| {
                 let example = "{ low = 0.3, high = 3.0 }";
                 de::Error::custom(format!(

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use aleator_run::SweepPoint;
+use aleator_run::Resolved;
 use aleator_train::group::{self, Group, Kind};
 
 use crate::workflow::experiment::absolute;
@@ -25,13 +25,13 @@ use crate::{Error, TrainedRun, Watch};
 /// # Errors
 /// As [`fit`](crate::fit).
 pub fn sweep(
-    points: Vec<SweepPoint>,
+    points: Vec<Resolved>,
     out: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<Vec<TrainedRun>, Error> {
     let mut members = vec![];
     for point in points {
-        members.extend(group::members(&point.name, &absolute(point.resolved.recipe)?));
+        members.extend(group::members(&point.name, &absolute(point.recipe)?));
     }
     start(out, &Group::new(Kind::Sweep, members)?, None, watch)
 }

@@ -17,7 +17,7 @@ pub(super) enum Fault {
     Missing(&'static str),
     Type(String),
     Value(String),
-    Word { found: String, words: Vec<&'static str> },
+    Word { found: String, words: &'static [&'static str] },
     Custom(String),
 }
 
@@ -27,28 +27,20 @@ impl Fault {
         let message = match self {
             Self::Placed(_) | Self::MissingKey(_) => return self,
             Self::Missing(field) => return Self::MissingKey(join(key, field)),
-            Self::Type(expected) => {
-                let (origin, key) = (node.origin.clone(), key.to_string());
-                let found = node.value.describe();
-                return RecipeError::Type { origin, key, expected, found }.into();
-            }
+            Self::Type(expected) => return node.wrong_type(key, &expected).into(),
             Self::Value(expected) => {
                 format!("{key} must be {expected}, found {}", value_text(&node.value))
             }
             Self::Word { found, words } => {
-                let hint = most_similar(&found, &words);
+                let hint = most_similar(&found, words);
                 let hint = hint.map_or(String::new(), |word| format!("; did you mean {word:?}?"));
-                format!("{key} must be {}, found {found:?}{hint}", one_of(&words))
+                format!("{key} must be {}, found {found:?}{hint}", one_of(words))
             }
             Self::Custom(message) if message.starts_with("must ") => format!("{key} {message}"),
             Self::Custom(message) => format!("{key}: {message}"),
         };
-        impossible(node, message)
+        node.origin.refuse(message).into()
     }
-}
-
-pub(super) fn impossible(node: &Node, message: String) -> Fault {
-    RecipeError::Impossible { origin: node.origin.clone(), message }.into()
 }
 
 pub(super) fn one_of(words: &[&str]) -> String {
@@ -103,7 +95,7 @@ impl de::Error for Fault {
     }
 
     fn unknown_variant(found: &str, words: &'static [&'static str]) -> Self {
-        Self::Word { found: found.to_string(), words: words.to_vec() }
+        Self::Word { found: found.to_string(), words }
     }
 
     fn missing_field(field: &'static str) -> Self {

@@ -62,18 +62,12 @@ impl PredictionsFile {
     pub fn open(path: &Path) -> Result<Self, RunError> {
         let mut file = File::open(path).map_err(RunError::io("read", path))?;
         let damaged = |message| RunError::damaged(path, message);
-        let (start, header) = match read_header(&mut file).map_err(RunError::io("read", path))? {
-            Ok(found) => found,
-            Err(message) => {
-                return Err(damaged(format!("not a complete safetensors file: {message}")));
-            }
-        };
+        let (start, header) = read_header(&mut file)
+            .map_err(RunError::io("read", path))?
+            .map_err(|message| damaged(format!("not a complete safetensors file: {message}")))?;
         let metadata = read_metadata(&header).map_err(damaged)?;
         let examples = check_tensors(&header, metadata).map_err(damaged)?;
-        let place = |field: Field| {
-            let info = header.info(field.name())?;
-            Some(start + info.data_offsets.0 as u64)
-        };
+        let place = |field: Field| Some(start + header.info(field.name())?.data_offsets.0 as u64);
         let mut opened = Self {
             path: path.to_path_buf(),
             storage: Storage::File { file, starts: Field::ALL.map(place) },
@@ -126,7 +120,7 @@ impl PredictionsFile {
     /// Whether the file has this tensor.
     pub fn has(&self, field: Field) -> bool {
         match &self.storage {
-            Storage::File { starts, .. } => start_of(starts, field).is_some(),
+            Storage::File { starts, .. } => starts[field as usize].is_some(),
             Storage::Memory(predictions) => predictions.values(field).is_some(),
         }
     }
@@ -173,7 +167,7 @@ impl PredictionsFile {
                 return Ok(values.map(|all| all[rows.start * width..rows.end * width].to_vec()));
             }
             Storage::File { file, starts } => {
-                let Some(start) = start_of(starts, field) else { return Ok(None) };
+                let Some(start) = starts[field as usize] else { return Ok(None) };
                 let from = start + (rows.start * width * size_of::<f32>()) as u64;
                 read_numbers(file, from, rows.len() * width)
                     .map_err(RunError::io("read", &self.path))?
@@ -183,11 +177,6 @@ impl PredictionsFile {
             .map_err(|message| RunError::damaged(&self.path, message))?;
         Ok(Some(values))
     }
-}
-
-fn start_of(starts: &[Option<u64>; Field::ALL.len()], field: Field) -> Option<u64> {
-    let at = Field::ALL.iter().position(|other| *other == field)?;
-    starts[at]
 }
 
 /// The start of the tensors and the header; checks that their sizes add up to the file's.

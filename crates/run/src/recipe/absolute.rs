@@ -22,13 +22,13 @@ impl Recipe {
             source("data.test", test, folder)?;
         }
         if let Some(NoiseKind::Matrix { file }) = data.noise.as_mut().map(|noise| &mut noise.kind) {
-            text("data.noise.matrix", file, folder)?;
+            absolute("data.noise.matrix", file, folder)?;
         }
         if let Some(names) = &mut data.class_names {
-            path("data.class_names", names, folder)?;
+            absolute("data.class_names", names, folder)?;
         }
         if let Some(weights) = &mut self.network.pretrained {
-            path("network.pretrained", weights, folder)?;
+            absolute("network.pretrained", weights, folder)?;
         }
         Ok(())
     }
@@ -36,10 +36,10 @@ impl Recipe {
 
 fn source(section: &str, source: &mut Source, folder: &Path) -> Result<(), RecipeError> {
     match &mut source.inputs {
-        InputSource::Features(file) => text(&format!("{section}.features"), file, folder)?,
+        InputSource::Features(file) => absolute(&format!("{section}.features"), file, folder)?,
         InputSource::Images(images) => {
             for image in images {
-                path(&format!("{section}.images"), image, folder)?;
+                absolute(&format!("{section}.images"), image, folder)?;
             }
         }
         InputSource::Digits | InputSource::Memory(_) => {}
@@ -47,31 +47,25 @@ fn source(section: &str, source: &mut Source, folder: &Path) -> Result<(), Recip
     let Source { labels, clean_labels, ids, .. } = source;
     for (name, file) in [("labels", labels), ("clean_labels", clean_labels), ("ids", ids)] {
         if let Some(file) = file {
-            text(&format!("{section}.{name}"), file, folder)?;
+            absolute(&format!("{section}.{name}"), file, folder)?;
         }
     }
     Ok(())
 }
 
-fn path(key: &str, path: &mut PathBuf, folder: &Path) -> Result<(), RecipeError> {
-    *path = absolute(key, path, folder)?.into();
-    Ok(())
-}
-
-fn text(key: &str, path: &mut String, folder: &Path) -> Result<(), RecipeError> {
-    *path = absolute(key, path.as_ref(), folder)?;
-    Ok(())
-}
-
-fn absolute(key: &str, path: &Path, folder: &Path) -> Result<String, RecipeError> {
+fn absolute<P>(key: &str, path: &mut P, folder: &Path) -> Result<(), RecipeError>
+where
+    P: AsRef<Path> + From<String>,
+{
     let absolute: PathBuf =
-        folder.join(path).components().filter(|part| *part != Component::CurDir).collect();
-    absolute.to_str().map(String::from).ok_or_else(|| RecipeError::Impossible {
-        origin: Origin::Argument(key.into()),
-        message: format!(
+        folder.join(&*path).components().filter(|part| *part != Component::CurDir).collect();
+    let text = absolute.to_str().ok_or_else(|| {
+        Origin::Argument(key.into()).refuse(format!(
             "the absolute path {} cannot be written to a recipe, which is Unicode; rename the \
              folder",
             absolute.display()
-        ),
-    })
+        ))
+    })?;
+    *path = text.to_string().into();
+    Ok(())
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::range::{
-    BelowOne, Fraction, MANY, Positive, Share, Strength, count, is_default, number, pairs, path,
-    paths, seed, some_path, write_path, write_paths,
+    MANY, below_one, count, fraction, is_default, pairs, path, paths, positive, seed, share,
+    some_path, strength, write_path, write_paths,
 };
 
 /// The largest side of an image.
@@ -160,7 +160,7 @@ pub struct Framing {
     pub channels: Option<usize>,
     /// `data.centre_crop`: only the central square is seen, its side this share of the image's
     /// shorter side. Without it the whole image is, stretched to a square.
-    #[serde(default, deserialize_with = "number::<Share, _, _>")]
+    #[serde(default, deserialize_with = "share")]
     pub centre_crop: Option<f64>,
     /// `data.filter`.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -226,7 +226,7 @@ pub struct Augment {
     #[serde(rename = "..")]
     pub rand_augment: Option<RandAugment>,
     /// α of the Beta distribution by which pairs of examples and their labels are mixed.
-    #[serde(default, deserialize_with = "number::<Positive, _, _>")]
+    #[serde(default, deserialize_with = "positive")]
     pub mixup: Option<f64>,
 }
 
@@ -258,7 +258,7 @@ pub struct RandAugment {
     #[serde(deserialize_with = "count::<1, 16, _, _>")]
     pub operations: usize,
     /// `magnitude`: 0 to 10, of which 10 is the strongest.
-    #[serde(deserialize_with = "number::<Strength, _, _>")]
+    #[serde(deserialize_with = "strength")]
     pub magnitude: f64,
 }
 
@@ -270,7 +270,7 @@ pub enum HeldOut {
     #[serde(rename = "fraction")]
     Fraction {
         /// Above 0, below 1.
-        #[serde(deserialize_with = "number::<Fraction, _, _>")]
+        #[serde(deserialize_with = "fraction")]
         fraction: f64,
         /// Another seed, another choice.
         #[serde(deserialize_with = "seed")]
@@ -343,13 +343,13 @@ pub enum NoiseKind {
     /// `"symmetric"`: with probability `rate` another class, all equally likely.
     Symmetric {
         /// The share of labels that change.
-        #[serde(deserialize_with = "number::<BelowOne, _, _>")]
+        #[serde(deserialize_with = "below_one")]
         rate: f64,
     },
     /// `"pairwise"`: with probability `rate` the next class (cyclic), or those of `pairs`.
     Pairwise {
         /// The share of labels that change, in the classes concerned.
-        #[serde(deserialize_with = "number::<BelowOne, _, _>")]
+        #[serde(deserialize_with = "below_one")]
         rate: f64,
         /// (from, to); empty means k → k + 1.
         #[serde(default, deserialize_with = "pairs", skip_serializing_if = "is_default")]
@@ -364,7 +364,7 @@ pub enum NoiseKind {
     /// `"instance"`: harder examples flip more, toward the classes they resemble.
     Instance {
         /// The share of labels that change.
-        #[serde(deserialize_with = "number::<BelowOne, _, _>")]
+        #[serde(deserialize_with = "below_one")]
         rate: f64,
     },
 }

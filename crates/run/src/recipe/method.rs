@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::range::{MANY, UpToOne, count, number};
+use super::range::{MANY, count, up_to_one};
 
 /// `method`, with the section of its own settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub enum Method {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bootstrapping {
     /// The share of the given label; 1 is plain training.
-    #[serde(deserialize_with = "number::<UpToOne, _, _>")]
+    #[serde(deserialize_with = "up_to_one")]
     pub beta: f64,
     /// What the rest is.
     pub targets: BootstrapTargets,

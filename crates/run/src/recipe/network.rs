@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use aleator_vocabulary::ImageNetwork;
 use serde::{Deserialize, Serialize};
 
-use super::range::{BelowOne, Positive, is_default, number, some_path, widths, write_path};
+use super::range::{below_one, is_default, positive, some_path, widths, write_path};
 
 /// `[network]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,10 +72,10 @@ pub enum Layers {
         #[serde(rename = "kind")]
         network: ImageNetwork,
         /// `norm_momentum`: how much of the running statistics stays at a step.
-        #[serde(deserialize_with = "number::<BelowOne, _, _>")]
+        #[serde(deserialize_with = "below_one")]
         norm_momentum: f64,
         /// `norm_epsilon`: added to the variance.
-        #[serde(deserialize_with = "number::<Positive, _, _>")]
+        #[serde(deserialize_with = "positive")]
         norm_epsilon: f64,
         /// Widths of dense layers with rectifiers after the network; may be empty.
         #[serde(default, deserialize_with = "widths", skip_serializing_if = "is_default")]
