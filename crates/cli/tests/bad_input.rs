@@ -79,7 +79,7 @@ fn arrays_that_are_no_embeddings_are_refused() {
         ("none.npy", vec!["none.npy", "no rows"]),
         ("huge.npy", vec!["huge.npy"]),
         ("notes.doc", vec!["notes.doc", "unknown format", ".npy"]),
-        (".", vec!["folder"]),
+        (".", vec!["directory"]),
     ] {
         refused(&place, &train(file, "y.npy"), &words);
     }
