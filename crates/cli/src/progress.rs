@@ -178,6 +178,14 @@ impl Progress {
                 self.damaged = true;
                 self.warn(&format!("skipping a damaged checkpoint: {error}"));
             }
+            TrainEvent::Trial { done, nll } => {
+                if let Display::Bar(bar) = &self.display {
+                    bar.set_message(format!(
+                        "choosing settings: trial {done}, held-out NLL {nll:.4}"
+                    ));
+                }
+            }
+            TrainEvent::Tuned(tuning) => self.say(&tuning.to_string()),
             TrainEvent::Step { step, examples, report } => self.step(step, examples, &report),
             TrainEvent::Epoch { epoch, nll, top1, best } => {
                 let mark = if best { " *" } else { "" };

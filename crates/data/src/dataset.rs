@@ -11,8 +11,10 @@ use crate::augment::Augmenter;
 use crate::error::DataError;
 use crate::ids::Ids;
 use crate::inputs::{InputShape, Inputs};
-use crate::labels::Labels;
+use crate::labels::{Labels, pick};
 use crate::sources::Sources;
+use crate::sources::source::mean_one;
+use crate::split;
 
 /// A data set, ready to train and measure on.
 ///
@@ -85,6 +87,40 @@ impl Split {
     /// Whether there is no example; [`DataSet::open`] makes no such split.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+}
+
+impl Split {
+    /// These examples of the split, in this order.
+    pub(crate) fn part(&self, examples: &[usize]) -> Self {
+        Self {
+            rows: pick(&self.rows, examples),
+            ids: self.ids.select(examples),
+            labels: self.labels.select(examples),
+            clean_labels: self.clean_labels.as_ref().map(|labels| pick(labels, examples)),
+            weights: self.weights.as_ref().map(|weights| mean_one(pick(weights, examples))),
+            ..self.clone()
+        }
+    }
+
+    /// At most this many examples, chosen by their ids.
+    pub fn sample(&self, most: usize) -> Self {
+        if self.len() <= most { self.clone() } else { self.part(&split::sample(&self.ids, most)) }
+    }
+
+    /// What is left without each of some equal parts, and the part; each has about as many
+    /// examples of every class.
+    ///
+    /// # Panics
+    /// When there are fewer than two folds, or fewer examples than folds.
+    pub fn folds(&self, folds: usize) -> Vec<(Self, Self)> {
+        assert!((2..=self.len()).contains(&folds), "{folds} folds of {} examples", self.len());
+        let strata = self.labels.strata(&self.ids);
+        let fold = |fold| {
+            let parts = split::fold(&self.ids, &strata, (fold, folds), 0);
+            (self.part(&parts.rest), self.part(&parts.held_out))
+        };
+        (0..folds).map(fold).collect()
     }
 }
 

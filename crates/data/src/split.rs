@@ -83,6 +83,22 @@ impl Parts {
     }
 }
 
+/// One of some equal parts, with about as many examples of each stratum as every other.
+pub(crate) fn fold(ids: &Ids, strata: &[u32], (fold, folds): (usize, usize), seed: u64) -> Parts {
+    let all: Vec<usize> = (0..ids.len()).collect();
+    let in_fold = |rank| rank % folds == fold;
+    Parts::ranked(&all, (seed, Purpose::HoldOut), ids, |row| strata[row], in_fold)
+}
+
+/// Some of all examples, the same for every seed of training, so that runs can be compared.
+pub(crate) fn sample(ids: &Ids, most: usize) -> Vec<usize> {
+    first(&(0..ids.len()).collect::<Vec<_>>(), most, ids)
+}
+
+fn first(candidates: &[usize], most: usize, ids: &Ids) -> Vec<usize> {
+    Parts::ranked(candidates, (0, Purpose::Limit), ids, |_| 0, |rank| rank < most).held_out
+}
+
 /// The examples of each split of one source, ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Division {
@@ -113,9 +129,7 @@ pub fn divide(
             hold_out(all, &candidates, *fraction, *seed, ids, name)
         }
         Some(HeldOut::Fold { fold, folds, seed }) => {
-            let draw = (*seed, Purpose::HoldOut);
-            let in_fold = |rank| rank % folds == *fold;
-            let parts = Parts::ranked(&rows, draw, ids, |row| strata[row], in_fold);
+            let parts = self::fold(ids, strata, (*fold, *folds), *seed);
             if parts.held_out.is_empty() || parts.rest.is_empty() {
                 let count = rows.len();
                 let message =
@@ -128,12 +142,7 @@ pub fn divide(
     };
     let test = part(ids.len(), rows.clone(), test, "data.test")?;
     let (all, rest) = match limit {
-        // The same examples for every seed of training, so that runs can be compared.
-        Some(limit) if limit < test.rest.len() => {
-            let draw = (0, Purpose::Limit);
-            let first = Parts::ranked(&test.rest, draw, ids, |_| 0, |rank| rank < limit);
-            (limit, first.held_out)
-        }
+        Some(limit) if limit < test.rest.len() => (limit, first(&test.rest, limit, ids)),
         _ => (ids.len(), test.rest),
     };
     let validation = part(all, rest, Some(validation), "data.validation")?;

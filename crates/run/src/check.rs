@@ -7,7 +7,7 @@ use crate::document::{Document, Table, Value};
 use crate::presets::example;
 use crate::recipe::{
     Crop, Data, Decay, Framing, HeldOut, InputSource, LabelKind, Layers, Link, Method, NoiseKind,
-    Recipe, Rule, WarmUp,
+    Recipe, Rule, Tune, WarmUp,
 };
 use crate::recipe_error::RecipeError;
 use crate::schema::{Shape, join};
@@ -186,11 +186,37 @@ fn check_together(recipe: &Recipe) -> Result<(), Conflict> {
          take head.link = \"sigmoid\""
             .to_string()
     })?;
+    check_optimizer(recipe)?;
     let still =
         matches!(recipe.optimizer.rule, Rule::Sgd { momentum, nesterov: true } if momentum == 0.0);
     require(!still, "optimizer.nesterov", || {
         "optimizer.nesterov = true needs optimizer.momentum above 0".to_string()
     })
+}
+
+/// L-BFGS needs an objective that stays the same.
+fn check_optimizer(recipe: &Recipe) -> Result<(), Conflict> {
+    let whole = matches!(recipe.optimizer.rule, Rule::Lbfgs { .. });
+    require(whole || recipe.tune == Tune::Off, "tune", || {
+        "tune = \"auto\" needs optimizer.kind = \"lbfgs\"; with another optimizer take tune = \
+         \"off\""
+            .to_string()
+    })?;
+    for (given, key) in [
+        (recipe.method != Method::Plain, "method"),
+        (recipe.training.ema.is_some(), "training.ema"),
+        (recipe.optimizer.clip_norm.is_some(), "optimizer.clip_norm"),
+        (recipe.optimizer.network_rate.is_some(), "optimizer.network_rate"),
+        (recipe.data.augment.is_some(), "data.augment"),
+    ] {
+        require(!(whole && given), key, || {
+            format!(
+                "{key} changes what every step minimises, which optimizer.kind = \"lbfgs\" does \
+                 not allow: remove it, or take optimizer.kind = \"adam\""
+            )
+        })?;
+    }
+    Ok(())
 }
 
 fn check_network(recipe: &Recipe) -> Result<(), Conflict> {

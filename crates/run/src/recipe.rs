@@ -35,6 +35,9 @@ pub struct Recipe {
     /// How labels become a training step.
     #[serde(rename = "..method", default, skip_serializing_if = "is_default")]
     pub method: Method,
+    /// Whether settings are chosen for the data before training.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tune: Tune,
     /// Where examples and labels come from.
     pub data: Data,
     /// Inputs → features.
@@ -51,6 +54,18 @@ pub struct Recipe {
     pub checkpoint: Checkpoint,
     /// How the result is measured.
     pub evaluation: Evaluation,
+}
+
+/// `tune`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tune {
+    /// `"off"`, or no key: every setting is as it stands.
+    #[default]
+    Off,
+    /// `"auto"`: the scale of the features, the decays and the rank are chosen by the loss on
+    /// held-out examples; what the recipe says of them is where the search begins.
+    Auto,
 }
 
 /// `seed = 0` is another way to write `seeds = [0]`.
@@ -147,6 +162,16 @@ pub enum Rule {
     Adam(Moments),
     /// `"adamw"`: the decay acts on the weights directly.
     AdamW(Moments),
+    /// `"lbfgs"`: quasi-Newton steps on all examples at once, with noise that stays the same. It
+    /// finds its own step sizes, so the learning rate and its schedule have no effect.
+    Lbfgs {
+        /// Pairs of differences that are remembered.
+        #[serde(deserialize_with = "count::<1, 100, _, _>")]
+        memory: usize,
+        /// A relative decrease of the objective below this ends training.
+        #[serde(deserialize_with = "positive")]
+        tolerance: f64,
+    },
 }
 
 /// The running averages of Adam.
@@ -175,6 +200,9 @@ pub struct WeightDecay {
     /// The layers of Σ(x).
     #[serde(deserialize_with = "not_negative")]
     pub covariance: f64,
+    /// The layer of d(x) alone; absent, it is as the others of Σ(x).
+    #[serde(default, deserialize_with = "not_negative")]
+    pub diagonal: Option<f64>,
 }
 
 /// `[schedule]`.
@@ -240,6 +268,9 @@ pub struct Training {
     /// Epochs without a better validation NLL after which training ends.
     #[serde(default, deserialize_with = "count::<1, MANY, _, _>")]
     pub patience: Option<usize>,
+    /// Epochs between two validations, each with a checkpoint; absent, there is one every epoch.
+    #[serde(default, deserialize_with = "count::<1, MANY, _, _>")]
+    pub validate_every: Option<usize>,
     /// Threads that prepare batches.
     #[serde(deserialize_with = "count::<1, 1024, _, _>")]
     pub workers: usize,

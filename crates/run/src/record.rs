@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::atomic::{self, AtomicFolder};
 use crate::error::RunError;
-use crate::recipe::{Link, Noise};
+use crate::recipe::{Link, Noise, Recipe};
 
 /// The version of the directory's layout, and of `group.json`, that this program writes and reads.
 pub const FORMAT: u32 = 1;
@@ -182,6 +182,22 @@ impl RunDir {
         made.write_json(Self::INFO, &run.info)?;
         folder.commit_new()?;
         Ok(Self { path: path.to_path_buf(), info: run.info.clone() })
+    }
+
+    /// Writes the recipe whose settings were chosen after the directory was made. The one that was
+    /// given stays as `untuned.toml`.
+    ///
+    /// Killed in between, it can be called again with the same recipe.
+    pub fn replace_recipe(&mut self, recipe: &Recipe) -> Result<(), RunError> {
+        let untuned = self.path.join("untuned.toml");
+        if !atomic::exists(&untuned)? {
+            let path = self.recipe_path();
+            let given = fs::read(&path).map_err(RunError::io("read", &path))?;
+            atomic::write_file(&untuned, &given)?;
+        }
+        self.info.noise = recipe.head.noise;
+        self.write_json(Self::INFO, &self.info)?;
+        atomic::write_file(&self.recipe_path(), recipe.to_toml().as_bytes())
     }
 
     /// Opens a directory that this version of the program can read.

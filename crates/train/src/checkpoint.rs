@@ -10,6 +10,7 @@ use aleator_run::AtomicFolder;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::lbfgs::Search;
 use crate::runs::hash_file;
 use crate::state::{Progress, State};
 use crate::tensors::{self, NamedTensor};
@@ -23,8 +24,11 @@ const STATE: &str = "state.json";
 const NETWORK: [&str; 3] = ["model", "average", "optimizer"];
 /// What the training method keeps, where it keeps anything.
 const METHOD: &str = "method.safetensors";
-const CENTER: &str = "normalization.center";
-const SCALE: &str = "normalization.scale";
+/// The two tensors of a normalization; the names of the second kind say that it takes asinh.
+const NORMALIZATION: [[&str; 2]; 2] = [
+    ["normalization.center", "normalization.scale"],
+    ["normalization.asinh_center", "normalization.asinh_scale"],
+];
 
 /// The checkpoints of a run.
 #[derive(Clone, Debug)]
@@ -46,6 +50,9 @@ pub(crate) struct LogPositions {
 struct Counts {
     progress: Progress,
     updates: u64,
+    /// That of an optimizer that searches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    search: Option<Search>,
     logs: LogPositions,
 }
 
@@ -80,8 +87,9 @@ impl Checkpoints {
             let path = dir.path().join(name);
             fs::write(&path, text + "\n").map_err(|error| TrainError::checkpoint(&path, error))
         };
-        let updates = state.networks[0].optimizer.updates();
-        let counts = Counts { progress: state.progress.clone(), updates, logs };
+        let optimizer = &state.networks[0].optimizer;
+        let (updates, search) = (optimizer.updates(), optimizer.search().copied());
+        let counts = Counts { progress: state.progress.clone(), updates, search, logs };
         json(STATE, serde_json::to_string_pretty(&counts))?;
         let manifest = Manifest { format: FORMAT, files: hashes(dir.path())? };
         json(MANIFEST, serde_json::to_string_pretty(&manifest))?;
@@ -188,8 +196,9 @@ fn parts(state: &State) -> Vec<(String, Vec<NamedTensor>)> {
         files.extend(parts.filter_map(|(part, named)| Some((file_of(index, part), named?))));
     }
     // Weights, or their average, are of use to others together with what is done to the inputs.
-    let Normalization { center, scale } = &state.normalization;
-    let inputs = [NamedTensor::vector(CENTER, center), NamedTensor::vector(SCALE, scale)];
+    let Normalization { center, scale, squash } = &state.normalization;
+    let names = NORMALIZATION[usize::from(*squash)];
+    let inputs = [NamedTensor::vector(names[0], center), NamedTensor::vector(names[1], scale)];
     let [model, average] = [NETWORK[0], NETWORK[1]].map(|part| file_of(0, part));
     for (_, named) in files.iter_mut().filter(|(file, _)| *file == model || *file == average) {
         named.extend(inputs.clone());
@@ -207,10 +216,11 @@ fn put(state: &mut State, counts: &Counts, parts: Vec<Vec<NamedTensor>>) {
         let mut saved = network.parts().map(|part| part.and_then(|_| parts.next()));
         if index == 0 {
             for part in saved[..2].iter_mut().flatten() {
-                state.normalization = normalization(&part.split_off(part.len() - 2));
+                let squash = state.normalization.squash;
+                state.normalization = normalization(&part.split_off(part.len() - 2), squash);
             }
         }
-        network.restore(counts.updates, saved);
+        network.restore(counts.updates, counts.search, saved);
     }
     if let Some(memory) = parts.next() {
         state.memory = memory;
@@ -221,13 +231,17 @@ fn put(state: &mut State, counts: &Counts, parts: Vec<Vec<NamedTensor>>) {
 /// The normalization that a checkpoint of ours holds next to its weights; none in other files, or
 /// where it is of other inputs.
 pub(crate) fn normalization_of(path: &Path, width: usize) -> Option<Normalization> {
-    let expected = [CENTER, SCALE].map(|name| NamedTensor::vector(name, &vec![0.0; width]));
-    Some(normalization(&tensors::parse(path, &fs::read(path).ok()?, expected).ok()?))
+    let bytes = fs::read(path).ok()?;
+    [false, true].into_iter().find_map(|squash| {
+        let names = NORMALIZATION[usize::from(squash)];
+        let expected = names.map(|name| NamedTensor::vector(name, &vec![0.0; width]));
+        Some(normalization(&tensors::parse(path, &bytes, expected).ok()?, squash))
+    })
 }
 
-fn normalization(tensors: &[NamedTensor]) -> Normalization {
+fn normalization(tensors: &[NamedTensor], squash: bool) -> Normalization {
     let [center, scale] = [0, 1].map(|at: usize| tensors[at].values.read().into_owned());
-    Normalization { center, scale }
+    Normalization { center, scale, squash }
 }
 
 fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, TrainError> {

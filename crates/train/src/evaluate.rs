@@ -101,8 +101,18 @@ pub(crate) fn validate(
     state: &State,
     observer: &mut Observer<'_>,
 ) -> Result<Summary, TrainError> {
-    let split = &job.data.validation;
-    let scorer = Scorer::new(job.recipe, job.run.info().seed, state, job.recipe.evaluation.samples);
+    measure(job.recipe, job.run.info().seed, state, &job.data.validation, observer)
+}
+
+/// Any split, by the weights as they are.
+pub(crate) fn measure(
+    recipe: &Recipe,
+    seed: u64,
+    state: &State,
+    split: &Arc<Split>,
+    observer: &mut Observer<'_>,
+) -> Result<Summary, TrainError> {
+    let scorer = Scorer::new(recipe, seed, state, recipe.evaluation.samples);
     let predictions = scorer.predictions(split, 0, observer)?;
     Ok(log_probs(&predictions).summary(&truth(split)))
 }

@@ -7,11 +7,12 @@ use std::sync::atomic::AtomicBool;
 use aleator_data::{DataSet, Sources};
 use aleator_metrics::Evaluation;
 pub use aleator_run::GroupKind as Kind;
-use aleator_run::recipe::Recipe;
+use aleator_run::recipe::{Recipe, Tune};
 use aleator_run::{AtomicFolder, GroupFile, GroupMember, RunDir, check_vacant};
 
-use crate::runs::divide;
+use crate::runs::{divide, same_data};
 use crate::set_aside::undecodable;
+use crate::tuning::{Tuning, tune};
 use crate::{Event, Job, Observer, Outcome, TrainError, create_run, finish_run, load_run};
 
 /// One run of a group.
@@ -144,13 +145,14 @@ pub fn finish(
     observer: &mut dyn FnMut(&Member, Event<'_>),
 ) -> Result<GroupOutcome, TrainError> {
     let mut open = OpenData { given: sources, opened: None, divided: None };
+    let mut tunings = Tunings::default();
     let mut evaluations = vec![];
     for member in &group.members {
         let path = member.dir(out);
         let recipe = &member.recipe;
         let mut tell = |event: Event<'_>| observer(member, event);
         let data = open.of(recipe, &mut tell)?;
-        let run = if path.join(RunDir::INFO).exists() {
+        let mut run = if path.join(RunDir::INFO).exists() {
             RunDir::open(&path)?
         } else {
             let Some(set_aside) = undecodable(data, stop, &mut tell)? else {
@@ -165,7 +167,10 @@ pub fn finish(
         }
         let data = &data.clone().leave_out(set_aside)?;
         let _lock = run.lock()?;
-        let job = Job { run: &run, recipe, data, stop };
+        let Some(recipe) = tunings.recipe(&mut run, recipe, data, stop, &mut tell)? else {
+            return Ok(GroupOutcome::Interrupted { name: member.name.clone(), step: 0 });
+        };
+        let job = Job { run: &run, recipe: &recipe, data, stop };
         match finish_run(&job, &mut |event| observer(member, event))? {
             Outcome::Finished(evaluation) => evaluations.push(evaluation),
             Outcome::Interrupted { step } => {
@@ -174,6 +179,48 @@ pub fn finish(
         }
     }
     Ok(GroupOutcome::Evaluated(evaluations))
+}
+
+/// Settings that were chosen for members so far. Runs that differ in their seed or in the fold that
+/// they hold out share them.
+#[derive(Default)]
+struct Tunings {
+    known: Vec<(Recipe, Tuning)>,
+}
+
+impl Tunings {
+    /// The recipe that a run trains by; `None` when it was stopped before there was one.
+    fn recipe(
+        &mut self,
+        run: &mut RunDir,
+        given: &Recipe,
+        data: &DataSet,
+        stop: &AtomicBool,
+        observer: &mut Observer<'_>,
+    ) -> Result<Option<Recipe>, TrainError> {
+        let own = run.recipe()?.recipe;
+        let mut key = given.clone();
+        (key.seeds, key.data.test) = (vec![], None);
+        if own.tune == Tune::Off {
+            if given.tune == Tune::Auto {
+                self.known.push((key, run.read_json(Tuning::NAME)?));
+            }
+            return Ok(Some(own));
+        }
+        same_data(run, data)?;
+        let known = self.known.iter().find(|(known, _)| *known == key);
+        let tuning = match known {
+            Some((_, known)) => known.clone(),
+            None => match tune(&Job { run, recipe: &own, data, stop }, observer)? {
+                Outcome::Finished(tuning) => tuning,
+                Outcome::Interrupted { .. } => return Ok(None),
+            },
+        };
+        let recipe = tuning.write(run, &own, data.train.len())?;
+        observer(Event::Tuned(&tuning));
+        self.known.push((key, tuning));
+        Ok(Some(recipe))
+    }
 }
 
 /// The data of the member before; seeds, folds and most sweeps share their sources.

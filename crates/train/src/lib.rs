@@ -8,6 +8,8 @@
 //! | `method`, `method/` | training methods, one file each |
 //! | `state`, `network` | what training changes; one network with its average and its optimizer |
 //! | `optimizer`, `schedule`, `normalize` | how weights move, how fast; what is done to inputs first |
+//! | `lbfgs` | the search of the optimizer of that name |
+//! | `tuning` | settings that suit the data, chosen on held-out examples |
 //! | `checkpoint`, `logs`, `tensors` | what makes a resumed run the same run |
 //! | `evaluate`, `outputs` | checkpoint and split → predictions and scores |
 //! | `predict`, `features` | new inputs → classes; inputs → features |
@@ -23,6 +25,7 @@ mod evaluate;
 mod experiment;
 mod features;
 pub mod group;
+mod lbfgs;
 mod logs;
 mod method;
 mod network;
@@ -38,10 +41,13 @@ mod state;
 mod step;
 mod sum;
 mod tensors;
+mod tuning;
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aleator_data::{DataSet, training_batches};
+use aleator_data::{Batch, DataSet, Order, Split, training_batches};
 use aleator_run::RunDir;
 use aleator_run::recipe::Recipe;
 
@@ -55,6 +61,7 @@ pub use predict::{ClassProbability, Confusion, ExamplePrediction, Prediction, Pr
 pub use runs::{check_recipe, create_run, finish_run, hash_file, label_sets, load_run, run_data};
 pub use schedule::Schedule;
 pub use step::StepReport;
+pub use tuning::{NoiseSettings, Settings, Trial, Tuning};
 
 use session::Session;
 
@@ -116,6 +123,15 @@ pub enum Event<'a> {
     Warning(&'a str),
     /// A checkpoint cannot be used; an older one is.
     Damaged(&'a TrainError),
+    /// Some settings were tried on held-out examples, before training.
+    Trial {
+        /// Trials so far.
+        done: usize,
+        /// −log p of a held-out label, on average.
+        nll: f64,
+    },
+    /// Settings were chosen for the data.
+    Tuned(&'a Tuning),
     /// A step is complete.
     Step {
         /// Steps done.
@@ -161,28 +177,39 @@ pub type Observer<'a> = dyn FnMut(Event<'_>) + 'a;
 pub fn train(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<Outcome, TrainError> {
     let mut session = Session::open(job, observer)?;
     let order = session.order;
-    for part in training_batches(
-        job.data.train.clone(),
-        order,
-        session.steps_to_do(),
-        0..order.parts(),
-        job.recipe.training.workers,
-    ) {
-        if let Some(step) = session.add(part?)? {
+    let (steps, workers) = (session.steps_to_do(), job.recipe.training.workers);
+    let mut stopped = false;
+    for_each_part(&job.data.train, order, steps, workers, |part| {
+        if let Some(step) = session.add(part)? {
             observer(step);
-            if session.is_end_of_epoch() {
+            if session.is_validation_due() {
                 session.finish_epoch(observer)?;
             } else if session.is_save_due() {
                 session.save()?;
             }
         }
-        if session.state.progress.finished {
+        stopped = !session.state.progress.finished && job.stop.load(Ordering::Relaxed);
+        if stopped {
+            session.save()?;
+        }
+        Ok(!(session.state.progress.finished || stopped))
+    })?;
+    let step = session.state.progress.step;
+    Ok(if stopped { Outcome::Interrupted { step } } else { Outcome::Finished(()) })
+}
+
+/// The loop: every part of these steps, until `each` says that it is enough.
+fn for_each_part(
+    split: &Arc<Split>,
+    order: Order,
+    steps: Range<usize>,
+    workers: usize,
+    mut each: impl FnMut(Batch) -> Result<bool, TrainError>,
+) -> Result<(), TrainError> {
+    for part in training_batches(split.clone(), order, steps, 0..order.parts(), workers) {
+        if !each(part?)? {
             break;
         }
-        if job.stop.load(Ordering::Relaxed) {
-            session.save()?;
-            return Ok(Outcome::Interrupted { step: session.state.progress.step });
-        }
     }
-    Ok(Outcome::Finished(()))
+    Ok(())
 }

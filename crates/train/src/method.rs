@@ -44,7 +44,7 @@ pub(crate) trait Method {
 /// Moves every network by its gradients.
 pub(crate) fn update_networks(state: &mut State, sum: &Contribution, rate: f64) {
     let networks = state.networks.iter_mut().zip(&sum.networks);
-    networks.for_each(|(network, gradients)| network.update(gradients, rate));
+    networks.for_each(|(network, gradients)| network.update(gradients, sum.loss, rate));
 }
 
 /// The method of a recipe.

@@ -9,6 +9,7 @@ use burn::module::Module;
 use burn::tensor::Device;
 
 use crate::experiment::{self, Shape};
+use crate::lbfgs::Search;
 use crate::sum::{Summand, change_each};
 use crate::tensors::NamedTensor;
 use crate::{Optimizer, TrainError};
@@ -74,11 +75,36 @@ impl Network {
             average: recipe.training.ema.map(|decay| Average { decay, values: vec![] }),
             model: Some(model),
         };
-        for NamedTensor { name, shape, values } in network.weights() {
-            network.optimizer.add(&name, &shape, &values);
-        }
-        network.restart_average();
+        network.restart();
         network
+    }
+
+    /// Begins with these weights instead, where names and shapes are the same.
+    pub fn begin_with(&mut self, weights: &[NamedTensor]) {
+        let model = self.model.take().expect("an update puts the model back");
+        self.model = Some(params::update(model, |_, Live { name, shape, values }| {
+            let same = |own: &&NamedTensor| own.name == name && own.shape == shape;
+            if let Some(own) = weights.iter().find(same) {
+                *values = own.values.clone();
+            }
+        }));
+        self.restart();
+    }
+
+    /// Whether the optimizer can lower the loss no further.
+    pub fn has_converged(&self) -> bool {
+        self.optimizer.search().is_some_and(|search| search.converged)
+    }
+
+    /// Leaves a point that the optimizer has not accepted.
+    pub fn settle(&mut self) {
+        let optimizer = &self.optimizer;
+        let model = self.model.take().expect("an update puts the model back");
+        self.model = Some(params::update(model, |index, Live { values, .. }| {
+            if let Some(accepted) = optimizer.accepted(index) {
+                *values = accepted.clone();
+            }
+        }));
     }
 
     /// The model that is trained.
@@ -98,15 +124,15 @@ impl Network {
         let model = load_network(self.model().clone(), path)
             .map_err(|error| TrainError::Weights(error.to_string()))?;
         self.model = Some(model);
-        self.restart_average();
+        self.restart();
         Ok(())
     }
 
     /// One update of the weights, of the running statistics, and of the average of both.
-    pub fn update(&mut self, gradients: &Gradients, rate: f64) {
+    pub fn update(&mut self, gradients: &Gradients, loss: f64, rate: f64) {
         let Gradients { values: gradients, statistics } = gradients;
         let momentum = self.model().norm_momentum();
-        let mut step = self.optimizer.step(gradients, rate);
+        let mut step = self.optimizer.step(gradients, loss, rate);
         let updates = step.updates() as f64;
         let mut average = self.average.as_mut().map(|average| {
             // It starts as the weights themselves, and follows faster while it is young.
@@ -146,7 +172,12 @@ impl Network {
     }
 
     /// Continues from what [`Network::parts`] gave.
-    pub fn restore(&mut self, updates: u64, parts: [Option<Vec<NamedTensor>>; 3]) {
+    pub fn restore(
+        &mut self,
+        updates: u64,
+        search: Option<Search>,
+        parts: [Option<Vec<NamedTensor>>; 3],
+    ) {
         let [weights, average, optimizer] = parts.map(|part| {
             part.unwrap_or_default().into_iter().map(|named| named.values).collect::<Vec<_>>()
         });
@@ -159,11 +190,12 @@ impl Network {
         if let Some(own) = &mut self.average {
             own.values = average.into_iter().map(|values| values.on(&device)).collect();
         }
-        self.optimizer.restore(updates, optimizer.into_iter().map(|values| values.on(&device)));
+        let optimizer = optimizer.into_iter().map(|values| values.on(&device));
+        self.optimizer.restore(updates, search, optimizer);
     }
 
     /// The weights by name, shared with the model.
-    fn weights(&self) -> Vec<NamedTensor> {
+    pub fn weights(&self) -> Vec<NamedTensor> {
         let mut named = vec![];
         params::update(self.model().clone(), |_, Live { name, shape, values }| {
             let (name, shape) = (name.to_string(), shape.to_vec());
@@ -172,10 +204,15 @@ impl Network {
         named
     }
 
-    fn restart_average(&mut self) {
-        let weights = self.weights().into_iter().map(|weight| weight.values);
+    /// Forgets what came before these weights.
+    fn restart(&mut self) {
+        let weights = self.weights();
+        self.optimizer = self.optimizer.restarted();
+        for NamedTensor { name, shape, values } in &weights {
+            self.optimizer.add(name, shape, values);
+        }
         if let Some(average) = &mut self.average {
-            average.values = weights.collect();
+            average.values = weights.into_iter().map(|weight| weight.values).collect();
         }
     }
 }

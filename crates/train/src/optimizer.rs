@@ -1,13 +1,14 @@
-//! How weights move: SGD with momentum, Adam, AdamW.
+//! How weights move: SGD with momentum, Adam, AdamW, L-BFGS.
 
 use aleator_model::params::{self, Live, Values};
 use aleator_run::recipe::{Moments, Optimizer as Settings, Rule, WeightDecay};
 use rayon::prelude::*;
 
+use crate::lbfgs::{Lbfgs, Search};
 use crate::sum::CHUNK;
 use crate::tensors::NamedTensor;
 
-/// The rule and its running averages.
+/// The rule and what it remembers.
 ///
 /// ```
 /// use aleator_model::params::{Live, Values};
@@ -19,14 +20,14 @@ use crate::tensors::NamedTensor;
 ///     learning_rate: 0.1,
 ///     network_rate: None,
 ///     clip_norm: None,
-///     l2: WeightDecay { network: 0.0, mean: 0.0, covariance: 0.0 },
+///     l2: WeightDecay { network: 0.0, mean: 0.0, covariance: 0.0, diagonal: None },
 /// };
 /// let (name, shape) = ("output.head.mean.bias", [2]);
 /// let mut values = Values::from(vec![1.0, 2.0]);
 /// let mut optimizer = Optimizer::new(&settings, false);
 /// optimizer.add(name, &shape, &values);
 /// let gradients = [Values::from(vec![1.0, -1.0])];
-/// optimizer.step(&gradients, 0.5).apply(0, Live { name, shape: &shape, values: &mut values });
+/// optimizer.step(&gradients, 1.0, 0.5).apply(0, Live { name, shape: &shape, values: &mut values });
 /// assert_eq!(*values.read(), [0.5, 2.5]);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -36,8 +37,16 @@ pub struct Optimizer {
     frozen: bool,
     /// Updates made so far.
     updates: u64,
+    kept: Kept,
+}
+
+/// What a rule remembers.
+#[derive(Clone, Debug, PartialEq)]
+enum Kept {
     /// For each parameter, its running averages: none, one or two, as long as the parameter.
-    averages: Vec<Vec<Values>>,
+    Averages(Vec<Vec<Values>>),
+    /// The search, and λ of each parameter.
+    Search(Lbfgs, Vec<f64>),
 }
 
 /// Which λ a parameter has.
@@ -51,7 +60,9 @@ pub enum Group {
     Network,
     /// Weights of the layer of μ(x).
     Mean,
-    /// Weights of the layers of Σ(x).
+    /// Weights of the layer of d(x).
+    Diagonal,
+    /// Weights of the other layers of Σ(x).
     Covariance,
 }
 
@@ -64,6 +75,7 @@ impl Group {
             _ if shape.len() < 2 => Self::Undecayed,
             _ if !name.starts_with("output.") => Self::Network,
             "output.head.mean.weight" => Self::Mean,
+            "output.head.diag_scale.weight" => Self::Diagonal,
             _ => Self::Covariance,
         }
     }
@@ -73,6 +85,7 @@ impl Group {
             Self::Fixed | Self::Undecayed => 0.0,
             Self::Network => l2.network,
             Self::Mean => l2.mean,
+            Self::Diagonal => l2.diagonal.unwrap_or(l2.covariance),
             Self::Covariance => l2.covariance,
         }
     }
@@ -81,17 +94,38 @@ impl Group {
 impl Optimizer {
     /// A rule that has made no update, for no parameters yet.
     pub fn new(settings: &Settings, frozen: bool) -> Self {
-        Self { settings: settings.clone(), frozen, updates: 0, averages: vec![] }
+        let kept = match settings.rule {
+            Rule::Lbfgs { memory, tolerance } => {
+                Kept::Search(Lbfgs::new(memory, tolerance), vec![])
+            }
+            _ => Kept::Averages(vec![]),
+        };
+        Self { settings: settings.clone(), frozen, updates: 0, kept }
+    }
+
+    /// The same rule before any update, for no parameters yet.
+    pub(crate) fn restarted(&self) -> Self {
+        Self::new(&self.settings, self.frozen)
     }
 
     /// Adds a parameter.
     pub fn add(&mut self, name: &str, shape: &[usize], values: &Values) {
-        let kept = match (Group::of(name, shape, self.frozen), self.settings.rule) {
-            (Group::Fixed, _) => 0,
-            (_, Rule::Sgd { momentum, .. }) => usize::from(momentum > 0.0),
-            (_, Rule::Adam(_) | Rule::AdamW(_)) => 2,
-        };
-        self.averages.push((0..kept).map(|_| values.zeros_like()).collect());
+        let group = Group::of(name, shape, self.frozen);
+        let fixed = group == Group::Fixed;
+        match &mut self.kept {
+            Kept::Averages(all) => {
+                let count = match self.settings.rule {
+                    _ if fixed => 0,
+                    Rule::Sgd { momentum, .. } => usize::from(momentum > 0.0),
+                    _ => 2,
+                };
+                all.push((0..count).map(|_| values.zeros_like()).collect());
+            }
+            Kept::Search(lbfgs, decays) => {
+                lbfgs.add(if fixed { Values::from(vec![]) } else { values.clone() });
+                decays.push(group.decay(&self.settings.l2));
+            }
+        }
     }
 
     /// Updates made so far.
@@ -99,16 +133,30 @@ impl Optimizer {
         self.updates
     }
 
-    /// The running averages of each parameter.
-    pub fn averages(&self) -> &[Vec<Values>] {
-        &self.averages
+    /// What is kept of each parameter, as long as the parameter.
+    pub fn kept(&self) -> Vec<Vec<&Values>> {
+        match &self.kept {
+            Kept::Averages(all) => all.iter().map(|own| own.iter().collect()).collect(),
+            Kept::Search(lbfgs, decays) => {
+                (0..decays.len()).map(|parameter| lbfgs.kept(parameter).collect()).collect()
+            }
+        }
     }
 
-    /// The running averages, named after the parameters that they belong to.
+    /// How the search stands, for a rule that searches.
+    pub(crate) fn search(&self) -> Option<&Search> {
+        match &self.kept {
+            Kept::Averages(_) => None,
+            Kept::Search(lbfgs, _) => Some(&lbfgs.search),
+        }
+    }
+
+    /// What is kept, named after the parameters that it belongs to.
     pub(crate) fn tensors(&self, parameters: &[NamedTensor]) -> Vec<NamedTensor> {
         let mut named = vec![];
-        for (NamedTensor { name, shape, .. }, averages) in parameters.iter().zip(&self.averages) {
-            named.extend(averages.iter().enumerate().map(|(index, values)| NamedTensor {
+        for (NamedTensor { name, shape, values }, kept) in parameters.iter().zip(self.kept()) {
+            let whole = kept.into_iter().enumerate().filter(|(_, own)| own.len() == values.len());
+            named.extend(whole.map(|(index, values)| NamedTensor {
                 name: format!("{name}.average{index}"),
                 shape: shape.clone(),
                 values: values.clone(),
@@ -117,33 +165,67 @@ impl Optimizer {
         named
     }
 
-    /// Continues from averages in the order of [`Optimizer::tensors`].
+    /// Continues from what was kept, in the order of [`Optimizer::tensors`].
     ///
     /// # Panics
-    /// When the averages are not those of these parameters.
-    pub(crate) fn restore(&mut self, updates: u64, saved: impl IntoIterator<Item = Values>) {
+    /// When it was kept for other parameters.
+    pub(crate) fn restore(
+        &mut self,
+        updates: u64,
+        search: Option<Search>,
+        saved: impl IntoIterator<Item = Values>,
+    ) {
         let mut saved = saved.into_iter();
-        for average in self.averages.iter_mut().flatten() {
-            let values = saved.next().expect("one saved average for each");
-            assert_eq!(values.len(), average.len(), "averages of other parameters");
-            *average = values;
+        let mut put = |own: &mut Values| {
+            if own.is_empty() {
+                return;
+            }
+            let values = saved.next().expect("one saved tensor for each");
+            assert_eq!(values.len(), own.len(), "kept for other parameters");
+            *own = values;
+        };
+        match &mut self.kept {
+            Kept::Averages(all) => all.iter_mut().flatten().for_each(put),
+            Kept::Search(lbfgs, decays) => {
+                (0..decays.len())
+                    .for_each(|parameter| lbfgs.kept_mut(parameter).for_each(&mut put));
+                lbfgs.search = search.unwrap_or_default();
+            }
         }
         self.updates = updates;
     }
 
-    /// Begins an update, which [`Step::apply`] makes parameter by parameter. The gradients are
-    /// clipped together, before any decay is added to them.
+    /// Begins an update, which [`Step::apply`] makes parameter by parameter, from the loss and its
+    /// gradients. The gradients are clipped together, before any decay is added to them.
     ///
     /// # Panics
     /// When there is not one gradient for each parameter.
-    pub fn step<'a>(&'a mut self, gradients: &'a [Values], rate: f64) -> Step<'a> {
-        assert_eq!(self.averages.len(), gradients.len(), "one gradient for each parameter");
+    pub fn step<'a>(&'a mut self, gradients: &'a [Values], loss: f64, rate: f64) -> Step<'a> {
+        assert_eq!(self.parameters(), gradients.len(), "one gradient for each parameter");
         self.updates += 1;
+        if let Kept::Search(lbfgs, decays) = &mut self.kept {
+            lbfgs.evaluated(loss, gradients, decays);
+        }
         let scale = self.settings.clip_norm.map_or(1.0, |limit| {
             let norm = norm(gradients);
             if norm > limit { limit / norm } else { 1.0 }
         });
         Step { optimizer: self, gradients, scale: scale as f32, rate }
+    }
+
+    fn parameters(&self) -> usize {
+        match &self.kept {
+            Kept::Averages(all) => all.len(),
+            Kept::Search(_, decays) => decays.len(),
+        }
+    }
+
+    /// The numbers of a parameter at the accepted point, for a rule that searches.
+    pub(crate) fn accepted(&self, index: usize) -> Option<&Values> {
+        match &self.kept {
+            Kept::Averages(_) => None,
+            Kept::Search(lbfgs, _) => lbfgs.kept(index).next().filter(|own| !own.is_empty()),
+        }
     }
 }
 
@@ -164,11 +246,15 @@ impl Step<'_> {
     /// Moves one parameter.
     pub fn apply(&mut self, index: usize, parameter: Live<'_>) {
         let Live { name, shape, values } = parameter;
-        let Optimizer { settings, frozen, updates, averages } = &mut *self.optimizer;
+        let Optimizer { settings, frozen, updates, kept } = &mut *self.optimizer;
         let group = Group::of(name, shape, *frozen);
         if group == Group::Fixed {
             return;
         }
+        let averages = match kept {
+            Kept::Averages(averages) => averages,
+            Kept::Search(lbfgs, _) => return values.change(|values| lbfgs.next(index, values)),
+        };
         let rate = match settings.network_rate {
             Some(share) if !name.starts_with("output.") => self.rate * share,
             _ => self.rate,

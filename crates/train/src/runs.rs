@@ -4,7 +4,7 @@ use std::path::Path;
 
 use aleator_data::{DataSet, InputShape, Labels, Sources, Split};
 use aleator_metrics::Evaluation;
-use aleator_run::recipe::{Layers, Link, Recipe};
+use aleator_run::recipe::{Layers, Link, Recipe, Rule};
 use aleator_run::{
     CreateRun, ExampleRow, FORMAT, RunDir, RunError, RunInfo, SetAside, SplitCounts,
 };
@@ -23,6 +23,13 @@ pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
             "the network of the recipe needs images, and the data are {}; use network.kind = \
              \"none\" or \"mlp\"",
             data.shape
+        ));
+    }
+    let (examples, batch) = (data.train.len(), recipe.training.batch);
+    if matches!(recipe.optimizer.rule, Rule::Lbfgs { .. }) && batch < examples {
+        return refuse(format!(
+            "optimizer.kind = \"lbfgs\" needs all {examples} examples in one step, and \
+             training.batch is {batch}: raise it, and training.parts with it"
         ));
     }
     let model = experiment::classifier(recipe, 0, Shape::of(data));

@@ -10,6 +10,7 @@ use aleator_run::{RunDir, RunInfo};
 use crate::checkpoint;
 use crate::experiment::Shape;
 use crate::logs::Logs;
+use crate::network::Network;
 use crate::runs::same_weights;
 use crate::state::{Best, State};
 use crate::step::Stepper;
@@ -73,8 +74,16 @@ impl<'a> Session<'a> {
         Ok(Some(Event::Step { step, examples, report }))
     }
 
-    pub fn is_end_of_epoch(&self) -> bool {
-        self.state.progress.step.is_multiple_of(self.schedule.steps_per_epoch())
+    /// At the end of every epoch, or of every few, and at the end of training.
+    pub fn is_validation_due(&self) -> bool {
+        let every = self.job.recipe.training.validate_every.unwrap_or(1);
+        let step = self.state.progress.step;
+        step.is_multiple_of(every * self.schedule.steps_per_epoch()) || self.is_last_step()
+    }
+
+    fn is_last_step(&self) -> bool {
+        let all = self.state.progress.step == self.schedule.total_steps();
+        all || self.state.networks[0].has_converged()
     }
 
     pub fn is_save_due(&self) -> bool {
@@ -84,8 +93,11 @@ impl<'a> Session<'a> {
 
     /// Validates, records whether this epoch is the best so far, and saves.
     pub fn finish_epoch(&mut self, observer: &mut Observer<'_>) -> Result<(), TrainError> {
-        let step = self.state.progress.step;
+        let (step, is_last) = (self.state.progress.step, self.is_last_step());
         let epoch = step / self.schedule.steps_per_epoch();
+        if is_last {
+            self.state.networks.iter_mut().for_each(Network::settle);
+        }
         let summary = evaluate::validate(&self.job, &self.state, observer)?;
         if !summary.nll.is_finite() {
             return Err(TrainError::not_finite(step, vec![]));
@@ -100,11 +112,11 @@ impl<'a> Session<'a> {
         }
         let patience = self.job.recipe.training.patience;
         let out_of_patience = patience.is_some_and(|limit| progress.epochs_since_best >= limit);
-        progress.finished = step == self.schedule.total_steps() || out_of_patience;
+        progress.finished = is_last || out_of_patience;
         self.logs.epoch(step, epoch, &summary)?;
         let top1 = summary.top1;
         observer(Event::Epoch { epoch, nll: summary.nll, top1, best });
-        if out_of_patience && step < self.schedule.total_steps() {
+        if out_of_patience && !is_last {
             observer(Event::StoppedEarly { epoch });
         }
         self.save()
@@ -123,7 +135,7 @@ impl<'a> Session<'a> {
     }
 }
 
-fn order_of(job: &Job<'_>) -> Order {
+pub(crate) fn order_of(job: &Job<'_>) -> Order {
     let training = &job.recipe.training;
     let examples = job.data.train.len();
     let largest = training.min_steps.map_or(training.batch, |steps| (examples / steps).max(1));
@@ -144,6 +156,11 @@ fn begin(job: &Job<'_>, state: &mut State) -> Result<(), TrainError> {
         None => None,
     };
     state.normalization = match theirs {
+        Some(normalization) if normalization.squash != state.normalization.squash => {
+            let message = "network.normalize must be \"robust\" for both or for neither of this run \
+                           and the one that network.pretrained is of";
+            return Err(TrainError::Recipe(message.to_string()));
+        }
         Some(normalization) => normalization,
         None => Normalization::fit(job.recipe.network.normalize, &job.data.train)?,
     };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use aleator_run::recipe::Recipe;
+use aleator_run::recipe::{Normalize, Recipe};
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
@@ -47,13 +47,16 @@ pub(crate) struct Best {
 }
 
 impl State {
-    /// One network with fresh weights, inputs as they are, and no memory.
+    /// One network with fresh weights, a normalization that is not fitted yet, and no memory.
     pub fn start(recipe: &Recipe, seed: u64, shape: Shape) -> Self {
         Self {
             progress: Progress::default(),
             networks: vec![Network::start(recipe, seed, shape, &device().autodiff())],
             memory: vec![],
-            normalization: Normalization::identity(shape.input.len()),
+            normalization: Normalization {
+                squash: recipe.network.normalize == Normalize::Robust,
+                ..Normalization::identity(shape.input.len())
+            },
         }
     }
 

@@ -108,13 +108,19 @@ impl Stepper {
         Ok(Some(report))
     }
 
+    /// The step that names the noise: always the first where all steps minimise one objective.
+    fn noise_step(&self, state: &State) -> u64 {
+        let fixed = state.networks[0].optimizer.search().is_some();
+        if fixed { 0 } else { state.progress.step as u64 }
+    }
+
     fn part(&self, state: &State, mut batch: Batch) -> Result<Contribution, TrainError> {
         let size = batch.examples.len();
         let inputs = std::mem::take(&mut batch.inputs);
         let part = Part {
             inputs: state.normalization.tensor(inputs, &device().autodiff()),
             noise: BatchNoise {
-                key: NoiseKey { seed: self.seed, step: state.progress.step as u64 },
+                key: NoiseKey { seed: self.seed, step: self.noise_step(state) },
                 ids: batch.keys.clone(),
                 samples: self.samples,
                 draws: self.draws,

@@ -1,4 +1,4 @@
-//! NamedTensor arrays of f32 in safetensors files.
+//! Named arrays of f32 in safetensors files.
 
 use std::path::Path;
 
@@ -48,17 +48,29 @@ pub(crate) fn parse(
 ) -> Result<Vec<NamedTensor>, TrainError> {
     let fail = |reason: String| TrainError::checkpoint(path, reason);
     let file = SafeTensors::deserialize(bytes).map_err(|error| fail(error.to_string()))?;
-    let read = |NamedTensor { name, shape, .. }| {
+    let read = |NamedTensor { name, shape, .. }: NamedTensor| {
         let view = file.tensor(&name).map_err(|_| fail(format!("{name} is missing")))?;
-        if view.dtype() != Dtype::F32 {
-            return Err(fail(format!("{name} is {:?}, not F32", view.dtype())));
+        let found = floats(&name, &view).map_err(fail)?;
+        if found.shape != shape {
+            return Err(fail(format!("{name} has shape {:?}, not {shape:?}", found.shape)));
         }
-        if view.shape() != shape {
-            return Err(fail(format!("{name} has shape {:?}, not {shape:?}", view.shape())));
-        }
-        let (words, _) = view.data().as_chunks();
-        let values: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
-        Ok(NamedTensor { name, shape, values: values.into() })
+        Ok(found)
     };
     expected.into_iter().map(read).collect()
+}
+
+/// All tensors of a file of this content.
+pub(crate) fn parse_all(path: &Path, bytes: &[u8]) -> Result<Vec<NamedTensor>, TrainError> {
+    let fail = |reason: String| TrainError::checkpoint(path, reason);
+    let file = SafeTensors::deserialize(bytes).map_err(|error| fail(error.to_string()))?;
+    file.iter().map(|(name, view)| floats(name, &view).map_err(fail)).collect()
+}
+
+fn floats(name: &str, view: &TensorView<'_>) -> Result<NamedTensor, String> {
+    if view.dtype() != Dtype::F32 {
+        return Err(format!("{name} is {:?}, not F32", view.dtype()));
+    }
+    let (words, _) = view.data().as_chunks();
+    let values: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
+    Ok(NamedTensor { name: name.to_string(), shape: view.shape().to_vec(), values: values.into() })
 }

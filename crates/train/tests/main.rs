@@ -6,3 +6,4 @@ mod groups;
 mod optimizer;
 mod support;
 mod training;
+mod tuning;

@@ -9,8 +9,6 @@ use rayon::prelude::*;
 
 use super::{DataSet, Split};
 use crate::error::DataError;
-use crate::labels::pick;
-use crate::sources::source::mean_one;
 
 /// Most undecodable images of a split, in percent; more means broken data.
 const MOST_PERCENT: usize = 1;
@@ -109,20 +107,6 @@ impl DataSet {
             .into_iter()
             .flatten()
             .map(Arc::as_ref)
-    }
-}
-
-impl Split {
-    /// These examples of the split, in this order.
-    fn part(&self, examples: &[usize]) -> Self {
-        Self {
-            rows: pick(&self.rows, examples),
-            ids: self.ids.select(examples),
-            labels: self.labels.select(examples),
-            clean_labels: self.clean_labels.as_ref().map(|labels| pick(labels, examples)),
-            weights: self.weights.as_ref().map(|weights| mean_one(pick(weights, examples))),
-            ..self.clone()
-        }
     }
 }
 

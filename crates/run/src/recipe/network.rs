@@ -33,6 +33,9 @@ pub enum Normalize {
     Global,
     /// `"per-feature"`: centred, and each divided by its standard deviation.
     PerFeature,
+    /// `"robust"`: asinh((x − median) / spread), feature by feature: nearly linear in the middle,
+    /// logarithmic in heavy tails.
+    Robust,
 }
 
 /// `network.kind`, with its own keys.

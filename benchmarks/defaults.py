@@ -1,0 +1,199 @@
+"""The presets as they are beside scikit-learn's cross-validated logistic regression, on many kinds of data.
+
+    cargo build --release
+    python3 benchmarks/defaults.py [--data DIR] [--sets wine scene ...] [--seeds 5] [--out table.md]
+
+Without --data only the sets inside scikit-learn and synthetic ones are measured. DIR may hold
+features/cifar10_{train,test}.npy, cifar10n/cifar10n_*.npy, labelme-crowd/, multilabel/ and
+embeddings/NAME/{x,y,test_x,test_y}.npy. Needs numpy and scikit-learn.
+
+Every seed is another division (small sets) or another choice of training rows, and the seed of
+training. scikit-learn gets the same rows, scaled by one number or each feature by its own,
+whichever has the lower cross-validated log loss, as ours choose for themselves; C by five folds
+over ten values. Nothing is chosen on test data. A cell is the mean over seeds, accuracy in percent
+(micro-averaged over labels for multilabel sets) and negative log-likelihood. Results are written
+after every set, and sets that are in the file already are not measured again.
+"""
+
+import argparse
+import json
+import subprocess
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn import datasets
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
+from sklearn.multioutput import MultiOutputClassifier
+
+ROOT = Path(__file__).parent.parent
+NOISES = ["none", "diagonal", "full", "shared"]
+warnings.filterwarnings("ignore")
+
+
+def toy(load):
+    def split(seed):
+        x, y = load(return_X_y=True)
+        return train_test_split(x, y, test_size=0.4, random_state=seed, stratify=y)
+
+    return lambda seed: (lambda a, b, c, d: (a, c, b, d))(*split(seed))
+
+
+def rows_of(x, y, test_x, test_y, count=None):
+    def pick(seed):
+        if count is None or count >= len(y):
+            return x, y, test_x, test_y
+        rows = np.random.default_rng(seed).permutation(len(y))[:count]
+        return x[rows], y[rows], test_x, test_y
+
+    return pick
+
+
+def logit(count, width=16, classes=5):
+    """A logistic model that is true."""
+
+    def draw(seed):
+        random = np.random.default_rng(seed)
+        weight = random.normal(size=(width, classes)) * 0.5
+        x = random.normal(size=(count + 20_000, width))
+        y = (x @ weight + random.gumbel(size=(len(x), classes))).argmax(1)
+        return x[:count], y[:count], x[count:], y[count:]
+
+    return draw
+
+
+def units(seed):
+    """Heavy tails, units from 1e-6 to 1e5, constant columns and columns of noise."""
+    random = np.random.default_rng(seed)
+    z = random.normal(size=(4000, 6))
+    y = (z @ (random.normal(size=(6, 4)) * 1.5) + random.gumbel(size=(4000, 4))).argmax(1)
+    power = np.sign(z[:, 3]) * np.abs(z[:, 3]) ** 4
+    columns = [np.exp(2.5 * z[:, 0]), 1e5 * z[:, 1], 1e-4 * z[:, 2], power, z[:, 4]]
+    columns += [1e3 * np.exp(1.5 * z[:, 5])] + [np.full(4000, 7.0)] * 3
+    columns += [1e-6 * random.normal(size=4000) for _ in range(30)]
+    x = np.stack(columns, 1)
+    return x[:2000], y[:2000], x[2000:], y[2000:]
+
+
+def all_sets(data):
+    sets = {
+        "wine": toy(datasets.load_wine),
+        "iris": toy(datasets.load_iris),
+        "breast cancer": toy(datasets.load_breast_cancer),
+        "digits": toy(datasets.load_digits),
+        "units and tails": units,
+        "logit 80,000 × 16": logit(80_000),
+        "logit 1,000,000 × 16": logit(1_000_000),
+    }
+    if data is None:
+        return sets
+    load = lambda *parts: np.load(Path(data, *parts))
+    for name in ["scene", "yeast"]:
+        if Path(data, "multilabel").exists():
+            parts = ["train_x", "train_y", "test_x", "test_y"]
+            sets[name] = rows_of(*(load("multilabel", f"{name}_{part}.npy") for part in parts))
+    if Path(data, "features").exists():
+        x, test_x = load("features", "cifar10_train.npy"), load("features", "cifar10_test.npy")
+        test_y = load("features", "cifar10_test_labels.npy")
+        for name in ["aggre", "rand1", "worse"]:
+            y = load("cifar10n", f"cifar10n_{name}.npy")
+            sets[f"CIFAR-10N {name}"] = rows_of(x, y, test_x, test_y)
+        for count in [200, 2_000]:
+            sets[f"CIFAR-10N worse, {count:,}"] = rows_of(x, y, test_x, test_y, count)
+    if Path(data, "labelme-crowd").exists():
+        answers = load("labelme-crowd", "train_answers.npy")
+        votes = [np.bincount(row[row >= 0], minlength=8).argmax() for row in answers]
+        x, test_x, test_y = (load("labelme-crowd", f"{part}.npy") for part in ["train_x", "test_x", "test_y"])
+        sets["LabelMe, majority"] = rows_of(x, np.array(votes), test_x, test_y)
+    for folder in sorted(Path(data, "embeddings").glob("*")):
+        parts = ["x", "y", "test_x", "test_y"]
+        sets[folder.name] = rows_of(*(np.load(folder / f"{part}.npy") for part in parts))
+    return sets
+
+
+def ours(noise, folder, seed, multilabel):
+    preset = f"{'multilabel' if multilabel else 'features'}-{noise}"
+    run = folder / noise
+    command = [ROOT / "target/release/aleator", "train", preset, "-q", "--out", run]
+    command += ["--seed", str(seed), "--set", f"data.validation.seed={seed}"]
+    for split, file in [("train", ""), ("test", "test_")]:
+        command += ["--set", f"data.{split}.features={folder}/{file}x.npy"]
+        command += ["--set", f"data.{split}.labels={folder}/{file}y.npy"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    scores = json.loads((run / "evaluation.json").read_text())["test"]["given"]
+    return 100 * scores["top1"], scores["nll"]
+
+
+def scaled(x, test_x):
+    mean, own = x.mean(0), x.std(0)
+    for scale in [np.sqrt((own**2).mean()), np.where(own > 0, own, 1)]:
+        yield (x - mean) / scale, (test_x - mean) / scale
+
+
+def scores(probs, y):
+    if probs.ndim == y.ndim == 2:
+        picked = np.where(y == 1, probs, 1 - probs)
+        return 100 * (picked > 0.5).mean(), -np.log(np.clip(picked, 1e-15, 1)).sum(1).mean()
+    return 100 * (probs.argmax(1) == y).mean(), log_loss(y, probs, labels=np.arange(probs.shape[1]))
+
+
+def regression(x, y, test_x, test_y):
+    """Scale and C with the lowest cross-validated log loss, fitted to all rows."""
+    multilabel = y.ndim == 2
+    wrap = MultiOutputClassifier if multilabel else lambda model: model
+    stack = lambda p: np.stack([q[:, 1] for q in p], 1) if multilabel else p
+    best = None
+    for train, test in scaled(x, test_x):
+        for c in np.logspace(-4, 4, 10):
+            model = wrap(LogisticRegression(C=c, max_iter=1000))
+            folds = 5 if multilabel else StratifiedKFold(5, shuffle=True, random_state=0)
+            probs = stack(cross_val_predict(model, train, y, cv=folds, method="predict_proba"))
+            loss = scores(probs, y)[1]
+            if best is None or loss < best[0]:
+                best = loss, model, train, test
+    _, model, train, test = best
+    return scores(stack(model.fit(train, y).predict_proba(test)), test_y)
+
+
+def measure(make, seeds):
+    rows = []
+    for seed in range(seeds):
+        x, y, test_x, test_y = make(seed)
+        multilabel = y.ndim == 2
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            for name, array in [("x", x), ("test_x", test_x)]:
+                np.save(folder / f"{name}.npy", np.ascontiguousarray(array, dtype=np.float32))
+            np.save(folder / "y.npy", y)
+            np.save(folder / "test_y.npy", test_y)
+            own = [ours(noise, folder, seed, multilabel) for noise in NOISES]
+        theirs = regression(*(a.astype(np.float64) for a in (x,)), y, test_x.astype(np.float64), test_y)
+        rows.append([theirs, *own])
+    return np.array(rows)  # [seeds, methods, 2]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data")
+    parser.add_argument("--sets", nargs="*")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=Path("defaults.json"))
+    args = parser.parse_args()
+    known = json.loads(args.out.read_text()) if args.out.exists() else {}
+    for name, make in all_sets(args.data).items():
+        if name not in known and (not args.sets or name in args.sets):
+            known[name] = measure(make, args.seeds).tolist()
+            args.out.write_text(json.dumps(known, indent=1))
+    print("| data | scikit-learn | " + " | ".join(NOISES) + " |")
+    print("|---" * (2 + len(NOISES)) + "|")
+    for name, rows in known.items():
+        mean, spread = np.array(rows).mean(0), np.array(rows).std(0, ddof=min(1, len(rows) - 1))
+        cells = [f"{m[0]:.2f} ± {s[0]:.2f} / {m[1]:.4f} ± {s[1]:.4f}" for m, s in zip(mean, spread)]
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main()

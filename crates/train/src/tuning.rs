@@ -1,0 +1,235 @@
+//! Settings that suit the data: how features are scaled, the decays and the rank, chosen by the
+//! loss on held-out examples with their given labels.
+//!
+//! The temperature is not searched: probabilities depend on μ/τ and Σ/τ² alone, so another τ is
+//! another decay.
+
+mod ledger;
+mod search;
+mod trials;
+
+use std::fmt;
+
+use aleator_data::Split;
+use aleator_run::RunDir;
+use aleator_run::recipe::{Link, Noise, Normalize, Recipe, Rule, Tune};
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::Shape;
+use crate::normalize::Variation;
+use crate::{Job, Observer, Outcome, TrainError};
+
+use ledger::Ledger;
+pub use ledger::Trial;
+pub use search::{NoiseSettings, Settings};
+use search::{Space, search};
+use trials::{Bench, Fold, Unfinished};
+
+/// From this many validation examples on, they decide; fewer would let chance decide, and the
+/// training split is divided into folds.
+const ENOUGH: usize = 2_000;
+/// Parts of the training split, each held out once.
+pub(crate) const FOLDS: usize = 5;
+/// Trials learn from at most this many examples, and are measured on at most a fifth of it.
+const MOST: usize = 50_000;
+/// Where all features vary alike, within this factor, one scale suits them all.
+const ALIKE: f64 = 2.0;
+/// Where a standard deviation is larger by this factor than the middle half of a feature suggests,
+/// its tails are heavy.
+const HEAVY: f64 = 2.0;
+/// Trials are compared, not reported: they may be less exact than the run.
+const SAMPLES: usize = 32;
+const HELD_OUT_SAMPLES: usize = 256;
+const TOLERANCE: f64 = 1e-4;
+
+/// What was chosen, and why: `tuning.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tuning {
+    /// The examples of a trial.
+    pub trained_on: usize,
+    /// How many times some examples were held out: 1 for the validation split.
+    pub folds: usize,
+    /// All trials, in their order.
+    pub trials: Vec<Trial>,
+    /// The settings with the lowest loss. Decays are those of trials; training on more examples
+    /// has in proportion less.
+    pub chosen: Settings,
+}
+
+impl Tuning {
+    /// The file in a run directory.
+    pub const NAME: &str = "tuning.json";
+}
+
+/// What was chosen, in one paragraph for people.
+impl fmt::Display for Tuning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { trained_on, folds, trials, chosen } = self;
+        let held_out = match folds {
+            1 => "the validation split".to_string(),
+            _ => format!("{folds} folds"),
+        };
+        let scale = match chosen.normalize {
+            Normalize::None => "features as they are",
+            Normalize::Global => "all features divided by one number",
+            Normalize::PerFeature => "each feature divided by its own standard deviation",
+            Normalize::Robust => "heavy-tailed features: asinh((x − median) / spread)",
+        };
+        write!(f, "chosen by {} trials on {trained_on} examples and {held_out}: ", trials.len())?;
+        write!(f, "{scale}; decay of the mean {:.1e}", chosen.mean)?;
+        match chosen.noise {
+            Some(NoiseSettings { diagonal, loadings, rank }) => {
+                write!(f, ", of the noise {diagonal:.1e}")?;
+                let Some(rank) = rank else { return Ok(()) };
+                write!(f, " (diagonal) and {loadings:.1e} (factors); rank {rank}")
+            }
+            None if trials.iter().any(|trial| trial.settings.noise.is_some()) => {
+                write!(f, "; no noise, because it does not lower the held-out loss")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Settings {
+    /// Writes these settings into a recipe. Decays are multiplied by `share`, the examples that
+    /// they were chosen with over those that the recipe trains on: the sum of losses grows with
+    /// the examples, what it is weighed against does not.
+    pub fn write_to(&self, recipe: &mut Recipe, share: f64) {
+        recipe.tune = Tune::Off;
+        recipe.network.normalize = self.normalize;
+        let l2 = &mut recipe.optimizer.l2;
+        l2.mean = self.mean * share;
+        match self.noise {
+            Some(NoiseSettings { diagonal, loadings, rank }) => {
+                l2.diagonal = Some(diagonal * share);
+                l2.covariance = loadings * share;
+                if let Some(rank) = rank {
+                    recipe.head.noise = recipe.head.noise.with_rank(rank);
+                }
+            }
+            // Noise that begins at zero stays there.
+            None => recipe.head.covariance_init = 0.0,
+        }
+    }
+
+    /// Writes them into the recipe of a trial.
+    fn write_to_trial(&self, recipe: &mut Recipe) {
+        self.write_to(recipe, 1.0);
+        if self.noise.is_none() {
+            recipe.head.noise = Noise::None;
+        }
+        recipe.head.samples = recipe.head.samples.min(SAMPLES);
+        recipe.evaluation.samples = recipe.evaluation.samples.min(HELD_OUT_SAMPLES);
+        if let Rule::Lbfgs { tolerance, .. } = &mut recipe.optimizer.rule {
+            *tolerance = tolerance.max(TOLERANCE);
+        }
+    }
+}
+
+/// Chooses the settings of a run.
+///
+/// # Errors
+/// When the data cannot be read, or a loss is not finite.
+pub(crate) fn tune(
+    job: &Job<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Outcome<Tuning>, TrainError> {
+    match choose(job, observer) {
+        Ok(chosen) => Ok(Outcome::Finished(chosen)),
+        Err(Unfinished::Stopped) => Ok(Outcome::Interrupted { step: 0 }),
+        Err(Unfinished::Failed(error)) => Err(error),
+    }
+}
+
+impl Tuning {
+    /// Writes `tuning.json` and the chosen settings into the recipe of a run; they may have been
+    /// chosen for another one, with another seed or another fold.
+    pub(crate) fn write(
+        &self,
+        run: &mut RunDir,
+        recipe: &Recipe,
+        examples: usize,
+    ) -> Result<Recipe, TrainError> {
+        let mut recipe = recipe.clone();
+        self.chosen.write_to(&mut recipe, self.trained_on as f64 / examples as f64);
+        run.write_json(Self::NAME, self)?;
+        run.replace_recipe(&recipe)?;
+        ledger::remove(run.path())?;
+        Ok(recipe)
+    }
+}
+
+fn choose(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<Tuning, Unfinished> {
+    let train = &job.data.train;
+    let seed = job.run.info().seed;
+    let folds = folds(job);
+    let trained_on = folds[0].train.len();
+    let space = Space { normalize: scales(job.recipe, train)?, noise: noise(job) };
+    let mut bench = Bench {
+        recipe: job.recipe,
+        seed,
+        shape: Shape { input: job.data.shape, classes: train.classes },
+        folds,
+        ledger: Ledger::open(job.run.path()),
+        stop: job.stop,
+        observer,
+    };
+    let chosen = match search(&space, &mut bench) {
+        Ok(chosen) => chosen,
+        Err(unfinished) => {
+            bench.ledger.save()?;
+            return Err(unfinished);
+        }
+    };
+    let (folds, trials) = (bench.folds.len(), bench.ledger.trials().to_vec());
+    Ok(Tuning { trained_on, folds, trials, chosen })
+}
+
+/// The examples of the trials: the validation split decides if it is large, else folds of the
+/// training split, and the validation split by the models of all folds.
+fn folds(job: &Job<'_>) -> Vec<Fold> {
+    let (train, validation) = (job.data.train.sample(MOST), &job.data.validation);
+    if validation.len() >= ENOUGH || train.len() < FOLDS {
+        return vec![Fold::new(train, vec![(validation.sample(MOST / FOLDS), 1.0)])];
+    }
+    let fold = |(rest, held_out): (Split, Split)| {
+        let validation = Split::clone(validation);
+        Fold::new(rest, vec![(held_out, 1.0), (validation, 1.0 / FOLDS as f64)])
+    };
+    train.folds(FOLDS).into_iter().map(fold).collect()
+}
+
+/// The ways to scale the features that may matter, the recipe's first.
+fn scales(recipe: &Recipe, train: &Split) -> Result<Vec<Normalize>, TrainError> {
+    let Variation { range, tails } = Variation::of(&train.sample(MOST))?;
+    let mut scales = vec![recipe.network.normalize];
+    let may_matter = [
+        (range > ALIKE, Normalize::Global),
+        (range > ALIKE, Normalize::PerFeature),
+        (tails > HEAVY, Normalize::Robust),
+    ];
+    for (_, kind) in may_matter.into_iter().filter(|(matters, _)| *matters) {
+        if !scales.contains(&kind) {
+            scales.push(kind);
+        }
+    }
+    Ok(scales)
+}
+
+/// The ranks to search. Under softmax only differences of utilities count, so K − 1 factors are
+/// as good as any number.
+fn noise(job: &Job<'_>) -> Option<Option<(usize, usize)>> {
+    let classes = job.data.train.classes;
+    let most = match job.recipe.head.link {
+        Link::Softmax => classes.saturating_sub(1).max(1),
+        Link::Sigmoid => classes,
+    };
+    match job.recipe.head.noise {
+        Noise::None => None,
+        Noise::Diagonal => Some(None),
+        Noise::LowRank { rank } | Noise::SharedLowRank { rank } => {
+            Some(Some((rank.min(most), most)))
+        }
+    }
+}

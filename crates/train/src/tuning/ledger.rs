@@ -1,0 +1,141 @@
+//! The trials so far, and the weights that later ones begin with; saved now and then, so that
+//! tuning resumes where it was stopped.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use aleator_run::{AtomicFolder, RunError, remove_folder};
+use serde::{Deserialize, Serialize};
+
+use super::search::{Settings, Start};
+use crate::TrainError;
+use crate::tensors::{self, NamedTensor};
+
+/// At most this much work is lost when the program is killed. It decides what is saved, and no
+/// number.
+const SAVED_EVERY: Duration = Duration::from_secs(5);
+/// Where unfinished tuning is saved in a run directory, and its files.
+const DIRECTORY: &str = "tuning-trials";
+const TRIALS: &str = "trials.json";
+const WEIGHTS: &str = "weights.safetensors";
+
+/// Some settings and their held-out loss.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// What was tried.
+    #[serde(flatten)]
+    pub settings: Settings,
+    /// −log p of a held-out label, on average.
+    pub nll: f64,
+}
+
+/// Weights by name, for each fold.
+pub(super) type Weights = Vec<Vec<NamedTensor>>;
+
+/// The trials of a tuning.
+pub(super) struct Ledger {
+    dir: PathBuf,
+    trials: Vec<Trial>,
+    /// How many of them were asked for since the program was started.
+    asked: usize,
+    /// Those of the last trial, and of the one that was kept last.
+    previous: Weights,
+    kept: Weights,
+    saved: Instant,
+}
+
+impl Ledger {
+    /// What a run directory holds of an unfinished tuning; what cannot be read is tried again.
+    pub fn open(run: &Path) -> Self {
+        let dir = run.join(DIRECTORY);
+        let (trials, [previous, kept]) = read(&dir).unwrap_or_default();
+        Self { dir, trials, asked: 0, previous, kept, saved: Instant::now() }
+    }
+
+    pub fn trials(&self) -> &[Trial] {
+        &self.trials
+    }
+
+    /// The loss of these settings, if an earlier start of the program tried them next.
+    pub fn replay(&mut self, settings: &Settings) -> Option<f64> {
+        let known = self.trials.get(self.asked).filter(|known| known.settings == *settings);
+        let Some(known) = known else {
+            self.trials.truncate(self.asked);
+            return None;
+        };
+        self.asked += 1;
+        Some(known.nll)
+    }
+
+    /// The weights that a trial begins with in a fold; none for fresh ones.
+    pub fn start(&self, start: Start, fold: usize) -> Option<Vec<NamedTensor>> {
+        let of_mean = |named: &&NamedTensor| named.name.starts_with("output.head.mean.");
+        match start {
+            Start::Fresh => None,
+            Start::Previous => self.previous.get(fold).cloned(),
+            Start::Kept => self.kept.get(fold).cloned(),
+            Start::KeptMean => Some(self.kept.get(fold)?.iter().filter(of_mean).cloned().collect()),
+        }
+    }
+
+    /// Adds a trial and its weights.
+    pub fn add(&mut self, trial: Trial, weights: Weights) -> Result<(), TrainError> {
+        self.trials.push(trial);
+        self.asked = self.trials.len();
+        self.previous = weights;
+        if self.saved.elapsed() >= SAVED_EVERY {
+            self.save()?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the weights of the last trial.
+    pub fn keep(&mut self) {
+        if self.asked == self.trials.len() {
+            self.kept = self.previous.clone();
+        }
+    }
+
+    /// Writes everything to the disk.
+    pub fn save(&mut self) -> Result<(), TrainError> {
+        remove_folder(&self.dir)?;
+        let folder = AtomicFolder::create(&self.dir)?;
+        let path = folder.path().join(TRIALS);
+        let text = serde_json::to_vec_pretty(&self.trials).expect("trials are plain numbers");
+        fs::write(&path, text).map_err(|source| RunError::Io { action: "write", path, source })?;
+        let mut named = vec![];
+        for (place, weights) in [&self.previous, &self.kept].into_iter().enumerate() {
+            for (fold, weights) in weights.iter().enumerate() {
+                named.extend(weights.iter().map(|weight| NamedTensor {
+                    name: format!("{place}/{fold}/{}", weight.name),
+                    ..weight.clone()
+                }));
+            }
+        }
+        tensors::write(&folder.path().join(WEIGHTS), &named)?;
+        folder.commit()?;
+        self.saved = Instant::now();
+        Ok(())
+    }
+}
+
+/// Removes what an unfinished tuning has saved.
+pub(super) fn remove(run: &Path) -> Result<(), TrainError> {
+    Ok(remove_folder(&run.join(DIRECTORY))?)
+}
+
+fn read(dir: &Path) -> Option<(Vec<Trial>, [Weights; 2])> {
+    let trials = serde_json::from_slice(&fs::read(dir.join(TRIALS)).ok()?).ok()?;
+    let mut weights = [vec![], vec![]];
+    let path = dir.join(WEIGHTS);
+    for tensor in tensors::parse_all(&path, &fs::read(&path).ok()?).ok()? {
+        let mut parts = tensor.name.splitn(3, '/');
+        let place: usize = parts.next()?.parse().ok()?;
+        let fold: usize = parts.next()?.parse().ok().filter(|fold| *fold < super::FOLDS)?;
+        let (name, folds) = (parts.next()?.to_string(), weights.get_mut(place)?);
+        folds.resize_with(folds.len().max(fold + 1), Vec::new);
+        folds[fold].push(NamedTensor { name, ..tensor });
+    }
+    Some((trials, weights))
+}

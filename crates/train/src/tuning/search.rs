@@ -1,0 +1,321 @@
+//! Which settings are tried, in which order.
+//!
+//! First the mean alone, which is cheap: for each way to scale the features, decays from strong to
+//! weak until the held-out loss rises. Then the noise: its decay, that of the mean again, that of
+//! the diagonal part, the rank, one after the other, each as long as the loss falls.
+
+use aleator_run::recipe::Normalize;
+use serde::{Deserialize, Serialize};
+
+/// What is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// How features are scaled.
+    pub normalize: Normalize,
+    /// λ of the layer of μ(x).
+    pub mean: f64,
+    /// The noise; none where a model without noise is as good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<NoiseSettings>,
+}
+
+/// What is chosen for the layers of Σ(x).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NoiseSettings {
+    /// λ of the layer of d(x).
+    pub diagonal: f64,
+    /// λ of the loadings.
+    pub loadings: f64,
+    /// R, for noise with factors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<usize>,
+}
+
+/// What may be chosen.
+#[derive(Clone, Debug)]
+pub(super) struct Space {
+    /// Ways to scale the features, the preferred one first.
+    pub normalize: Vec<Normalize>,
+    /// Where noise is searched at all: the rank to begin with, none without factors, and the
+    /// largest that is of use.
+    pub noise: Option<Option<(usize, usize)>>,
+}
+
+/// What the weights of a trial begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// Fresh weights.
+    Fresh,
+    /// The weights of the trial before.
+    Previous,
+    /// The weights of the trial that was kept last.
+    Kept,
+    /// The same for the mean only. Noise that a strong decay has driven to zero would stay there,
+    /// because zero is a saddle point.
+    KeptMean,
+}
+
+/// Trains and measures.
+pub(super) trait Trials {
+    type Error;
+
+    /// The held-out loss of some settings.
+    fn score(&mut self, settings: &Settings, start: Start) -> Result<f64, Self::Error>;
+
+    /// Keeps the weights of the last trial for [`Start::Kept`].
+    fn keep(&mut self);
+}
+
+/// The factor between neighbouring decays.
+const STEP: f64 = 3.162_277_660_168_379_5;
+/// Decays of the mean that are tried. Features have unit variance, so these are far too strong
+/// and far too weak for any data.
+const STRONGEST: f64 = 10.0;
+const WEAKEST: f64 = 1e-8;
+/// Smaller relative changes of the held-out loss are no change.
+const NEGLIGIBLE: f64 = 1e-4;
+/// Decays of the mean that may pass without a lower loss.
+const RISES: usize = 2;
+/// Steps in one direction.
+const MOST_STEPS: usize = 4;
+
+/// Settings with their held-out loss.
+#[derive(Clone, Copy, Debug)]
+struct Scored {
+    settings: Settings,
+    nll: f64,
+}
+
+/// The settings with the lowest held-out loss.
+pub(super) fn search<T: Trials>(space: &Space, trials: &mut T) -> Result<Settings, T::Error> {
+    let mut best: Option<Scored> = None;
+    for normalize in &space.normalize {
+        mean_path(*normalize, trials, &mut best)?;
+    }
+    let plain = best.expect("there is a way to scale the features");
+    let Some(rank) = space.noise else { return Ok(plain.settings) };
+    let noisy = noise(plain.settings, rank, trials)?;
+    // Noise has to pay for its parameters.
+    Ok(if noisy.nll < plain.nll { noisy.settings } else { plain.settings })
+}
+
+/// Weaker and weaker decays of the mean, each from the weights of the one before.
+fn mean_path<T: Trials>(
+    normalize: Normalize,
+    trials: &mut T,
+    best: &mut Option<Scored>,
+) -> Result<(), T::Error> {
+    let (mut lowest, mut rises) = (f64::INFINITY, 0);
+    let mut start = Start::Fresh;
+    let mut mean = STRONGEST;
+    while mean > WEAKEST && rises < RISES {
+        let settings = Settings { normalize, mean, noise: None };
+        let nll = trials.score(&settings, start)?;
+        if best.is_none_or(|best| falls(best.nll, nll)) {
+            *best = Some(Scored { settings, nll });
+            trials.keep();
+        }
+        if falls(lowest, nll) {
+            (lowest, rises) = (nll, 0);
+        } else {
+            rises += 1;
+        }
+        start = Start::Previous;
+        mean /= STEP;
+    }
+    Ok(())
+}
+
+/// From the best settings without noise to the best with it.
+fn noise<T: Trials>(
+    plain: Settings,
+    rank: Option<(usize, usize)>,
+    trials: &mut T,
+) -> Result<Scored, T::Error> {
+    let noise = NoiseSettings {
+        diagonal: plain.mean,
+        loadings: plain.mean,
+        rank: rank.map(|(first, _)| first),
+    };
+    let settings = Settings { noise: Some(noise), ..plain };
+    let mut best = Scored { settings, nll: trials.score(&settings, Start::KeptMean)? };
+    trials.keep();
+    let scale = |settings: &mut Settings, factor: f64| {
+        if let Some(noise) = &mut settings.noise {
+            noise.diagonal *= factor;
+            noise.loadings *= factor;
+        }
+    };
+    descend(&mut best, trials, Start::KeptMean, scale)?;
+    descend(&mut best, trials, Start::Kept, |settings, factor| settings.mean *= factor)?;
+    if let Some((_, most)) = rank {
+        let diagonal = |settings: &mut Settings, factor: f64| {
+            settings.noise.iter_mut().for_each(|noise| noise.diagonal *= factor);
+        };
+        descend(&mut best, trials, Start::Kept, diagonal)?;
+        ranks(&mut best, trials, most)?;
+    }
+    Ok(best)
+}
+
+/// Changes a setting by a factor as long as the loss falls; if it never does, by its inverse, from
+/// weights of their own.
+fn descend<T: Trials>(
+    best: &mut Scored,
+    trials: &mut T,
+    start_down: Start,
+    change: impl Fn(&mut Settings, f64),
+) -> Result<(), T::Error> {
+    for (factor, start) in [(STEP, Start::Kept), (1.0 / STEP, start_down)] {
+        let before = best.nll;
+        for _ in 0..MOST_STEPS {
+            let mut settings = best.settings;
+            change(&mut settings, factor);
+            if !is_better(best, trials, settings, start)? {
+                break;
+            }
+        }
+        if best.nll < before {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Twice the rank, or half of it.
+fn ranks<T: Trials>(best: &mut Scored, trials: &mut T, most: usize) -> Result<(), T::Error> {
+    let Some(rank) = best.settings.noise.and_then(|noise| noise.rank) else { return Ok(()) };
+    for other in [(2 * rank).min(most), rank.div_ceil(2)] {
+        let mut settings = best.settings;
+        settings.noise.iter_mut().for_each(|noise| noise.rank = Some(other));
+        if other != rank && is_better(best, trials, settings, Start::Kept)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn is_better<T: Trials>(
+    best: &mut Scored,
+    trials: &mut T,
+    settings: Settings,
+    start: Start,
+) -> Result<bool, T::Error> {
+    let nll = trials.score(&settings, start)?;
+    let better = falls(best.nll, nll);
+    if better {
+        *best = Scored { settings, nll };
+        trials.keep();
+    }
+    Ok(better)
+}
+
+fn falls(from: f64, to: f64) -> bool {
+    to < from - NEGLIGIBLE * from.abs().min(f64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A held-out loss in closed form, with what was asked for.
+    struct Surface<F> {
+        loss: F,
+        asked: Vec<(Settings, Start)>,
+    }
+
+    impl<F: Fn(&Settings) -> f64> Trials for Surface<F> {
+        type Error = std::convert::Infallible;
+
+        fn score(&mut self, settings: &Settings, start: Start) -> Result<f64, Self::Error> {
+            self.asked.push((*settings, start));
+            Ok((self.loss)(settings))
+        }
+
+        fn keep(&mut self) {}
+    }
+
+    fn found(space: &Space, loss: impl Fn(&Settings) -> f64) -> (Settings, Vec<(Settings, Start)>) {
+        let mut surface = Surface { loss, asked: vec![] };
+        let Ok(settings) = search(space, &mut surface);
+        (settings, surface.asked)
+    }
+
+    /// How far a decay is from another, in powers of ten, squared.
+    fn apart(decay: f64, from: f64) -> f64 {
+        (decay / from).log10().powi(2)
+    }
+
+    const BOTH: [Normalize; 2] = [Normalize::Global, Normalize::PerFeature];
+
+    #[test]
+    fn the_scale_and_the_decay_with_the_lowest_loss_are_found() {
+        let space = Space { normalize: BOTH.to_vec(), noise: None };
+        for (best, lowest) in [(1.0, 3e-1), (1e-3, 1e-3), (1e-6, 2e-6)] {
+            for normalize in BOTH {
+                let (settings, asked) = found(&space, |settings| {
+                    let other = f64::from(u8::from(settings.normalize != normalize));
+                    0.5 + 0.1 * apart(settings.mean, best) + 0.2 * other
+                });
+                assert_eq!(settings.normalize, normalize);
+                assert!(apart(settings.mean, best) <= 0.0626, "{settings:?} for {best}");
+                assert!(asked.iter().any(|(asked, _)| asked.mean < lowest));
+                assert!(asked.len() < 40, "{}", asked.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_ends_soon_after_its_lowest_point() {
+        let space = Space { normalize: vec![Normalize::Global], noise: None };
+        let (_, asked) = found(&space, |settings| 1.0 + apart(settings.mean, 1.0));
+        assert_eq!(asked.len(), 5, "10, 3.2, 1, and two that are worse");
+        assert_eq!(asked[0].1, Start::Fresh);
+        assert!(asked[1..].iter().all(|(_, start)| *start == Start::Previous));
+    }
+
+    #[test]
+    fn noise_is_chosen_where_it_pays() {
+        let space = Space { normalize: vec![Normalize::Global], noise: Some(Some((6, 9))) };
+        let loss = |settings: &Settings| match settings.noise {
+            None => 1.0 + 0.1 * apart(settings.mean, 1e-2),
+            Some(noise) => {
+                let decays = apart(noise.loadings, 1e-1) + 0.1 * apart(noise.diagonal, 1e-3);
+                let rank = if noise.rank == Some(9) { 0.0 } else { 0.01 };
+                0.9 + 0.1 * apart(settings.mean, 3e-3) + 0.02 * decays + rank
+            }
+        };
+        let (settings, asked) = found(&space, loss);
+        let noise = settings.noise.unwrap();
+        assert!(apart(noise.loadings, 1e-1) < 0.3, "{settings:?}");
+        assert!(apart(noise.diagonal, 1e-3) < 2.0, "{settings:?}");
+        assert_eq!(noise.rank, Some(9));
+        let with_noise = asked.iter().filter(|(settings, _)| settings.noise.is_some()).count();
+        assert!(with_noise < 20, "{with_noise}");
+        assert!(loss(&settings) < 1.0);
+    }
+
+    #[test]
+    fn noise_that_does_not_pay_is_left_out() {
+        let space = Space { normalize: vec![Normalize::Global], noise: Some(None) };
+        let (settings, _) = found(&space, |settings| {
+            let cost = if settings.noise.is_some() { 0.001 } else { 0.0 };
+            0.3 + 0.1 * apart(settings.mean, 1e-2) + cost
+        });
+        assert_eq!(settings.noise, None);
+    }
+
+    #[test]
+    fn noise_that_may_have_collapsed_starts_anew() {
+        let space = Space { normalize: vec![Normalize::Global], noise: Some(None) };
+        let (_, asked) = found(&space, |settings| match settings.noise {
+            None => 1.0 + 0.1 * apart(settings.mean, 1e-1),
+            Some(noise) => 0.9 + 0.1 * apart(noise.loadings, 1e-4),
+        });
+        let weaker = |(settings, _): &&(Settings, Start)| {
+            settings.noise.is_some_and(|noise| noise.loadings < 0.9 * settings.mean)
+        };
+        let starts: Vec<Start> = asked.iter().filter(weaker).map(|(_, start)| *start).collect();
+        assert!(!starts.is_empty() && starts.contains(&Start::KeptMean));
+    }
+}

@@ -1,0 +1,195 @@
+//! L-BFGS in the training loop, and settings that are chosen for the data.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use aleator_run::recipe::{Noise, Normalize, Recipe, Tune};
+use aleator_train::group::{self, Group, GroupOutcome, Kind};
+use aleator_train::{Event, Tuning, load_run};
+
+use crate::support::{DIGITS, Files, RECIPE, Trial, column, cycle, npy, resolve};
+
+/// [`RECIPE`] by L-BFGS on all examples.
+fn lbfgs() -> String {
+    let sgd = "kind = \"sgd\"\nmomentum = 0.9\nnesterov = false";
+    let lbfgs = "kind = \"lbfgs\"\nmemory = 5\ntolerance = 1e-5";
+    let batch = "batch = 16\nparts = 1";
+    let all = "batch = 16777216\nparts = 4096\nvalidate_every = 10";
+    assert!(RECIPE.contains(sgd) && RECIPE.contains(batch));
+    let text = RECIPE.replace(sgd, lbfgs).replace(batch, all).replace("epochs = 2", "epochs = 200");
+    text.replace("weights = \"best\"", "weights = \"last\"")
+}
+
+const FULL: [&str; 2] = ["head.noise=full", "head.rank=2"];
+
+#[test]
+fn softmax_regression_converges_to_where_the_gradient_vanishes() {
+    let trial = Trial::new(&lbfgs(), &[DIGITS, "data.limit=400", "optimizer.l2.mean=0.01"]);
+    let events = trial.train();
+    let (first, last) = (&events.steps[0], events.steps.last().unwrap());
+    assert!(events.steps.len() < 200, "it ends by itself, after {}", events.steps.len());
+    assert!(last.loss < 0.2 * first.loss, "{} from {}", last.loss, first.loss);
+    // λ‖w‖ balances the gradient of the loss, so that of the whole objective is small.
+    let steps = trial.steps();
+    let weights = trial.weights(*steps.last().unwrap());
+    let (_, weight) = &weights["output.head.mean.weight"];
+    let norm = weight.iter().map(|w| (*w as f64).powi(2)).sum::<f64>().sqrt();
+    assert!((last.gradient_norm - 0.01 * norm).abs() < 0.05 * last.gradient_norm);
+}
+
+#[test]
+fn a_resumed_search_comes_to_the_same_bits() {
+    let sets = [&[DIGITS, "data.limit=300"][..], &FULL].concat();
+    let whole = Trial::new(&lbfgs(), &sets);
+    let steps = whole.train().steps.len();
+    assert!(steps > 30, "{steps}");
+    let parts = Trial::new(&lbfgs(), &sets);
+    // In the middle of a line search, between validations, and right after one.
+    for stop in [1, 2, 13, 20, 27] {
+        parts.train_until(stop);
+    }
+    parts.train();
+    for file in ["model.safetensors", "optimizer.safetensors", "state.json"] {
+        assert_eq!(whole.bytes(steps, file), parts.bytes(steps, file), "{file}");
+    }
+    assert_eq!(whole.finish(), parts.finish());
+}
+
+#[test]
+fn noise_that_begins_at_zero_stays_there() {
+    let sets = [&[DIGITS, "data.limit=300", "head.covariance_init=0.0"][..], &FULL].concat();
+    let (noisy, plain) = (Trial::new(&lbfgs(), &sets), Trial::new(&lbfgs(), &sets[..2]));
+    let (noisy, plain) = (noisy.finish(), plain.finish());
+    let (a, b) = (noisy.validation.given.nll, plain.validation.given.nll);
+    assert!((a - b).abs() < 1e-3 * b, "{a} {b}");
+}
+
+#[test]
+fn a_batch_that_leaves_examples_out_is_refused() {
+    let recipe = resolve(&lbfgs(), &[DIGITS, "training.batch=64", "training.parts=1"]);
+    let data = aleator_data::DataSet::open(&recipe.data, recipe.head.link).unwrap();
+    let message = aleator_train::check_recipe(&recipe, &data).unwrap_err().to_string();
+    assert!(message.contains("training.batch is 64"), "{message}");
+}
+
+/// Three classes in features of which one is a million times as large as the others and says
+/// nothing; a fifth of the labels is wrong.
+fn units(files: &Files, sets: &[&str]) -> Recipe {
+    let classes = cycle(150);
+    let mut words = aleator_kernels::split_mix(3);
+    let mut unit = || (words.next().unwrap() >> 40) as f32 / (1u64 << 24) as f32 - 0.5;
+    let row = |class: &usize| {
+        let mut row: Vec<f32> =
+            (0..3).map(|at| unit() + f32::from(u8::from(at == *class))).collect();
+        row.push(1e6 * unit());
+        row
+    };
+    let features: Vec<f32> = classes.iter().flat_map(row).collect();
+    let labels: Vec<usize> = classes
+        .iter()
+        .enumerate()
+        .map(|(at, class)| (class + usize::from(at % 5 == 0)) % 3)
+        .collect();
+    let features = files.write("x.npy", npy(150, 4, &features));
+    let labels = files.write("labels.csv", column(&labels));
+    let source = [format!("data.train.features={features}"), format!("data.train.labels={labels}")];
+    let sets = source.iter().map(String::as_str).chain(sets.iter().copied());
+    let sets: Vec<&str> = sets.chain(["tune=auto", "network.normalize=global"]).collect();
+    resolve(&lbfgs(), &sets)
+}
+
+/// Trains a recipe in a directory, stopping after some trials; the trials made, and whether it
+/// came to its end.
+fn run(out: &Path, recipe: &Recipe, stop_after: usize) -> (usize, bool) {
+    let stop = AtomicBool::new(false);
+    let mut trials = 0;
+    let group = if out.exists() {
+        group::open(out).unwrap()
+    } else {
+        let group = Group::new(Kind::Seeds, group::members("", recipe)).unwrap();
+        group::create(out, &group).unwrap();
+        group
+    };
+    let outcome = group::finish(out, &group, None, &stop, &mut |_, event| {
+        if let Event::Trial { .. } = event {
+            trials += 1;
+            stop.store(trials >= stop_after, Ordering::Relaxed);
+        }
+    });
+    (trials, matches!(outcome.unwrap(), GroupOutcome::Evaluated(_)))
+}
+
+fn read(dir: &Path, file: &str) -> String {
+    std::fs::read_to_string(dir.join(file)).unwrap()
+}
+
+#[test]
+fn the_scale_is_chosen_so_that_no_feature_drowns_the_others() {
+    let files = Files::new();
+    let out = files.path().join("run");
+    let (_, finished) = run(&out, &units(&files, &FULL), usize::MAX);
+    assert!(finished);
+    let (run, recipe) = load_run(&out).unwrap();
+    assert_eq!(recipe.network.normalize, Normalize::PerFeature);
+    assert_eq!(recipe.tune, Tune::Off, "the recipe of the run has the values themselves");
+    assert_eq!(run.info().noise, recipe.head.noise);
+    assert!(matches!(recipe.head.noise, Noise::LowRank { rank: 1 | 2 }));
+    assert!(read(&out, "untuned.toml").contains("tune = \"auto\""));
+    let tuning: Tuning = run.read_json(Tuning::NAME).unwrap();
+    let best = tuning.trials.iter().min_by(|a, b| a.nll.total_cmp(&b.nll)).unwrap();
+    let chosen = tuning.trials.iter().find(|trial| trial.settings == tuning.chosen).unwrap();
+    assert!(chosen.nll <= best.nll * 1.001, "{} {}", chosen.nll, best.nll);
+    // More examples need in proportion less decay.
+    let share = tuning.trained_on as f64 / run.info().examples.train as f64;
+    assert!((recipe.optimizer.l2.mean - tuning.chosen.mean * share).abs() < 1e-12);
+    assert!(tuning.to_string().contains("each feature divided by its own"), "{tuning}");
+    // The recipe of the run gives the same run.
+    let again = files.path().join("again");
+    run_silently(&again, &recipe);
+    assert_eq!(read(&again, "evaluation.json"), read(&out, "evaluation.json"));
+}
+
+fn run_silently(out: &Path, recipe: &Recipe) {
+    assert_eq!(run(out, recipe, usize::MAX), (0, true), "nothing is left to choose");
+}
+
+#[test]
+fn stopped_tuning_resumes_to_the_same_bits() {
+    let files = Files::new();
+    let recipe = units(&files, &FULL);
+    let (whole, parts) = (files.path().join("whole"), files.path().join("parts"));
+    let (trials, _) = run(&whole, &recipe, usize::MAX);
+    let mut made = 0;
+    for _ in 0..100 {
+        let (trials, finished) = run(&parts, &recipe, 3);
+        made += trials;
+        if finished {
+            break;
+        }
+    }
+    assert!(made <= trials + 40, "trials before a stop are not made again: {made}, {trials}");
+    for file in ["tuning.json", "recipe.toml", "evaluation.json", "untuned.toml"] {
+        assert_eq!(read(&whole, file), read(&parts, file), "{file}");
+    }
+    assert!(!parts.join("tuning-trials").exists());
+}
+
+#[test]
+fn seeds_and_folds_share_what_was_chosen() {
+    let files = Files::new();
+    let recipe = units(&files, &["seeds=[1,2]"]);
+    let out = files.path().join("seeds");
+    let (trials, finished) = run(&out, &recipe, usize::MAX);
+    assert!(finished);
+    let [one, two] = ["seed-1", "seed-2"].map(|name| out.join(name));
+    assert_eq!(read(&one, "tuning.json"), read(&two, "tuning.json"));
+    assert_eq!(
+        trials,
+        serde_json::from_str::<Tuning>(&read(&one, "tuning.json")).unwrap().trials.len()
+    );
+    // A member that is missing takes the choice of one that is there.
+    let evaluation = read(&two, "evaluation.json");
+    std::fs::remove_dir_all(&two).unwrap();
+    assert_eq!(run(&out, &recipe, usize::MAX), (0, true));
+    assert_eq!(read(&two, "evaluation.json"), evaluation);
+}
