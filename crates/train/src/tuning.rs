@@ -108,7 +108,7 @@ impl Settings {
                     recipe.head.noise = recipe.head.noise.with_rank(rank);
                 }
             }
-            // Noise that begins at zero stays there.
+            // Noise that begins at zero stays there; a softplus scale learns to be small instead.
             None => recipe.head.covariance_init = 0.0,
         }
     }

@@ -57,7 +57,11 @@ fn a_resumed_search_comes_to_the_same_bits() {
 
 #[test]
 fn noise_that_begins_at_zero_stays_there() {
-    let sets = [&[DIGITS, "data.limit=300", "head.covariance_init=0.0"][..], &FULL].concat();
+    let sets = [
+        &[DIGITS, "data.limit=300", "head.covariance_init=0.0", "head.diag_scale=affine"][..],
+        &FULL,
+    ]
+    .concat();
     let (noisy, plain) = (Trial::new(&lbfgs(), &sets), Trial::new(&lbfgs(), &sets[..2]));
     let (noisy, plain) = (noisy.finish(), plain.finish());
     let (a, b) = (noisy.validation.given.nll, plain.validation.given.nll);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use aleator_run::recipe::{HeadTemperature, Noise};
+use aleator_run::recipe::{HeadTemperature, Noise, Tune};
 use aleator_run::{Recipe, write_file, write_json};
 use aleator_train::group::{Group, Kind, Member};
 use serde::Serialize;
@@ -90,6 +90,8 @@ fn members(experiment: &Experiment, grid: &Grid) -> Result<Vec<Member>, Error> {
     for rank in ranks {
         for temperature in &grid.temperatures {
             let mut recipe = experiment.recipe.clone();
+            // The grid decides, and nothing is searched besides.
+            recipe.tune = Tune::Off;
             recipe.head.temperature = HeadTemperature::Fixed(*temperature);
             let mut name = format!("temperature={}", temperature.get());
             if let Some(rank) = rank {
