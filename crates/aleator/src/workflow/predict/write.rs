@@ -146,7 +146,8 @@ impl Predictor {
             Format::JsonLines => Writer::JsonLines { out, columns: *columns },
             Format::Table(format) => {
                 let names = column_names(self, columns);
-                Writer::Table { table: TableWriter::new(out, format, &names), columns: *columns }
+                let table = Box::new(TableWriter::new(out, format, &names));
+                Writer::Table { table, columns: *columns }
             }
             Format::Npy => {
                 out.write_all(&npy_header("<f4", &[total, self.class_names().len()]))?;
@@ -177,7 +178,7 @@ impl Predictor {
 
 enum Writer<W: Write + Send> {
     JsonLines { out: W, columns: PredictionColumns },
-    Table { table: TableWriter<W>, columns: PredictionColumns },
+    Table { table: Box<TableWriter<W>>, columns: PredictionColumns },
     Npy { out: W, truth: bool },
 }
 
