@@ -124,12 +124,22 @@ impl Predictor {
         ids: &Ids,
         rows: Range<usize>,
     ) -> Result<Prediction, TrainError> {
+        let names = rows.clone().map(|row| ids.name(row).into_owned()).collect();
+        self.predict_named(inputs, &rows.collect::<Vec<_>>(), names)
+    }
+
+    /// Predicts these rows of `inputs`, whose ids are `names`.
+    fn predict_named(
+        &self,
+        inputs: &Inputs,
+        rows: &[usize],
+        names: Vec<String>,
+    ) -> Result<Prediction, TrainError> {
         let width = inputs.shape().len();
         let mut values = vec![0.0; rows.len() * width];
-        for (row, example) in rows.clone().zip(values.chunks_exact_mut(width)) {
-            inputs.read(row, example)?;
+        for (row, example) in rows.iter().zip(values.chunks_exact_mut(width)) {
+            inputs.read(*row, example)?;
         }
-        let names: Vec<String> = rows.map(|row| ids.name(row).into_owned()).collect();
         let not_finite = |bad: Vec<usize>| {
             let names = bad.into_iter().map(|at| names[at].clone()).collect();
             TrainError::prediction_not_finite("given", names)
@@ -172,14 +182,14 @@ impl Predictor {
         split: &Split,
         observer: &mut Observer<'_>,
     ) -> Result<NewScores, TrainError> {
-        let ids = Ids::Rows(split.inputs.len());
         let (classes, total) = (self.class_names.len(), split.len());
         let off = (self.link == Link::Sigmoid).then(Vec::new);
         let mut label = LogProbs { classes, on: vec![], off };
         let mut of_truth = self.true_class.is_some().then(Vec::new);
         for start in (0..total).step_by(self.batch) {
             let rows = start..total.min(start + self.batch);
-            let piece = self.predict(&split.inputs, &ids, rows.clone())?;
+            let names = rows.clone().map(|at| split.ids.name(at).into_owned()).collect();
+            let piece = self.predict_named(&split.inputs, &split.rows[rows.clone()], names)?;
             label.on.extend(piece.predictions.log_probs);
             if let (Some(off), Some(piece)) = (&mut label.off, piece.predictions.log_probs_off) {
                 off.extend(piece);
