@@ -22,12 +22,12 @@ pub use audit::{audit, audit_probabilities, audit_run};
 pub use demo::{Demo, LearnedConfusion, demo};
 pub use embed::{EmbedSettings, EmbeddedFile, EmbeddingNetwork, embed};
 pub use error::Error;
-pub use evaluate::evaluate;
+pub use evaluate::{evaluate, evaluate_on};
 pub use experiment::Experiment;
 pub use fit::{Fit, fit};
 pub use group::TrainedRun;
 pub use page::{ReportSettings, report};
-pub use predict::{Examples, Predictor};
+pub use predict::{Examples, PredictionColumns, PredictionFile, Predictor, write_json_line};
 pub use resume::{Resumed, resume};
 pub use sweep::sweep;
 pub use transfer::{TaskScore, Transfer, TransferSettings, transfer};
@@ -37,7 +37,7 @@ pub use watch::{Event, Watch};
 pub use aleator_data::array::Array as LabelArray;
 pub use aleator_data::{ArrayInputs, ArraySplit, Arrays};
 pub use aleator_report::ensemble::ensemble;
-pub use aleator_train::EvaluateSettings;
+pub use aleator_train::{EvaluateSettings, NewScores};
 pub use {
     aleator_data as data, aleator_embed as embeddings, aleator_metrics as metrics,
     aleator_report as report, aleator_review as review, aleator_run as run, aleator_train as train,

@@ -85,7 +85,7 @@ fn arrays_are_fitted_and_new_rows_predicted() {
     let one = predictor.rows(features()[..2].to_vec()).unwrap();
     let alone = predictor.predict(&one).unwrap();
     assert_eq!(alone.predictions.log_probs, prediction.predictions.log_probs[..3]);
-    assert_eq!(alone.describe(0), prediction.describe(0));
+    assert_eq!(alone.describe(0, None), prediction.describe(0, None));
 }
 
 #[test]

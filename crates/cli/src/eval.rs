@@ -1,6 +1,6 @@
 //! `aleator eval`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aleator::EvaluateSettings;
 use aleator::run::recipe::EvaluatedWeights;
@@ -15,7 +15,7 @@ use crate::values::{Choice, choice};
 /// Arguments of `aleator eval`.
 #[derive(Args, Debug)]
 pub struct EvalArgs {
-    /// A trained run
+    /// A trained run; with --data also runs of several seeds, or an ensemble
     dir: PathBuf,
     /// Which weights to evaluate [default: the recipe's `evaluation.weights`]
     #[arg(long, value_parser = choice(&WEIGHTS))]
@@ -26,7 +26,17 @@ pub struct EvalArgs {
     /// Fit a temperature to the validation split, and report calibrated scores too
     #[arg(long)]
     calibrate: bool,
-    /// Print evaluation.json instead of a table
+    /// Evaluate on other data with labels of the same classes, and leave the run as it is; its own
+    /// data need not be there
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["weights", "samples", "calibrate"])]
+    data: Option<PathBuf>,
+    /// The labels of --data where they are not recognised: a file, or FILE#COLUMN
+    #[arg(long, value_name = "FILE", requires = "data")]
+    labels: Option<String>,
+    /// Write the scores of --data to a file, as JSON
+    #[arg(long, value_name = "FILE", requires = "data")]
+    out: Option<PathBuf>,
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -38,6 +48,9 @@ const WEIGHTS: [Choice<EvaluatedWeights>; 2] = [
 
 /// `aleator eval`.
 pub fn eval(args: &EvalArgs, quiet: bool) -> Result<()> {
+    if let Some(data) = &args.data {
+        return eval_on(args, data, quiet);
+    }
     let settings = EvaluateSettings {
         weights: args.weights,
         samples: args.samples.map(|samples| samples.get() as usize),
@@ -48,4 +61,20 @@ pub fn eval(args: &EvalArgs, quiet: bool) -> Result<()> {
         return line(serde_json::to_string_pretty(&evaluation)?);
     }
     scores::print(&evaluation)
+}
+
+fn eval_on(args: &EvalArgs, data: &Path, quiet: bool) -> Result<()> {
+    let labels = args.labels.as_deref();
+    let scores = shown(quiet, |watch| aleator::evaluate_on(&args.dir, data, labels, watch))?;
+    if let Some(out) = &args.out {
+        aleator::run::write_json(out, &scores)?;
+    }
+    match (args.json, &args.out) {
+        (true, _) => line(serde_json::to_string_pretty(&scores)?),
+        (false, None) => scores::print_new(&scores),
+        (false, Some(out)) => {
+            scores::print_new(&scores)?;
+            line(format_args!("\nwritten to {}", out.display()))
+        }
+    }
 }

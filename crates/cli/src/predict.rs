@@ -1,64 +1,153 @@
 //! `aleator predict`.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 
-use aleator::Predictor;
 use aleator::train::ExamplePrediction;
+use aleator::{Examples, PredictionColumns, Predictor, write_json_line};
 use anyhow::Result;
 use clap::Args;
 
-use crate::progress::shown;
+use crate::output::line;
+use crate::progress::{counted, shown};
+use crate::values::whole;
 
 /// Arguments of `aleator predict`.
 #[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
 pub struct PredictArgs {
-    /// A trained run
+    /// A trained run, runs of several seeds, or an ensemble
     dir: PathBuf,
     /// Embeddings or images of the kind that the run was trained on
     #[arg(required = true)]
     files: Vec<PathBuf>,
+    /// Write all probabilities to a file: .csv, .parquet, .jsonl, or .npy for the matrix [N, K]
+    /// with the names of its columns in a .json file beside it
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Give the K most probable classes
+    #[arg(long, value_name = "K", value_parser = whole(1..=usize::MAX))]
+    top: Option<usize>,
+    /// Give all probabilities of the true class too, with the noise of the labels taken out; a
+    /// .npy file then has these alone
+    #[arg(long = "true")]
+    truth: bool,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
 }
 
+const EXAMPLES: &str = "\
+Two probabilities are given. `probability` is that of the label: what an annotator like those of \
+the training data would say. `true_probability` is that of the true class, with the noise of the \
+labels taken out. `spread` is how far the noise moves a probability, `entropy` how undecided the \
+probabilities are, in nats.
+
+Examples:
+  aleator predict run new.npy                         a line for each example
+  aleator predict run new.npy --top 5                 its five most probable classes
+  aleator predict run new.npy --out p.parquet         every probability, in columns p:CLASS
+  aleator predict run new.npy --out p.npy --true      the matrix [N, K] of the true class
+  aleator predict runs/three photos --out p.csv       by the ensemble of several seeds";
+
 /// `aleator predict`.
 pub fn predict(args: &PredictArgs, quiet: bool) -> Result<()> {
+    let columns = PredictionColumns { top: args.top, truth: args.truth };
     let predictor = shown(quiet, |watch| Predictor::open(&args.dir, watch))?;
+    predictor.check_columns(args.out.as_deref(), &columns)?;
     // All files are opened before anything is printed.
     let files = args.files.iter().map(|file| predictor.examples(file));
     let files = files.collect::<Result<Vec<_>, _>>()?;
-    let mut out = io::stdout().lock();
-    if !args.json {
-        writeln!(out, "{HEADER}")?;
+    match &args.out {
+        Some(out) => write_file(&predictor, &files, out, &columns, quiet),
+        None => print(&predictor, &files, &columns, args.json, quiet),
     }
-    for piece in files.iter().flat_map(|examples| predictor.predict_pieces(examples)) {
-        let piece = piece?;
-        for row in 0..piece.ids.len() {
-            write(&mut out, &piece.describe(row), args.json)?;
-        }
-    }
-    Ok(())
 }
 
-const HEADER: &str = "id\tclass\tprobability\tspread\tentropy\tmay be confused with";
-
-fn write(out: &mut impl Write, predicted: &ExamplePrediction, json: bool) -> Result<()> {
-    if json {
-        writeln!(out, "{}", serde_json::to_string(predicted)?)?;
-        return Ok(());
+fn write_file(
+    predictor: &Predictor,
+    files: &[Examples],
+    out: &Path,
+    columns: &PredictionColumns,
+    quiet: bool,
+) -> Result<()> {
+    let written = shown(quiet, |watch| predictor.write(files, out, columns, watch))?;
+    let classes = predictor.class_names().len();
+    line(format_args!(
+        "{} examples, {classes} classes: written to {}",
+        written.examples,
+        out.display()
+    ))?;
+    match written.names {
+        Some(names) => line(format_args!("the names of its columns are in {}", names.display())),
+        None => Ok(()),
     }
+}
+
+fn print(
+    predictor: &Predictor,
+    files: &[Examples],
+    columns: &PredictionColumns,
+    json: bool,
+    quiet: bool,
+) -> Result<()> {
+    let mut out = io::stdout().lock();
+    // On a terminal the lines themselves show how far the work is.
+    let quiet = quiet || out.is_terminal();
+    let total = files.iter().map(Examples::len).sum();
+    counted("examples", quiet, |progress| {
+        if !json {
+            writeln!(out, "{}", header(predictor.knows_true_class(), columns.truth))?;
+        }
+        let mut done = 0;
+        for piece in files.iter().flat_map(|examples| predictor.predict_pieces(examples)) {
+            let piece = piece?;
+            for row in 0..piece.len() {
+                if json {
+                    write_json_line(&mut out, &piece, row, columns)?;
+                    continue;
+                }
+                let truth = piece.true_probabilities(row).filter(|_| columns.truth);
+                let described = piece.describe(row, columns.top);
+                writeln!(out, "{}", in_words(&described, truth.as_deref()))?;
+            }
+            done += piece.len();
+            progress(done, total);
+        }
+        Ok(())
+    })
+}
+
+fn header(has_true_class: bool, truth: bool) -> String {
+    let mut names = vec!["id", "class", "probability", "spread", "entropy"];
+    if has_true_class {
+        names.extend(["true class", "true probability"]);
+    }
+    names.push("may be confused with");
+    if truth {
+        names.push("probabilities of the true class");
+    }
+    names.join("\t")
+}
+
+/// A line with tabs.
+fn in_words(predicted: &ExamplePrediction, truth: Option<&[f32]>) -> String {
     let join = |parts: Vec<String>| if parts.is_empty() { "–".into() } else { parts.join(", ") };
     let classes = predicted.classes.iter();
-    let names = join(classes.clone().map(|chance| chance.class.clone()).collect());
-    let probs = join(classes.clone().map(|chance| format!("{:.4}", chance.probability)).collect());
-    let spreads = join(classes.map(|chance| format!("{:.4}", chance.spread)).collect());
+    let mut cells = vec![
+        predicted.id.clone(),
+        join(classes.clone().map(|chance| chance.class.clone()).collect()),
+        join(classes.clone().map(|chance| format!("{:.4}", chance.probability)).collect()),
+        join(classes.map(|chance| format!("{:.4}", chance.spread)).collect()),
+        format!("{:.4}", predicted.entropy),
+    ];
+    if let (Some(class), Some(probability)) = (&predicted.true_class, predicted.true_probability) {
+        cells.extend([class.clone(), format!("{probability:.4}")]);
+    }
     let confused = predicted.confused_with.iter();
-    let confused = join(
+    cells.push(join(
         confused.map(|it| format!("{} ({:.0} %)", it.class, 100.0 * it.flip_probability)).collect(),
-    );
-    let (id, entropy) = (&predicted.id, predicted.entropy);
-    writeln!(out, "{id}\t{names}\t{probs}\t{spreads}\t{entropy:.4}\t{confused}")?;
-    Ok(())
+    ));
+    cells.extend(truth.map(|all| join(all.iter().map(|prob| format!("{prob:.4}")).collect())));
+    cells.join("\t")
 }

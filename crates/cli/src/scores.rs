@@ -1,9 +1,9 @@
 //! Evaluations as tables.
 
-use aleator::TrainedRun;
 use aleator::metrics::{Evaluation, SplitEvaluation, Summary};
 use aleator::report::compare::{Measure, Score};
 use aleator::report::table::{Cell, Column, ColumnSource, Format, Section, Table, TableRow};
+use aleator::{NewScores, TrainedRun};
 use anyhow::Result;
 
 use crate::output::{self, line, text};
@@ -30,9 +30,28 @@ pub fn print_many(runs: &[TrainedRun]) -> Result<()> {
     text(table(&evaluations))
 }
 
+/// The scores on new data: one row for each kind of probability and of label.
+pub fn print_new(scores: &NewScores) -> Result<()> {
+    const LABEL: &str = "probability of the label";
+    const TRUE_CLASS: &str = "probability of the true class";
+    let clean = |name: &str| format!("{name}, clean labels");
+    let mut rows = vec![(LABEL.to_string(), &scores.label)];
+    rows.extend(scores.true_class.as_ref().map(|it| (TRUE_CLASS.to_string(), it)));
+    if let Some(known) = &scores.clean {
+        rows.push((clean(LABEL), &known.label));
+        rows.extend(known.true_class.as_ref().map(|it| (clean(TRUE_CLASS), it)));
+    }
+    line(format_args!("{} examples", scores.label.examples))?;
+    text(table_of(&[rows]))
+}
+
 /// A table of splits and kinds of labels by measures; all runs must have the same ones.
 fn table(evaluations: &[Evaluation]) -> String {
-    let all: Vec<Vec<(String, &Summary)>> = evaluations.iter().map(rows).collect();
+    table_of(&evaluations.iter().map(rows).collect::<Vec<_>>())
+}
+
+/// The same of rows with names, for each run.
+fn table_of(all: &[Vec<(String, &Summary)>]) -> String {
     let names = all.first().map_or(&[][..], |first| first);
     let values = |at: usize, measure: Measure| -> Option<Vec<f64>> {
         all.iter().map(|rows| rows.get(at).and_then(|(_, row)| measure.read(row))).collect()
@@ -43,7 +62,7 @@ fn table(evaluations: &[Evaluation]) -> String {
         |at, measure| Cell::of_score(values(at, measure).and_then(|values| Score::alone(&values)));
     let row = |(at, (name, _)): (usize, &(String, &Summary))| TableRow {
         name: name.clone(),
-        runs: Some(evaluations.len()),
+        runs: Some(all.len()),
         cells: measures.iter().map(|measure| cell(at, *measure)).collect(),
     };
     let column = |measure: &Measure| Column {

@@ -12,6 +12,7 @@ mod images;
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod onnx;
 mod paper;
+mod predict;
 mod report;
 #[cfg(unix)]
 mod resume;

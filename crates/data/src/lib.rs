@@ -28,7 +28,7 @@
 //! | [`doctor`] | a report on data before anything is trained on it |
 //! | [`thumbnails`] | pictures of examples for pages |
 //! | [`digits`] | the data set that ships with the program |
-//! | [`mod@write`] | labels as bytes of files |
+//! | [`mod@write`] | labels and tables as files |
 
 mod draws;
 mod ending;

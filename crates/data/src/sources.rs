@@ -240,6 +240,26 @@ impl Sources {
         Ok(self.split(SplitName::Train, noisy.as_ref().unwrap_or(&self.train), rows, data))
     }
 
+    /// All examples of a source that a trained run did not see, with the run's classes, which its
+    /// labels name. `data` says how the run read its own.
+    ///
+    /// # Errors
+    /// When the source cannot be read, its examples have another shape than the run's, or a label
+    /// is none of the run's classes.
+    pub fn labelled(
+        source: &recipe::Source,
+        shape: InputShape,
+        class_names: &[String],
+        data: &Data,
+        link: Link,
+    ) -> Result<Split, DataError> {
+        let data = Data { train: source.clone(), test: None, noise: None, ..data.clone() };
+        let origin = Origin::Files(Box::new(reading_keys(&data)));
+        let classes = Classes::of_run(class_names)?;
+        let open = OpenSource::open(source, &data, link, Role::HeldOut)?.like(shape)?;
+        Self::new(origin, link, classes, open, [None, None])?.checked()?.training_source(&data)
+    }
+
     /// The labels of the training source, corrupted.
     ///
     /// # Errors

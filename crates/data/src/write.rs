@@ -1,4 +1,8 @@
-//! Labels as the bytes of files.
+//! Labels and tables as files.
+
+mod table;
+
+pub use table::{Column, TableFormat, TableWriter};
 
 use crate::sources::NoisyLabels;
 
@@ -28,15 +32,28 @@ impl NoisyLabels {
     }
 }
 
-/// Version 1.0 of the format: magic, length of the header, a Python dictionary, the numbers.
 fn npy(labels: &[u32]) -> Vec<u8> {
-    let count = labels.len();
-    let header = format!("{{'descr': '<i8', 'fortran_order': False, 'shape': ({count},), }}");
-    // Magic, version and length are 10 bytes; with header and newline a multiple of 64.
+    let mut bytes = npy_header("<i8", &[labels.len()]);
+    bytes.extend(labels.iter().flat_map(|label| i64::from(*label).to_le_bytes()));
+    bytes
+}
+
+/// The beginning of a `.npy` file, which numbers of the type `descr` follow in C order.
+///
+/// ```
+/// let header = aleator_data::write::npy_header("<f4", &[3, 2]);
+/// assert_eq!(header.len() % 64, 0);
+/// assert!(String::from_utf8_lossy(&header).contains("'shape': (3, 2,)"));
+/// ```
+pub fn npy_header(descr: &str, shape: &[usize]) -> Vec<u8> {
+    let sides: Vec<String> = shape.iter().map(|side| format!("{side},")).collect();
+    let shape = sides.join(" ");
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
+    // Version 1.0: magic, version and length are 10 bytes; with header and newline a multiple
+    // of 64.
     let padded = (10 + header.len() + 1).next_multiple_of(64) - 10 - 1;
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend((padded as u16 + 1).to_le_bytes());
     bytes.extend(format!("{header:<padded$}\n").bytes());
-    bytes.extend(labels.iter().flat_map(|label| i64::from(*label).to_le_bytes()));
     bytes
 }

@@ -9,6 +9,7 @@ use crate::calibration::{
     scale_multilabel,
 };
 use crate::summary::Summary;
+use crate::true_class::TrueClass;
 
 /// The format of `evaluation.json`.
 pub const EVALUATION_FORMAT: u32 = 1;
@@ -164,6 +165,9 @@ pub struct Evaluation {
     /// Temperature scaling, if the recipe asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
+    /// The law of the true class, fitted to the validation split; `None` for multilabel classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub true_class: Option<TrueClass>,
     /// The validation split.
     pub validation: SplitEvaluation,
     /// The test split.

@@ -7,6 +7,7 @@
 //! | [`classification`] | top-k accuracy, NLL, Brier score, counts and confusions, one class per example |
 //! | [`classification::multilabel`] | the same for classes that are each positive or negative; average precision |
 //! | [`calibration`] | reliability bins, expected calibration error, temperature scaling |
+//! | `true_class` | [`TrueClass`]: the probability of the true class, without the noise of the labels |
 //! | [`ranking`] | AUROC and average precision |
 //! | [`significance`] | mean, standard deviation, t-tests |
 //! | `normal` | the standard normal distribution function |
@@ -36,6 +37,7 @@ mod normal;
 pub mod ranking;
 pub mod significance;
 pub mod summary;
+mod true_class;
 
 pub use calibration::ReliabilityBin;
 pub use evaluation::{
@@ -43,6 +45,7 @@ pub use evaluation::{
 };
 pub use normal::{normal_cdf, probability_above_zero};
 pub use summary::{ClassSummary, Summary};
+pub use true_class::{MOST_CONFUSED, TrueClass};
 
 /// The mean over at least one example, summed in index order.
 fn mean_of_examples(values: &[f64]) -> f64 {

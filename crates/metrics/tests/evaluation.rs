@@ -93,6 +93,7 @@ fn evaluation(validation: SplitEvaluation, calibration: Option<Calibration>) -> 
         step: Some(7),
         class_names: ["a", "b", "c"].map(String::from).to_vec(),
         calibration,
+        true_class: None,
         test: calibration.map(|_| validation.clone()),
         validation,
     }

@@ -8,3 +8,4 @@ mod ranking;
 mod significance;
 mod summary;
 mod support;
+mod true_class;

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use aleator_metrics::{EVALUATION_FORMAT, Evaluation, LogProbs, SplitEvaluation, Truth};
+use aleator_metrics::{EVALUATION_FORMAT, Evaluation, LogProbs, SplitEvaluation, TrueClass, Truth};
 use aleator_run::{
-    AtomicFolder, CreateRun, EVALUATION, EvaluatedRun, ExampleRow, Field, Link, Predictions,
-    RunDir, RunError, Split, SplitReader,
+    AtomicFolder, CreateRun, EVALUATION, EnsembleFile, EvaluatedRun, ExampleRow, Field, Link,
+    MeanPredictions, Predictions, RunDir, RunError, Split, SplitReader,
 };
 
 use crate::error::ReportError;
@@ -34,6 +34,8 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
         Ok::<_, ReportError>((predictions, scores))
     };
     let (validation, validation_scores) = split(Split::Validation)?;
+    let given = truth(&rows_of(&examples, Split::Validation), first, |row| row.label.as_deref())?;
+    let true_class = TrueClass::fit(&validation.mean, validation.classes, &given);
     let has_test = first.info().examples.test > 0;
     let (test, test_scores) = has_test.then(|| split(Split::Test)).transpose()?.unzip();
     let evaluation = Evaluation {
@@ -42,6 +44,7 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
         step: None,
         class_names: first.info().class_names.clone(),
         calibration: None,
+        true_class,
         validation: validation_scores,
         test: test_scores,
     };
@@ -54,8 +57,7 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
     if let Some(test) = &test {
         test.save(&run.predictions_path(Split::Test))?;
     }
-    let members: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-    run.write_json("ensemble.json", &serde_json::json!({ "members": members }))?;
+    EnsembleFile::of(dirs, out)?.save(run.path())?;
     run.write_json(EVALUATION, &evaluation)?;
     directory.commit()?;
     Ok(evaluation)
@@ -93,40 +95,28 @@ fn example_difference(ours: &[ExampleRow], theirs: &[ExampleRow]) -> Option<Stri
     Some(format!("one has example {:?} where the other has {:?}", a.id, b.id))
 }
 
-/// The mean probabilities of one split. The means of the utilities are averaged too; an average
-/// has no covariance.
+/// The mean probabilities of one split.
 fn average(runs: &[RunDir], split: Split) -> Result<Predictions, ReportError> {
     let (first, others) = runs.split_first().ok_or(ReportError::TooFew(0))?;
-    let mut mean = probabilities(first, split)?;
+    let mut mean = MeanPredictions::new(&probabilities(first, split)?);
     for other in others {
-        let member = probabilities(other, split)?;
-        log_add(&mut mean.log_probs, &member.log_probs);
-        if let (Some(sum), Some(member)) = (&mut mean.log_probs_off, &member.log_probs_off) {
-            log_add(sum, member);
-        }
-        mean.mean.iter_mut().zip(&member.mean).for_each(|(sum, value)| *sum += value);
+        mean.add(&probabilities(other, split)?);
     }
-    let count = runs.len() as f32;
-    let log_count = (runs.len() as f64).ln() as f32;
-    mean.log_probs.iter_mut().for_each(|value| *value -= log_count);
-    mean.log_probs_off.iter_mut().flatten().for_each(|value| *value -= log_count);
-    mean.mean.iter_mut().for_each(|value| *value /= count);
-    Ok(mean)
+    Ok(mean.finish())
 }
 
-/// What a run predicts, without its covariance; means are in units of the temperature.
+/// What a run predicts, without its covariance.
 fn probabilities(run: &RunDir, split: Split) -> Result<Predictions, RunError> {
     let mut file = SplitReader::open(run, split)?.file;
     let all = 0..file.examples();
     let temperature = file.temperature();
-    let mean = file.read(Field::Mean, all.clone())?.unwrap_or_default();
     let member = Predictions {
         classes: file.classes(),
         rank: 0,
-        temperature: 1.0,
+        temperature,
         log_probs: file.read(Field::LogProbs, all.clone())?.unwrap_or_default(),
-        log_probs_off: file.read(Field::LogProbsOff, all)?,
-        mean: mean.iter().map(|value| value / temperature).collect(),
+        log_probs_off: file.read(Field::LogProbsOff, all.clone())?,
+        mean: file.read(Field::Mean, all)?.unwrap_or_default(),
         diag_scale: None,
         loadings: None,
         loading_scale: None,
@@ -165,25 +155,13 @@ fn check_probabilities(member: &Predictions, link: Link) -> Result<(), String> {
     wrong.map_or(Ok(()), Err)
 }
 
-/// log(eᵃ + eᵇ), in place.
-fn log_add(sum: &mut [f32], other: &[f32]) {
-    for (sum, other) in sum.iter_mut().zip(other) {
-        let (high, low) = (sum.max(*other) as f64, sum.min(*other) as f64);
-        if low > f64::NEG_INFINITY {
-            *sum = (high + (low - high).exp().ln_1p()) as f32;
-        } else {
-            *sum = high as f32;
-        }
-    }
-}
-
 fn measure(
     predictions: &Predictions,
     split: Split,
     run: &RunDir,
     examples: &[ExampleRow],
 ) -> Result<SplitEvaluation, RunError> {
-    let rows: Vec<&ExampleRow> = examples.iter().filter(|row| row.split == split).collect();
+    let rows = rows_of(examples, split);
     let log_probs = LogProbs {
         classes: predictions.classes,
         on: predictions.log_probs.clone(),
@@ -194,6 +172,10 @@ fn measure(
     let clean =
         is_known.then(|| truth(&rows, run, |row| row.clean_label.as_deref())).transpose()?;
     Ok(SplitEvaluation::new(&log_probs, &given, clean.as_ref(), None))
+}
+
+fn rows_of(examples: &[ExampleRow], split: Split) -> Vec<&ExampleRow> {
+    examples.iter().filter(|row| row.split == split).collect()
 }
 
 /// The labels that predictions are measured against.

@@ -6,11 +6,13 @@
 //! reads one needs this crate and nothing of the training.
 
 pub mod atomic;
+mod average;
 mod check;
 mod csv_file;
 mod decode;
 mod difference;
 mod document;
+mod ensemble;
 mod error;
 mod events;
 mod examples;
@@ -33,9 +35,11 @@ pub use atomic::{
     AtomicFolder, check_vacant, read_json, remove_folder, remove_leftovers, write_file,
     write_file_by, write_json,
 };
+pub use average::MeanPredictions;
 pub use csv_file::CsvFile;
 pub use difference::Difference;
 pub use document::{Document, Node, Origin, Table, Value};
+pub use ensemble::EnsembleFile;
 pub use error::RunError;
 pub use events::EventFile;
 pub use examples::{ExampleRow, read_examples, write_examples};

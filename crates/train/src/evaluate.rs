@@ -7,7 +7,8 @@ use std::sync::Arc;
 use aleator_data::{Labels, Split, evaluation_batches};
 use aleator_kernels::NoiseKey;
 use aleator_metrics::{
-    Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, SplitEvaluation, Summary, Truth,
+    Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, SplitEvaluation, Summary, TrueClass,
+    Truth,
 };
 use aleator_model::{BatchNoise, Classifier, Scores};
 use aleator_run::recipe::{EvaluatedWeights, Link, Recipe};
@@ -54,6 +55,9 @@ pub fn evaluate(
     let given = truth(&data.validation);
     let calibrate = settings.calibrate || job.recipe.evaluation.calibrate;
     let calibration = calibrate.then(|| Calibration::fit(&log_probs, &given));
+    let utilities: Vec<f32> =
+        predictions.mean.iter().map(|mean| mean / predictions.temperature).collect();
+    let true_class = TrueClass::fit(&utilities, predictions.classes, &given);
     forget(job.run.path().join(EVALUATION))?;
     let measure = |split: &Split, log_probs: &LogProbs| {
         let clean = split.clean_labels.clone().map(Truth::Classes);
@@ -78,6 +82,7 @@ pub fn evaluate(
         step: Some(state.progress.step),
         class_names: data.class_names.clone(),
         calibration,
+        true_class,
         validation,
         test,
     };
@@ -147,7 +152,7 @@ pub(crate) fn trained_state(
 }
 
 /// The labels of a split in the form that probabilities are compared with.
-fn truth(split: &Split) -> Truth {
+pub(crate) fn truth(split: &Split) -> Truth {
     let on = |values: Vec<f32>| values.into_iter().map(|value| value > 0.0).collect();
     match &split.labels {
         Labels::Single(labels) => Truth::Classes(labels.clone()),
@@ -182,11 +187,19 @@ fn log_probs(predictions: &Predictions) -> LogProbs {
     }
 }
 
+/// The first 64 bits of BLAKE3 of the numbers of an example; −0 is 0.
+fn content_key(example: &[f32]) -> u64 {
+    let bytes: Vec<u8> = example.iter().flat_map(|value| (value + 0.0).to_le_bytes()).collect();
+    let hash = blake3::hash(&bytes);
+    u64::from_le_bytes(*hash.as_bytes().first_chunk().expect("a hash has 32 bytes"))
+}
+
 const MIB: f64 = (1 << 20) as f64;
 
 /// A model that gives every example the same probabilities in any batch.
 pub(crate) struct Scorer {
     pub model: Classifier,
+    pub link: Link,
     normalization: Normalization,
     seed: u64,
     samples: usize,
@@ -199,6 +212,7 @@ impl Scorer {
     pub fn new(recipe: &Recipe, seed: u64, state: &State, samples: usize) -> Self {
         Self {
             model: state.networks[0].evaluated(),
+            link: recipe.head.link,
             normalization: state.normalization.clone(),
             seed,
             samples,
@@ -213,11 +227,12 @@ impl Scorer {
         self.normalization.tensor(values, &device())
     }
 
-    /// The noise of these examples, the same at every evaluation.
-    pub fn noise(&self, keys: Vec<u64>) -> BatchNoise {
+    /// The noise of examples that stand one after the other. An example is named by its content:
+    /// its row, its file and its neighbours change nothing, and equal examples get equal results.
+    pub fn noise(&self, values: &[f32]) -> BatchNoise {
         BatchNoise {
             key: NoiseKey { seed: self.seed, step: NoiseKey::EVALUATION_STEP },
-            ids: keys,
+            ids: values.chunks_exact(self.normalization.center.len()).map(content_key).collect(),
             samples: self.samples,
             draws: self.draws,
         }
@@ -234,7 +249,7 @@ impl Scorer {
         let mut all: Option<Predictions> = None;
         for batch in evaluation_batches(split.clone(), self.batch, self.workers) {
             let batch = batch?;
-            let noise = self.noise(batch.keys);
+            let noise = self.noise(&batch.inputs);
             let not_finite = |rows: Vec<usize>| {
                 let names = rows.into_iter().map(|row| split.ids.name(batch.examples[row]));
                 TrainError::prediction_not_finite(
@@ -258,5 +273,17 @@ impl Scorer {
             observer(Event::Evaluating { split: split.name.name(), done, total });
         }
         Ok(all.expect("a split has examples"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::content_key;
+
+    #[test]
+    fn equal_examples_have_equal_keys_and_others_have_others() {
+        assert_eq!(content_key(&[0.0, 1.5]), content_key(&[-0.0, 1.5]));
+        assert_ne!(content_key(&[0.0, 1.5]), content_key(&[1.5, 0.0]));
+        assert_ne!(content_key(&[0.0]), content_key(&[0.0, 0.0]));
     }
 }

@@ -12,7 +12,8 @@
 //! | `tuning` | settings that suit the data, chosen on held-out examples |
 //! | `checkpoint`, `logs`, `tensors` | what makes a resumed run the same run |
 //! | `evaluate`, `outputs` | checkpoint and split → predictions and scores |
-//! | `predict`, `features` | new inputs → classes; inputs → features |
+//! | `predict`, `prediction` | new inputs → probabilities and scores; the result, as arrays and in words |
+//! | `features` | inputs → features |
 //! | `set_aside` | images that cannot be decoded, found before the first step |
 //! | `runs`, `group` | a run from its first file to its last; several runs |
 //! | `experiment` | recipe → configuration of the model |
@@ -33,6 +34,7 @@ mod normalize;
 mod optimizer;
 mod outputs;
 mod predict;
+mod prediction;
 mod runs;
 mod schedule;
 mod session;
@@ -57,7 +59,8 @@ pub use evaluate::{EvaluateSettings, evaluate};
 pub use features::FeatureExtractor;
 pub use normalize::Normalization;
 pub use optimizer::{Group, Optimizer, Step};
-pub use predict::{ClassProbability, Confusion, ExamplePrediction, Prediction, Predictor};
+pub use predict::{CleanScores, NewScores, Predictor};
+pub use prediction::{ClassProbability, Confusion, ExamplePrediction, Prediction};
 pub use runs::{check_recipe, create_run, finish_run, hash_file, label_sets, load_run, run_data};
 pub use schedule::Schedule;
 pub use step::StepReport;

@@ -1,110 +1,120 @@
-//! A trained run and new inputs → class, probability, uncertainty, likely confusions.
+//! Trained runs and new inputs → probabilities; labelled ones → scores.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use aleator_data::{Ids, InputShape, Inputs};
-use aleator_metrics::classification::argmax;
-use aleator_metrics::{Calibration, LogProbs};
+use aleator_data::{Ids, InputShape, Inputs, Split};
+use aleator_metrics::{Calibration, Evaluation, LogProbs, Summary, TrueClass, Truth};
 use aleator_run::recipe::{EvaluatedWeights, Link, Recipe};
-use aleator_run::{Predictions, RunDir};
-use serde::Serialize;
+use aleator_run::{MeanPredictions, Predictions, RunDir};
+use serde::{Deserialize, Serialize};
 
-use crate::evaluate::{Scorer, trained_state};
+use crate::evaluate::{Scorer, trained_state, truth};
 use crate::outputs::{self, floats};
 use crate::session::input_shape;
-use crate::{Observer, TrainError};
+use crate::{Event, Observer, Prediction, TrainError};
 
-/// Predictions for some examples, as arrays in the order of the examples.
-#[derive(Clone, Debug)]
-pub struct Prediction {
-    /// The ids of the examples, `[N]`.
-    pub ids: Vec<String>,
-    /// The names of the classes, `[K]`.
-    pub class_names: Arc<[String]>,
-    /// Whether one class is right, or each is on or off.
-    pub link: Link,
-    /// The probabilities `[N, K]`, calibrated where the run is, and the Normal on the utilities
-    /// that they come from.
-    pub predictions: Predictions,
-    /// How far the noise in the labels moves each probability: its variance, `[N, K]`.
-    pub variance: Vec<f32>,
-}
-
-/// What is predicted for one example, for people.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ExamplePrediction {
-    /// The example's id.
-    pub id: String,
-    /// The most probable class; with several labels, all that are more likely on than off.
-    pub classes: Vec<ClassProbability>,
-    /// The entropy of the probabilities, in nats; summed over classes that are on or off.
-    pub entropy: f64,
-    /// Classes that annotators may have chosen instead, the most likely first; none where each
-    /// class is on or off by itself.
-    pub confused_with: Vec<Confusion>,
-}
-
-/// A class and how likely it is.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ClassProbability {
-    /// Its name.
-    pub class: String,
-    /// p.
-    pub probability: f64,
-    /// How far the noise in the labels moves this probability: its standard deviation.
-    pub spread: f64,
-}
-
-/// A class whose utility may exceed that of the predicted class.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Confusion {
-    /// Its name.
-    pub class: String,
-    /// P(u_class > u_predicted).
-    pub flip_probability: f64,
-}
-
-/// A trained run that predicts.
+/// A trained run, or an ensemble of runs, that predicts.
 pub struct Predictor {
-    scorer: Scorer,
+    /// One, or those of an ensemble.
+    members: Vec<Scorer>,
     /// The shape of an example.
     pub shape: InputShape,
     /// The names of the classes, `[K]`.
     pub class_names: Arc<[String]>,
     link: Link,
     calibration: Option<Calibration>,
+    true_class: Option<TrueClass>,
+    batch: usize,
 }
 
-/// Less probable confusions are not worth a reader's time.
-const SMALLEST_FLIP: f64 = 0.01;
+/// The scores of a trained run on labelled examples that it was not evaluated on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NewScores {
+    /// The probabilities of the labels against the given labels; calibrated where the run is.
+    pub label: Summary,
+    /// The probabilities of the true class against the given labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub true_class: Option<Summary>,
+    /// The same two against the true labels, where the data have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clean: Option<CleanScores>,
+}
 
-/// At most this many confusions are named.
-const CONFUSIONS: usize = 3;
+/// Scores against labels that are known to be true.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CleanScores {
+    /// The probabilities of the labels.
+    pub label: Summary,
+    /// The probabilities of the true class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub true_class: Option<Summary>,
+}
 
 impl Predictor {
     /// From a trained run, whose data need not be there: the weights that were evaluated last,
-    /// and their calibration.
+    /// with their calibration and their law of the true class.
     pub fn new(
         run: &RunDir,
         recipe: &Recipe,
         observer: &mut Observer<'_>,
     ) -> Result<Self, TrainError> {
         let evaluation = run.evaluation()?;
-        let weights = match evaluation.as_ref().map(|it| it.weights.as_str()) {
-            Some("last") => EvaluatedWeights::Last,
-            Some("best") => EvaluatedWeights::Best,
-            _ => recipe.evaluation.weights,
-        };
-        let state = trained_state(run, recipe, weights, observer)?;
-        let scorer = Scorer::new(recipe, run.info().seed, &state, recipe.evaluation.samples);
+        let member = evaluated_scorer(run, recipe, evaluation.as_ref(), observer)?;
+        let fitted = evaluation.map(|it| (it.calibration, it.true_class));
+        let (calibration, true_class) = fitted.unwrap_or_default();
         Ok(Self {
-            scorer,
+            members: vec![member],
             shape: input_shape(run.info()),
             class_names: run.info().class_names.clone().into(),
             link: recipe.head.link,
-            calibration: evaluation.and_then(|it| it.calibration),
+            calibration,
+            true_class,
+            batch: recipe.evaluation.batch,
         })
+    }
+
+    /// From the members of an ensemble, whose probabilities are averaged as its evaluation does.
+    ///
+    /// # Panics
+    /// If there is no member.
+    pub fn ensemble(
+        members: &[(RunDir, Recipe)],
+        evaluation: &Evaluation,
+        observer: &mut Observer<'_>,
+    ) -> Result<Self, TrainError> {
+        let scorers = members.iter().map(|(run, recipe)| {
+            let evaluation = run.evaluation()?;
+            evaluated_scorer(run, recipe, evaluation.as_ref(), observer)
+        });
+        let scorers = scorers.collect::<Result<Vec<_>, _>>()?;
+        let (run, recipe) = members.first().expect("an ensemble has members");
+        for (other, _) in members {
+            let (first, other_info) = (run.info(), other.info());
+            if (&first.class_names, &first.input_shape, first.link)
+                != (&other_info.class_names, &other_info.input_shape, other_info.link)
+            {
+                return Err(TrainError::Recipe(format!(
+                    "{} and {} have other classes or other inputs, so they cannot predict together",
+                    run.path().display(),
+                    other.path().display()
+                )));
+            }
+        }
+        Ok(Self {
+            members: scorers,
+            shape: input_shape(run.info()),
+            class_names: run.info().class_names.clone().into(),
+            link: recipe.head.link,
+            calibration: evaluation.calibration,
+            true_class: evaluation.true_class.clone(),
+            batch: recipe.evaluation.batch,
+        })
+    }
+
+    /// Whether it gives the probability of the true class.
+    pub fn knows_true_class(&self) -> bool {
+        self.true_class.is_some()
     }
 
     /// Predicts some rows of `inputs`, whose ids are `ids`.
@@ -114,22 +124,38 @@ impl Predictor {
         ids: &Ids,
         rows: Range<usize>,
     ) -> Result<Prediction, TrainError> {
+        let names = rows.clone().map(|row| ids.name(row).into_owned()).collect();
+        self.predict_named(inputs, &rows.collect::<Vec<_>>(), names)
+    }
+
+    /// Predicts these rows of `inputs`, whose ids are `names`.
+    fn predict_named(
+        &self,
+        inputs: &Inputs,
+        rows: &[usize],
+        names: Vec<String>,
+    ) -> Result<Prediction, TrainError> {
         let width = inputs.shape().len();
         let mut values = vec![0.0; rows.len() * width];
-        for (row, example) in rows.clone().zip(values.chunks_exact_mut(width)) {
-            inputs.read(row, example)?;
+        for (row, example) in rows.iter().zip(values.chunks_exact_mut(width)) {
+            inputs.read(*row, example)?;
         }
-        let noise = self.scorer.noise(rows.clone().map(|row| ids.key(row)).collect());
-        let names: Vec<String> = rows.map(|row| ids.name(row).into_owned()).collect();
         let not_finite = |bad: Vec<usize>| {
             let names = bad.into_iter().map(|at| names[at].clone()).collect();
             TrainError::prediction_not_finite("given", names)
         };
-        let inputs = self.scorer.inputs(values);
-        let output = self.scorer.model.predict(inputs, &noise).map_err(not_finite)?;
-        let on = floats(output.log_probs);
-        let off = (self.link == Link::Sigmoid).then(|| on.iter().map(log_complement).collect());
-        let raw = outputs::predictions(on, off, output.latent, true).map_err(not_finite)?;
+        let outputs = self.members.iter().map(|member| member.predict(values.clone()));
+        let outputs = outputs.collect::<Result<Vec<_>, _>>().map_err(not_finite)?;
+        let (mut members, variances): (Vec<_>, Vec<_>) = outputs.into_iter().unzip();
+        let (raw, variance) = if members.len() == 1 {
+            (members.remove(0), variances.concat())
+        } else {
+            (average(&members), total_variance(&members, &variances))
+        };
+        let true_log_probs = self.true_class.as_ref().map(|law| {
+            let utilities: Vec<f32> = raw.mean.iter().map(|mean| mean / raw.temperature).collect();
+            law.log_probs(&utilities, raw.classes)
+        });
         let predictions = match &self.calibration {
             Some(calibration) => {
                 let Predictions { classes, log_probs: on, log_probs_off: off, .. } = raw;
@@ -144,73 +170,101 @@ impl Predictor {
             class_names: self.class_names.clone(),
             link: self.link,
             predictions,
-            variance: floats(output.variance),
+            variance,
+            true_log_probs,
+            members,
         })
+    }
+
+    /// The scores on labelled examples, whose classes must be those of the run.
+    pub fn score(
+        &self,
+        split: &Split,
+        observer: &mut Observer<'_>,
+    ) -> Result<NewScores, TrainError> {
+        let (classes, total) = (self.class_names.len(), split.len());
+        let off = (self.link == Link::Sigmoid).then(Vec::new);
+        let mut label = LogProbs { classes, on: vec![], off };
+        let mut of_truth = self.true_class.is_some().then(Vec::new);
+        for start in (0..total).step_by(self.batch) {
+            let rows = start..total.min(start + self.batch);
+            let names = rows.clone().map(|at| split.ids.name(at).into_owned()).collect();
+            let piece = self.predict_named(&split.inputs, &split.rows[rows.clone()], names)?;
+            label.on.extend(piece.predictions.log_probs);
+            if let (Some(off), Some(piece)) = (&mut label.off, piece.predictions.log_probs_off) {
+                off.extend(piece);
+            }
+            if let (Some(all), Some(piece)) = (&mut of_truth, piece.true_log_probs) {
+                all.extend(piece);
+            }
+            observer(Event::Evaluating { split: "given", done: rows.end, total });
+        }
+        let of_truth = of_truth.map(|on| LogProbs { classes, on, off: None });
+        let against = |labels: &Truth| {
+            (label.summary(labels), of_truth.as_ref().map(|probs| probs.summary(labels)))
+        };
+        let (given, true_class) = against(&truth(split));
+        let clean = split.clean_labels.clone().map(|labels| {
+            let (label, true_class) = against(&Truth::Classes(labels));
+            CleanScores { label, true_class }
+        });
+        Ok(NewScores { label: given, true_class, clean })
     }
 }
 
-impl Prediction {
-    /// The most probable class of each example, `[N]`.
-    pub fn classes(&self) -> Vec<usize> {
-        self.predictions.log_probs.chunks_exact(self.class_names.len()).map(argmax).collect()
-    }
+/// The weights of a run that were evaluated last.
+fn evaluated_scorer(
+    run: &RunDir,
+    recipe: &Recipe,
+    evaluation: Option<&Evaluation>,
+    observer: &mut Observer<'_>,
+) -> Result<Scorer, TrainError> {
+    let weights = match evaluation.map(|it| it.weights.as_str()) {
+        Some("last") => EvaluatedWeights::Last,
+        Some("best") => EvaluatedWeights::Best,
+        _ => recipe.evaluation.weights,
+    };
+    let state = trained_state(run, recipe, weights, observer)?;
+    Ok(Scorer::new(recipe, run.info().seed, &state, recipe.evaluation.samples))
+}
 
-    /// Adds the predictions of further examples by the same run.
-    pub fn append(&mut self, mut other: Self) {
-        outputs::append(&mut self.predictions, other.predictions);
-        self.variance.append(&mut other.variance);
-        self.ids.append(&mut other.ids);
+impl Scorer {
+    /// The predictions of examples that stand one after the other, and the variances of their
+    /// probabilities.
+    ///
+    /// # Errors
+    /// The rows of examples whose predictions are not finite.
+    fn predict(&self, values: Vec<f32>) -> Result<(Predictions, Vec<f32>), Vec<usize>> {
+        let noise = self.noise(&values);
+        let output = self.model.predict(self.inputs(values), &noise)?;
+        let on = floats(output.log_probs);
+        let off = (self.link == Link::Sigmoid).then(|| on.iter().map(log_complement).collect());
+        let predictions = outputs::predictions(on, off, output.latent, true)?;
+        Ok((predictions, floats(output.variance)))
     }
+}
 
-    /// The prediction for one example, in words.
-    pub fn describe(&self, row: usize) -> ExamplePrediction {
-        let classes = self.class_names.len();
-        let at = row * classes;
-        let log_probs = &self.predictions.log_probs[at..at + classes];
-        let probs: Vec<f64> = log_probs.iter().map(|p| (*p as f64).exp()).collect();
-        let top = argmax(log_probs);
-        let named = |class: usize| ClassProbability {
-            class: self.class_names[class].clone(),
-            probability: probs[class],
-            spread: (self.variance[at + class] as f64).max(0.0).sqrt(),
-        };
-        let (likely, confused_with) = match self.link {
-            Link::Softmax => (vec![named(top)], self.confusions(row, top)),
-            Link::Sigmoid => {
-                ((0..classes).filter(|k| probs[*k] > 0.5).map(named).collect(), vec![])
-            }
-        };
-        ExamplePrediction {
-            id: self.ids[row].clone(),
-            classes: likely,
-            entropy: entropy(&probs, self.link),
-            confused_with,
-        }
-    }
+fn average(members: &[Predictions]) -> Predictions {
+    let mut mean = MeanPredictions::new(&members[0]);
+    members[1..].iter().for_each(|member| mean.add(member));
+    mean.finish()
+}
 
-    fn confusions(&self, row: usize, top: usize) -> Vec<Confusion> {
-        let flips = (0..self.class_names.len()).filter(|class| *class != top).map(|class| {
-            let flip_probability = self.predictions.flip_probability(row, class, top);
-            Confusion { class: self.class_names[class].clone(), flip_probability }
-        });
-        let mut flips: Vec<Confusion> =
-            flips.filter(|flip| flip.flip_probability >= SMALLEST_FLIP).collect();
-        flips.sort_by(|a, b| b.flip_probability.total_cmp(&a.flip_probability));
-        flips.truncate(CONFUSIONS);
-        flips
-    }
+/// The mean of the members' variances, and the variance of the members' probabilities.
+fn total_variance(members: &[Predictions], variances: &[Vec<f32>]) -> Vec<f32> {
+    let count = members.len() as f64;
+    let cell = |at: usize| {
+        let probs = members.iter().map(|member| (member.log_probs[at] as f64).exp());
+        let mean = probs.clone().sum::<f64>() / count;
+        let between = probs.map(|prob| (prob - mean).powi(2)).sum::<f64>() / count;
+        let within = variances.iter().map(|variance| variance[at] as f64).sum::<f64>() / count;
+        (between + within) as f32
+    };
+    (0..variances.first().map_or(0, Vec::len)).map(cell).collect()
 }
 
 /// log(1 − p) from log p, accurate enough for display.
 fn log_complement(log_p: &f32) -> f32 {
     let p_minus_one = (*log_p as f64).min(0.0).exp_m1();
     (-p_minus_one).ln() as f32
-}
-
-fn entropy(probs: &[f64], link: Link) -> f64 {
-    let term = |p: f64| if p > 0.0 { -p * p.ln() } else { 0.0 };
-    match link {
-        Link::Softmax => probs.iter().map(|p| term(*p)).sum(),
-        Link::Sigmoid => probs.iter().map(|p| term(*p) + term(1.0 - p)).sum(),
-    }
 }

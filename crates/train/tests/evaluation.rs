@@ -288,7 +288,7 @@ fn predictions_of_new_examples_are_those_of_the_evaluation() {
             let predictor = Predictor::new(&trial.run, &trial.recipe, &mut |_| {}).unwrap();
             let row = split.rows[3];
             let ids = Ids::Rows(split.inputs.len());
-            predictor.predict(&split.inputs, &ids, row..row + 1).unwrap().describe(0)
+            predictor.predict(&split.inputs, &ids, row..row + 1).unwrap().describe(0, None)
         };
         let row = &written.log_probs[3 * 3..4 * 3];
         let top = classification::argmax(row);

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use aleator_data::DataError;
+use aleator_train::TrainError;
 use thiserror::Error;
 
 /// Why a workflow failed or stopped.
@@ -62,6 +64,25 @@ impl Error {
 
     pub(crate) fn at(self, place: impl Into<String>) -> Self {
         Self::At { place: place.into(), source: Box::new(self) }
+    }
+
+    /// The same; where a file of the data is missing, with what to do if the data moved. `recipe`
+    /// is the file that names them.
+    pub(crate) fn if_moved(self, recipe: &Path) -> Self {
+        let missing = |error: &DataError| {
+            let DataError::Io { source, .. } = error else { return false };
+            source.kind() == std::io::ErrorKind::NotFound
+        };
+        match &self {
+            Self::Data(error) | Self::Train(TrainError::Data(error)) if missing(error) => {
+                Self::invalid(format!(
+                    "{self}\nIf the data moved, write their new place into {}: the run accepts them \
+                     if their content is the same.",
+                    recipe.display()
+                ))
+            }
+            _ => self,
+        }
     }
 
     /// Whether the work stopped because the caller asked for it.

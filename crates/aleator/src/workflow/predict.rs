@@ -1,16 +1,25 @@
-//! `Predictor`: a trained run applied to new examples.
+//! `Predictor`: a trained run, or an ensemble of runs, applied to new examples.
+
+mod write;
 
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use aleator_data::{Ids, InputShape, Inputs};
-use aleator_run::recipe::{Framing, InputSource};
+use aleator_data::{Ids, InputShape, Inputs, Sources, Split};
+use aleator_run::recipe::{InputSource, Link, Recipe, Source};
+use aleator_run::{EnsembleFile, EvaluatedRun, GroupKind, RunDir, RunGroup, RunTree};
 use aleator_train::{Prediction, load_run};
+
+pub use write::{PredictionColumns, PredictionFile, write_json_line};
 
 use crate::{Error, Watch};
 
-/// A trained run, ready to predict. The data that it was trained on are not needed.
+/// A trained run, or an ensemble of runs, ready to predict. The data that it was trained on are
+/// not needed.
+///
+/// A prediction depends on the example and the run alone: not on the example's row, its name, or
+/// the examples that it is predicted with.
 ///
 /// ```no_run
 /// use aleator::{Predictor, Watch};
@@ -19,15 +28,14 @@ use crate::{Error, Watch};
 /// let examples = predictor.examples("new.npy".as_ref())?;
 /// let prediction = predictor.predict(&examples)?;
 /// for row in 0..examples.len() {
-///     let described = prediction.describe(row);
+///     let described = prediction.describe(row, None);
 ///     println!("{}: {:?}", described.id, described.classes);
 /// }
 /// # Ok::<(), aleator::Error>(())
 /// ```
 pub struct Predictor {
-    predictor: aleator_train::Predictor,
-    framing: Framing,
-    batch: usize,
+    pub(crate) predictor: aleator_train::Predictor,
+    recipe: Recipe,
 }
 
 /// New examples, without labels.
@@ -47,18 +55,54 @@ impl Examples {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// Whether ids are more than the numbers of rows.
+    fn has_names(&self) -> bool {
+        matches!(self.ids, Ids::Names(_))
+    }
+
+    fn names(&self) -> impl Iterator<Item = String> + '_ {
+        (0..self.len()).map(|row| self.ids.name(row).into_owned())
+    }
 }
 
 impl Predictor {
-    /// Opens a trained run: the weights that were evaluated last, and their calibration.
+    /// Opens a trained run: the weights that were evaluated last, and their calibration; or runs
+    /// of several seeds or an ensemble, whose probabilities are averaged.
     ///
     /// # Errors
     /// When the directory is not a trained run, or its checkpoints are damaged.
     pub fn open(dir: &Path, watch: &mut Watch<'_>) -> Result<Self, Error> {
-        let (run, recipe) = load_run(dir)?;
+        if let Some(RunTree::Group(group)) = RunTree::open(dir)? {
+            let ensemble = ensemble_of(&group)?;
+            return Self::open(ensemble.dir.path(), watch);
+        }
         let observer = &mut |event: aleator_train::Event<'_>| watch.training("", event);
+        if let Some(ensemble) = EnsembleFile::load(dir)? {
+            let evaluation = EvaluatedRun::open(dir)?.evaluation;
+            let members = ensemble.dirs(dir).into_iter().map(|member| {
+                load_run(&member).map_err(|error| {
+                    Error::from(error).at(format!("{}: a member is missing", dir.display()))
+                })
+            });
+            let members: Vec<(RunDir, Recipe)> = members.collect::<Result<_, _>>()?;
+            let predictor = aleator_train::Predictor::ensemble(&members, &evaluation, observer)?;
+            let recipe = members[0].1.clone();
+            return Ok(Self { predictor, recipe });
+        }
+        let (run, recipe) = load_run(dir)?;
         let predictor = aleator_train::Predictor::new(&run, &recipe, observer)?;
-        Ok(Self { predictor, framing: recipe.data.framing, batch: recipe.evaluation.batch })
+        Ok(Self { predictor, recipe })
+    }
+
+    /// Whether one class is right, or each is on or off.
+    pub fn link(&self) -> Link {
+        self.recipe.head.link
+    }
+
+    /// Whether it gives the probability of the true class.
+    pub fn knows_true_class(&self) -> bool {
+        self.predictor.knows_true_class()
     }
 
     /// The shape of an example.
@@ -94,12 +138,8 @@ impl Predictor {
     /// # Errors
     /// When they cannot be read, have another shape, or hold a number that is not finite.
     pub fn examples(&self, path: &Path) -> Result<Examples, Error> {
-        let shape = self.shape();
-        let source = match shape {
-            InputShape::Features(_) => InputSource::Features(path.display().to_string()),
-            InputShape::Image { .. } => InputSource::images(path),
-        };
-        let opened = Inputs::open_unlabelled(&source, &self.framing)?;
+        let (shape, source) = (self.shape(), self.inputs_at(path));
+        let opened = Inputs::open_unlabelled(&source, &self.recipe.data.framing)?;
         let inputs = opened.inputs;
         self.check_shape(&inputs).map_err(|error| error.at(path.display().to_string()))?;
         if let InputShape::Features(_) = shape {
@@ -110,6 +150,20 @@ impl Predictor {
             None => Ids::Rows(inputs.len()),
         };
         Ok(Examples { inputs, ids })
+    }
+
+    /// The embeddings or images at a path.
+    pub(crate) fn inputs_at(&self, path: &Path) -> InputSource {
+        match self.shape() {
+            InputShape::Features(_) => InputSource::Features(path.display().to_string()),
+            InputShape::Image { .. } => InputSource::images(path),
+        }
+    }
+
+    /// All examples of a source, with labels of the run's classes.
+    pub(crate) fn labelled(&self, source: &Source) -> Result<Split, Error> {
+        let (shape, names) = (self.shape(), self.class_names());
+        Ok(Sources::labelled(source, shape, names, &self.recipe.data, self.link())?)
     }
 
     /// Predicts all examples.
@@ -131,8 +185,10 @@ impl Predictor {
         examples: &'a Examples,
     ) -> impl Iterator<Item = Result<Prediction, Error>> + 'a {
         let total = examples.len();
-        let piece = move |start: usize| start..total.min(start + self.batch);
-        (0..total).step_by(self.batch).map(move |start| self.predict_rows(examples, piece(start)))
+        let piece = move |start: usize| start..total.min(start + self.recipe.evaluation.batch);
+        (0..total)
+            .step_by(self.recipe.evaluation.batch)
+            .map(move |start| self.predict_rows(examples, piece(start)))
     }
 
     fn predict_rows(&self, examples: &Examples, rows: Range<usize>) -> Result<Prediction, Error> {
@@ -149,6 +205,19 @@ impl Predictor {
         let message = format!("the run was trained on {expected}, and these are {found}");
         Err(Error::invalid(message))
     }
+}
+
+/// The ensemble of a group of seeds.
+fn ensemble_of(group: &RunGroup) -> Result<EvaluatedRun, Error> {
+    if group.kind == GroupKind::Seeds {
+        return group.ensemble()?.ok_or_else(|| group.unfinished().into());
+    }
+    let (dir, first) = (group.dir.display(), &group.members[0].name);
+    Err(Error::invalid(format!(
+        "{dir} holds {} runs that are no ensemble: give one of them, as {dir}/{first}, or average \
+         some with `aleator ensemble`",
+        group.members.len()
+    )))
 }
 
 /// Refuses numbers that no model can answer for.

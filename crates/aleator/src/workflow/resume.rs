@@ -4,6 +4,7 @@ use std::path::Path;
 
 use aleator_data::{Arrays, Sources};
 use aleator_report::audit::Audit;
+use aleator_run::GroupFile;
 use aleator_train::group::{self, Kind};
 
 use crate::workflow::group::finish;
@@ -35,6 +36,12 @@ pub enum Resumed {
 /// # Errors
 /// When the directory is none of these, the data have changed, or as in the workflow itself.
 pub fn resume(dir: &Path, arrays: Option<Arrays>, watch: &mut Watch<'_>) -> Result<Resumed, Error> {
+    let is_group = dir.join(GroupFile::NAME).is_file();
+    let recipe = dir.join(if is_group { GroupFile::NAME } else { "recipe.toml" });
+    finish_all(dir, arrays, watch).map_err(|error| error.if_moved(&recipe))
+}
+
+fn finish_all(dir: &Path, arrays: Option<Arrays>, watch: &mut Watch<'_>) -> Result<Resumed, Error> {
     let group = group::open(dir)?;
     let link = group.members[0].recipe.head.link;
     let arrays = arrays.map(|arrays| Sources::in_memory(arrays, link)).transpose()?;

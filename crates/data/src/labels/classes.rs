@@ -28,6 +28,8 @@ enum Origin {
     NamesFile,
     /// Names that the caller gave along with arrays.
     Given,
+    /// A trained run, whose classes other data must name.
+    Run,
     /// `data.classes`.
     Count,
     /// The names of folders, columns or labels in the training source.
@@ -125,6 +127,12 @@ impl Classes {
         };
         let found = match cell {
             Cell::Missing => Err("has no label; add it, or leave the example out".into()),
+            // Classes may be called by numbers that are not their positions.
+            Cell::Whole(value)
+                if self.origin == Origin::Run && self.numbers.contains_key(&value.to_string()) =>
+            {
+                Ok(self.numbers[&value.to_string()])
+            }
             Cell::Whole(value) if value < 0 => Err(format!(
                 "the label is {value}; classes are numbered from 0. A -1 means \"no answer\" only \
                  where each annotator has a column (data.label_kind = \"annotators\")"
@@ -148,7 +156,8 @@ impl Classes {
     pub fn align(&self, names: &[String], path: &Path) -> Result<Vec<u32>, DataError> {
         let known: Vec<Option<u32>> =
             names.iter().map(|name| self.numbers.get(name.trim()).copied()).collect();
-        let in_order = self.origin != Origin::Names && names.len() == self.len();
+        let by_name = matches!(self.origin, Origin::Names | Origin::Run);
+        let in_order = !by_name && names.len() == self.len();
         if in_order && known.iter().all(Option::is_none) {
             return Ok((0..self.len() as u32).collect());
         }
@@ -180,6 +189,7 @@ impl Classes {
         match self.origin {
             Origin::NamesFile => "correct it, or add it to the file of data.class_names",
             Origin::Given => "correct it, or add it to the class names",
+            Origin::Run => "the run knows no other: correct it, or leave the example out",
             Origin::Count => "correct it, or raise data.classes",
             Origin::Names => {
                 "the training source decides the classes: correct it, or name all classes in \
@@ -212,6 +222,11 @@ impl Classes {
     pub fn given(names: &[String]) -> Result<Self, DataError> {
         check_names(names, "class", 0, Path::new("class_names"))?;
         Ok(Self::new(names.to_vec(), Origin::Given))
+    }
+
+    /// The classes of a trained run.
+    pub fn of_run(names: &[String]) -> Result<Self, DataError> {
+        Ok(Self { origin: Origin::Run, ..Self::given(names)? })
     }
 
     fn named(names: &[String], path: &Path) -> Result<Self, DataError> {

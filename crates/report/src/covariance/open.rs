@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use aleator_metrics::classification::argmax;
 use aleator_run::{
-    ExampleRow, Field, Link, Noise, PredictionsFile, RunDir, RunError, RunInfo, Split, SplitReader,
+    EnsembleFile, ExampleRow, Field, Link, Noise, PredictionsFile, RunDir, RunError, RunInfo,
+    Split, SplitReader,
 };
 use rayon::prelude::*;
 
@@ -192,11 +193,7 @@ fn missing(run: &RunDir, file: &PredictionsFile, split: Split) -> Option<String>
 }
 
 fn members(run: &RunDir) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Ensemble {
-        members: Vec<String>,
-    }
-    let ensemble: Ensemble = run.read_json("ensemble.json").ok()?;
+    let ensemble = EnsembleFile::load(run.path()).ok()??;
     Some(ensemble.members.join(", "))
 }
 

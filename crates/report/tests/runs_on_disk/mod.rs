@@ -57,6 +57,7 @@ impl Made {
                 step: Some(10),
                 class_names,
                 calibration: None,
+                true_class: None,
                 validation: split(summary(top1 - 0.1, nll + 0.1)),
                 test: Some(split(given)),
             },

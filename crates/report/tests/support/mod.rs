@@ -102,6 +102,7 @@ impl Fixture {
             step: Some(40),
             class_names: self.names.clone(),
             calibration: None,
+            true_class: None,
             validation: evaluated.pop().expect("two splits"),
             test,
         };

@@ -1,0 +1,89 @@
+//! The predictions of an ensemble: the means of its members' probabilities.
+
+use crate::predictions::Predictions;
+
+/// A running mean of the predictions of several models for the same examples.
+///
+/// Probabilities are averaged, not their logarithms. The means of the utilities are averaged in
+/// units of the temperature; an average has no covariance.
+///
+/// ```
+/// use aleator_run::{MeanPredictions, Predictions};
+///
+/// let member = |p: f32| Predictions {
+///     classes: 2,
+///     rank: 0,
+///     temperature: 1.0,
+///     log_probs: vec![p.ln(), (1.0 - p).ln()],
+///     log_probs_off: None,
+///     mean: vec![p, 0.0],
+///     diag_scale: None,
+///     loadings: None,
+///     loading_scale: None,
+///     shared_loadings: None,
+/// };
+/// let mut mean = MeanPredictions::new(&member(0.9));
+/// mean.add(&member(0.5));
+/// assert!((mean.finish().log_probs[0].exp() - 0.7).abs() < 1e-6);
+/// ```
+#[derive(Clone, Debug)]
+pub struct MeanPredictions {
+    sum: Predictions,
+    count: usize,
+}
+
+impl MeanPredictions {
+    /// The mean of one.
+    pub fn new(member: &Predictions) -> Self {
+        let sum = Predictions {
+            classes: member.classes,
+            rank: 0,
+            temperature: 1.0,
+            log_probs: member.log_probs.clone(),
+            log_probs_off: member.log_probs_off.clone(),
+            mean: utilities(member).collect(),
+            diag_scale: None,
+            loadings: None,
+            loading_scale: None,
+            shared_loadings: None,
+        };
+        Self { sum, count: 1 }
+    }
+
+    /// Adds a member.
+    pub fn add(&mut self, member: &Predictions) {
+        log_add(&mut self.sum.log_probs, &member.log_probs);
+        if let (Some(sum), Some(member)) = (&mut self.sum.log_probs_off, &member.log_probs_off) {
+            log_add(sum, member);
+        }
+        self.sum.mean.iter_mut().zip(utilities(member)).for_each(|(sum, value)| *sum += value);
+        self.count += 1;
+    }
+
+    /// The mean of all that were added.
+    pub fn finish(self) -> Predictions {
+        let Self { sum: mut mean, count } = self;
+        let log_count = (count as f64).ln() as f32;
+        mean.log_probs.iter_mut().for_each(|value| *value -= log_count);
+        mean.log_probs_off.iter_mut().flatten().for_each(|value| *value -= log_count);
+        mean.mean.iter_mut().for_each(|value| *value /= count as f32);
+        mean
+    }
+}
+
+/// μ/τ.
+fn utilities(member: &Predictions) -> impl Iterator<Item = f32> + '_ {
+    member.mean.iter().map(|value| value / member.temperature)
+}
+
+/// log(eᵃ + eᵇ), in place.
+fn log_add(sum: &mut [f32], other: &[f32]) {
+    for (sum, other) in sum.iter_mut().zip(other) {
+        let (high, low) = (sum.max(*other) as f64, sum.min(*other) as f64);
+        if low > f64::NEG_INFINITY {
+            *sum = (high + (low - high).exp().ln_1p()) as f32;
+        } else {
+            *sum = high as f32;
+        }
+    }
+}
