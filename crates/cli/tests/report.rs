@@ -106,5 +106,9 @@ fn the_demonstration_ends_with_its_report() {
     let ended = place.succeeds("demo --out demo -q");
     assert!(ended.stdout.contains("demo/report.html"), "{}", ended.stdout);
     let page = html(&place, "demo/report.html");
+    let told = |words: &str| assert!(ended.stdout.contains(words), "{words}: {}", ended.stdout);
+    told("labels are suspects");
+    told("of the wrong ones");
+    assert!(page.contains("of the labels look wrong") && page.contains("<summary>"));
     assert!(page.contains("demo/full/seed-0") && page.contains("<img class=\"tiny\""));
 }

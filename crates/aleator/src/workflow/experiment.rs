@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use aleator_data::inputs::empty_classes;
 use aleator_data::inputs::recognise::{Family, recognise};
 use aleator_data::{Arrays, Sources};
 use aleator_run::recipe::{DataOverlay, InputSource, Overlay, Source};
@@ -125,6 +126,7 @@ pub(crate) fn data_at(
 ) -> Result<(String, Overlay), Error> {
     let recognised = recognise(path)?;
     watch.choice(&recognised.explanation);
+    warn_of_empty_classes(&recognised.train.inputs, watch)?;
     let recipe = recipe.unwrap_or(match recognised.preset_family {
         Family::Features => "features-full",
         Family::Multilabel => "multilabel-full",
@@ -139,6 +141,17 @@ pub(crate) fn data_at(
     let note = if sized { ", which keeps its own image size" } else { "" };
     watch.choice(&format!("recipe: {recipe}{note}"));
     Ok((recipe.to_string(), overlay))
+}
+
+/// Names the folders of classes that hold no image.
+fn warn_of_empty_classes(inputs: &InputSource, watch: &mut Watch<'_>) -> Result<(), Error> {
+    let InputSource::Images(paths) = inputs else { return Ok(()) };
+    for path in paths.iter().filter(|path| path.is_dir()) {
+        for empty in empty_classes(path)? {
+            watch.warn(&format!("{} has no images: it is left out", empty.display()));
+        }
+    }
+    Ok(())
 }
 
 /// Makes all paths absolute.

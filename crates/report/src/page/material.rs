@@ -49,8 +49,9 @@ pub(crate) struct Origin {
 impl Material {
     pub fn load(dirs: &[PathBuf]) -> Result<Self, ReportError> {
         let mut material = Self::default();
+        let several = dirs.iter().filter(|dir| !Audit::is_at(dir)).count() > 1;
         for dir in dirs {
-            let prefix = if dirs.len() > 1 { dir_name(dir) } else { String::new() };
+            let prefix = if several { dir_name(dir) } else { String::new() };
             let found = baseline_first(RunTree::find(dir)?);
             if found.is_empty() {
                 return Err(ReportError::NothingToReport { dir: dir.clone() });
