@@ -17,9 +17,11 @@ mod transfer;
 mod tune;
 mod watch;
 
-pub use analyse::{AnalyseSettings, Findings, Strongest, analyse, relation};
+pub use analyse::{
+    AnalyseSettings, Findings, SeedFindings, Strongest, analyse, analyse_seeds, relation, seed_runs,
+};
 pub use audit::{audit, audit_probabilities, audit_run};
-pub use demo::{Demo, LearnedConfusion, demo};
+pub use demo::{DEMO_AUDIT, Demo, LearnedConfusion, demo};
 pub use embed::{EmbedSettings, EmbeddedFile, EmbeddingNetwork, embed};
 pub use error::Error;
 pub use evaluate::{evaluate, evaluate_on};
@@ -29,7 +31,7 @@ pub use group::TrainedRun;
 pub use page::{ReportSettings, report};
 pub use predict::{Examples, PredictionColumns, PredictionFile, Predictor, write_json_line};
 pub use resume::{Resumed, resume};
-pub use sweep::sweep;
+pub use sweep::{sweep, sweep_on_path};
 pub use transfer::{TaskScore, Transfer, TransferSettings, transfer};
 pub use tune::{Grid, Trial, Tuning, tune};
 pub use watch::{Event, Watch};

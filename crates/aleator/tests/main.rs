@@ -192,7 +192,7 @@ fn finished_runs_are_averaged_analysed_audited_and_reported() {
     let settings = AnalyseSettings {
         split: None,
         against: None,
-        measure: Measure::Centred,
+        measure: Some(Measure::Centred),
         top: 2,
         out: Some(out("analysis")),
     };

@@ -1,13 +1,14 @@
 //! `aleator analyse`.
 
 mod print;
+mod seeds;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use aleator::AnalyseSettings;
 use aleator::report::covariance::Measure;
 use aleator::run::Split;
+use aleator::{AnalyseSettings, seed_runs};
 use anyhow::Result;
 use clap::Args;
 
@@ -19,7 +20,8 @@ use crate::values::{Choice, HELD_OUT, choice, whole};
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub struct AnalyseArgs {
-    /// An evaluated run with a noise model
+    /// An evaluated run with a noise model, or a directory of runs that differ in their seeds only
+    #[arg(value_name = "DIR")]
     run: PathBuf,
     /// Which examples [default: test, or validation without a test split]
     #[arg(long, value_parser = choice(&HELD_OUT))]
@@ -28,9 +30,10 @@ pub struct AnalyseArgs {
     /// mistakes to the right class?
     #[arg(long, value_name = "RUN")]
     against: Option<PathBuf>,
-    /// How to rank the classes of an example
-    #[arg(long, default_value = "raw", value_parser = choice(&MEASURES))]
-    by: Measure,
+    /// How to rank the classes of an example, or the pairs over several seeds [default: raw; over
+    /// seeds centred, or raw where each class is on or off]
+    #[arg(long, value_parser = choice(&MEASURES))]
+    by: Option<Measure>,
     /// Rows of each table, and classes per example
     #[arg(long, default_value = "10", value_name = "N", value_parser = whole(1..=MOST_ROWS))]
     top: usize,
@@ -52,8 +55,13 @@ softmax labels do not determine it, because noise that all classes share changes
 depends on it through the centred covariance, in units of τ². Flips say how often the second \
 class overtakes the first where the first one leads. docs/analysis.md explains all of them.
 
+A run learns some covariances by chance. Over several seeds each number has its mean and standard \
+deviation, and only pairs whose sign is the same in all runs are called substitutes or \
+co-occurring.
+
 Examples:
   aleator analyse run                           pairs of classes, and the most tied examples
+  aleator analyse runs/full                     all its seeds: mean ± standard deviation
   aleator analyse run --against plain           the mistakes of a run without a noise model
   aleator analyse run --by centred --top 30 --out findings
   aleator analyse run --json | jq .pairs.by_centred_covariance";
@@ -76,11 +84,19 @@ pub fn analyse(args: &AnalyseArgs, quiet: bool) -> Result<()> {
         top: args.top,
         out: args.out.clone(),
     };
-    let findings = shown(quiet, |watch| aleator::analyse(&args.run, &settings, watch))?;
+    let terminal = io::stdout().is_terminal();
+    let runs = seed_runs(&args.run)?;
+    let (json, tables) = if let [run] = &runs[..] {
+        let findings = shown(quiet, |watch| aleator::analyse(run, &settings, watch))?;
+        (findings.json(), print::tables(&findings, terminal))
+    } else {
+        let findings = shown(quiet, |watch| aleator::analyse_seeds(&runs, &settings, watch))?;
+        (findings.json(), seeds::tables(&args.run, &findings, terminal))
+    };
     if args.json {
-        return line(serde_json::to_string_pretty(&findings.json())?);
+        return line(serde_json::to_string_pretty(&json)?);
     }
-    text(print::tables(&findings, io::stdout().is_terminal()))?;
+    text(tables)?;
     match &args.out {
         Some(out) => line(format_args!("\nwritten to {}", out.display())),
         None => Ok(()),

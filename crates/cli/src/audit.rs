@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::progress::{shown, watched};
-use crate::recipe_args::RecipeArgs;
+use crate::recipe_args::{RecipeArgs, free_name};
 use crate::values::whole;
 use probabilities::ProbabilityArgs;
 
@@ -22,9 +22,10 @@ pub struct AuditArgs {
     recipe: RecipeArgs,
     #[command(flatten)]
     probabilities: ProbabilityArgs,
-    /// The directory of the findings; must not exist
+    /// The directory of the findings; must not exist [default: audits/NAME, or the first such name
+    /// that is free]
     #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    out: Option<PathBuf>,
     /// The number of folds; each is judged by a model that was trained on the others
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(1..=usize::MAX))]
     folds: usize,
@@ -46,6 +47,7 @@ Written to DIR:
   annotators.csv  who errs how often and confuses what, where annotators are known
 
 Examples:
+  aleator audit --data photos.safetensors        in audits/photos
   aleator audit --data photos.safetensors --out audit
   aleator audit features-full --set data.train.features=x.npy --set data.train.labels=y.npy --out audit
   aleator audit runs/photos --out audit          with the network of a trained run
@@ -57,7 +59,8 @@ Examples:
 
 /// `aleator audit`.
 pub fn audit(args: &AuditArgs, quiet: bool) -> Result<()> {
-    let (AuditArgs { out, folds, .. }, RecipeArgs { set, seed, .. }) = (args, &args.recipe);
+    let (AuditArgs { folds, .. }, RecipeArgs { set, seed, .. }) = (args, &args.recipe);
+    let out = &args.out.clone().unwrap_or_else(|| args.default_out());
     let audit = match args.probabilities.files() {
         Some(files) => shown(quiet, |watch| aleator::audit_probabilities(&files, out, watch))?,
         None => watched(quiet, |watch| match args.trained_run() {
@@ -72,6 +75,16 @@ pub fn audit(args: &AuditArgs, quiet: bool) -> Result<()> {
 }
 
 impl AuditArgs {
+    /// `audits/NAME`, where NAME is that of what is audited.
+    fn default_out(&self) -> PathBuf {
+        let probabilities = self.probabilities.files().map(|files| files.probabilities);
+        let recipe = self.recipe.recipe.clone();
+        let data = self.recipe.data.as_ref().map(|path| path.display().to_string());
+        let audited = data.or(recipe).or(probabilities).unwrap_or_default();
+        let name = Path::new(&audited).file_stem().unwrap_or("audit".as_ref());
+        free_name(&Path::new("audits").join(name))
+    }
+
     /// The directory that was given in place of a recipe.
     fn trained_run(&self) -> Option<&Path> {
         let path = Path::new(self.recipe.recipe.as_deref()?);

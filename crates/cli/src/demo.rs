@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use aleator::report::audit::{Audit, Issue};
 use aleator::report::compare::{Labels, Measure, Row, Source, Spec, Test, View, compare_columns};
 use aleator::report::table::Format;
 use aleator::run::Split;
-use aleator::{Demo, LearnedConfusion, ReportSettings, Watch};
+use aleator::{DEMO_AUDIT, Demo, LearnedConfusion, ReportSettings, Watch};
 use anyhow::Result;
 use clap::Args;
 
@@ -44,8 +45,10 @@ pub fn demo(args: &DemoArgs, quiet: bool) -> Result<()> {
 pub fn print(out: &Path, demo: &Demo) -> Result<()> {
     print_scores(out)?;
     print_confusions(&demo.confusions)?;
+    print_audit(&demo.audit)?;
     let settings = ReportSettings::inside(out);
-    aleator::report(&[out.to_path_buf()], &settings, &mut Watch::silent())?;
+    let dirs = [out.to_path_buf(), out.join(DEMO_AUDIT)];
+    aleator::report(&dirs, &settings, &mut Watch::silent())?;
     let page = settings.page.display();
     line(format_args!("\nA report of all of it, with the digits: {page}"))?;
     print_written(out, &demo.runs)
@@ -97,5 +100,29 @@ fn print_confusions(confusions: &[LearnedConfusion]) -> Result<()> {
     line(format_args!(
         "expected: mean probability of the wrong label; ranks are of {} pairs",
         confusions.len()
+    ))
+}
+
+/// What an audit finds, next to the truth, which is known here.
+fn print_audit(audit: &Audit) -> Result<()> {
+    let is_wrong = |issue: &&Issue| issue.truth.is_some_and(|truth| truth != issue.given);
+    let suspects: Vec<&Issue> = audit.issues.iter().filter(|issue| issue.wrong).collect();
+    let found = suspects.iter().copied().filter(is_wrong).count();
+    let wrong = audit.issues.iter().filter(is_wrong).count();
+    let share = |part: usize, of: usize| 100.0 * part as f64 / of.max(1) as f64;
+    line(format_args!(
+        "\nWhich labels are wrong? An audit with the full noise model, which never saw a true label:\n\
+         {} of {} labels are suspects, and {found} of these, {:.1} %, are wrong; by picking at \
+         random {:.1} % would be.\n\
+         It finds {:.1} % of the {wrong} wrong labels{}.",
+        suspects.len(),
+        audit.issues.len(),
+        share(found, suspects.len()),
+        share(wrong, audit.issues.len()),
+        share(found, wrong),
+        audit.summary.known.map_or(String::new(), |known| {
+            let right = 100.0 * known.suggestions_right;
+            format!(", and its suggestion is right for {right:.1} % of the wrong ones")
+        }),
     ))
 }

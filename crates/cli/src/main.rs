@@ -33,16 +33,16 @@ use clap::{Parser, Subcommand};
 use progress::tell;
 use values::whole;
 
-/// Train classifiers on labels that are partly wrong.
+/// Train classifiers on labels that are partly wrong, and find the labels that are.
 #[derive(Parser)]
-#[command(version, about, long_about = LONG_ABOUT, after_help = AFTER_HELP)]
+#[command(name = "aleator", version, long_about = LONG_ABOUT, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Threads for computing; results do not depend on it [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = whole(1..=usize::MAX))]
     threads: Option<usize>,
-    /// Show no progress, only warnings and results
+    /// Show results, warnings and errors only
     #[arg(long, short, global = true)]
     quiet: bool,
 }

@@ -145,8 +145,7 @@ impl Progress {
                     format!("{done}/{total} {what}  {rate:.0}/s")
                 });
             }
-            Event::Choice(text) => self.say_always(text),
-            Event::Note(text) => self.say(text),
+            Event::Choice(text) | Event::Note(text) => self.say(text),
             Event::Warning(text) => self.warn(text),
         }
     }
@@ -278,7 +277,7 @@ impl Progress {
         }
     }
 
-    /// Shown even when everything else is silent.
+    /// Shown even when progress is not.
     fn say_always(&self, line: &str) {
         let line = format!("{}{line}", self.prefix);
         match &self.display {

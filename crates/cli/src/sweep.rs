@@ -13,9 +13,13 @@ use crate::train::print_written;
 
 /// Arguments of `aleator sweep`.
 #[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
 pub struct SweepArgs {
     /// A recipe file with `base` and `[axes]`, or a sweep that `aleator recipes` lists
     sweep: PathBuf,
+    /// Data to train on, as `aleator train --data` takes them [default: those of the recipe]
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
     /// Set a key of every run
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -24,10 +28,26 @@ pub struct SweepArgs {
     out: PathBuf,
 }
 
+const AFTER_HELP: &str = "\
+A sweep is a recipe file like this one; every combination of the axes is a run:
+  base = \"features-full\"
+  [axes]
+  \"head.rank\" = [2, 6, 15]
+  seed = [0, 1, 2]
+
+Examples:
+  aleator sweep ranks.toml --data x.npy --out ranks
+  aleator compare ranks                  one row for each rank, mean ± standard deviation over seeds";
+
 /// `aleator sweep`.
 pub fn sweep(args: &SweepArgs, quiet: bool) -> Result<()> {
-    let points = load_sweep(&args.sweep, &args.set)?;
-    let runs = watched(quiet, |watch| aleator::sweep(points, &args.out, watch))?;
+    let runs = watched(quiet, |watch| {
+        let points = match &args.data {
+            Some(data) => aleator::sweep_on_path(&args.sweep, data, &args.set, watch)?,
+            None => load_sweep(&args.sweep, &args.set)?,
+        };
+        aleator::sweep(points, &args.out, watch)
+    })?;
     print(&args.out, &runs)
 }
 

@@ -110,7 +110,7 @@ fn runs_that_have_nothing_to_analyse_say_so() {
     let place = Place::empty();
     train(&place, "none", "plain", "");
     place.refuses("analyse plain", &["plain has no covariance", "head.noise = \"none\""]);
-    place.refuses("analyse nowhere", &["nowhere is not a run directory"]);
+    place.refuses("analyse nowhere", &["nowhere does not exist"]);
     place.write("notes/readme.txt", "x");
     place.refuses("analyse notes", &["notes is not a run directory"]);
     let none = place.run("analyse plain --top 0");
@@ -131,13 +131,32 @@ fn loadings_that_were_not_kept_can_be_had() {
 }
 
 #[test]
-fn groups_and_ensembles_name_the_runs_to_look_at() {
+fn seeds_are_analysed_together_and_ensembles_name_their_members() {
     let place = Place::empty();
+    place.write("two.toml", "base = \"digits-full\"\n[axes]\n\"head.rank\" = [1, 2]\n");
     place.succeeds(
         "train digits-full --set seeds=[0,1] --set schedule.epochs=1 --set schedule.warm_up=0.5 \
          --set head.samples=8 --set evaluation.samples=8 -q --out group",
     );
-    place.refuses("analyse group", &["several runs", "group/seed-0"]);
+    let told = place.succeeds("analyse group -q --top 45 --out found").stdout;
+    for words in ["group: 2 runs, test split, 10 classes", "of 45 pairs", "±", "seeds agree"] {
+        assert!(told.contains(words), "{words:?} is not in\n{told}");
+    }
+    let analysis = place.json("found/analysis.json");
+    let pairs = analysis["pairs"].as_array().unwrap();
+    let consistent = analysis["pairs_consistent"].as_u64().unwrap() as usize;
+    for (at, pair) in pairs.iter().enumerate() {
+        let named = ["substitutes", "co-occurring"].contains(&pair["relation"].as_str().unwrap());
+        assert_eq!(named, pair["seeds_agree"] == 2, "{pair}");
+        assert_eq!(named, at < consistent, "those that agree come first: {pair}");
+    }
+    assert_eq!(lines(&place, "found/pairs.csv").len(), 1 + 45);
+    place.refuses("analyse group --against group/seed-0", &["name one seed"]);
+    place.succeeds(
+        "sweep two.toml --set schedule.epochs=1 --set schedule.warm_up=0.5 \
+         --set head.samples=8 --set evaluation.samples=8 -q --out two",
+    );
+    place.refuses("analyse two", &["more than their seeds", "head.rank=2", "two/head.rank=1"]);
     place.refuses("analyse group/ensemble", &["an ensemble", "seed-1"]);
     place.succeeds("analyse group/seed-0 -q");
 }

@@ -123,6 +123,11 @@ fn a_run_on_images_lends_its_network() {
     let issues = table(&place, "audit/issues.csv");
     assert_eq!(issues.len(), 1 + 48);
     assert!(issues[1][0].contains(".ppm"), "ids are those of the images: {:?}", issues[1]);
+    let path = place.path("images").join(issues[1][0].trim_start_matches('\''));
+    assert_eq!(issues[1][1], path.display().to_string(), "the image of each label is named");
+    place.succeeds("report audit -q");
+    let page = fs::read_to_string(place.path("audit/report.html")).unwrap();
+    assert!(page.contains("<img"), "the page has the images behind the embeddings");
     let recipe = fs::read_to_string(place.path("audit/recipe.toml")).unwrap();
     assert!(recipe.contains("features.safetensors") && !recipe.contains("folds"), "{recipe}");
     assert!(recipe.contains("true_labels.csv") && recipe.contains("epochs = 7"), "{recipe}");
@@ -153,6 +158,8 @@ fn bad_audits_are_refused_with_what_to_do() {
     place.refuses(&format!("audit features-full {features} --out taken"), &["taken exists"]);
     place.write("empty/file", "x");
     place.refuses("audit empty --out a", &["run.json"]);
+    place.refuses("audit empty", &["run.json"]);
+    assert!(!place.path("audits").exists());
     place.refuses("audit --out a", &["--data PATH"]);
     assert!(!place.path("a").exists());
 }

@@ -173,8 +173,11 @@ fn an_output_folder_that_cannot_be_made_is_named() {
 #[test]
 fn folders_that_are_no_runs_are_refused() {
     let place = Place::with_features();
-    for command in ["resume .", "resume nowhere", "eval .", "predict . x.npy"] {
+    for command in ["resume .", "eval .", "predict . x.npy"] {
         place.refuses(command, &["not a run directory", "run.json"]);
+    }
+    for command in ["resume nope", "eval nope", "predict nope x.npy", "report nope"] {
+        place.refuses(command, &["nope does not exist"]);
     }
 }
 

@@ -49,7 +49,11 @@ fn help_teaches_with_examples() {
         let help = stdout(&aleator(&format!("{command} --help")));
         assert!(help.contains("Usage"), "{help}");
     }
-    assert!(stdout(&aleator("--version")).contains(env!("CARGO_PKG_VERSION")));
+    let version = concat!("aleator ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(stdout(&aleator("--version")), version);
+    assert!(
+        stdout(&aleator("-h")).starts_with("Train classifiers on labels that are partly wrong")
+    );
 }
 
 /// It takes 20 ms at most on a quiet machine, and tests run on busy ones.
@@ -178,4 +182,10 @@ fn noise_in_a_table_has_both_labels_and_is_the_same_for_the_same_seed() {
     assert_eq!(read_npy_i64(&place.read("n.npy")), labels);
     place.succeeds(&command(2, "other.npy"));
     assert_ne!(read_npy_i64(&place.read("other.npy")), labels);
+}
+
+#[test]
+fn noise_without_a_rate_names_the_flag() {
+    let place = with_labels(20);
+    place.refuses("noise --labels y.npy --kind symmetric --out n.npy", &["--rate is missing"]);
 }

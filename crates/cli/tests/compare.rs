@@ -35,6 +35,10 @@ fn folders_of_seeds_stand_side_by_side_in_every_form() {
         line.split_whitespace().skip(1).map(str::to_string).collect::<Vec<_>>()
     };
     assert_eq!(row(&both, "none"), row(&text, "plain"));
+    assert!(both.lines().nth(1).unwrap().starts_with("none "), "the baseline first: {both}");
+    place.succeeds("report runs -q");
+    let page = String::from_utf8(place.read("runs/report.html")).unwrap();
+    assert!(page.contains("full/ensemble") && page.contains("runs/none/seed-0"));
 
     for (ending, words) in [
         ("md", "|---|---:|---:|"),

@@ -70,7 +70,9 @@ fn images_that_are_gone_are_said_to_be_and_moved_ones_are_found() {
 #[test]
 fn what_cannot_be_reported_is_refused_in_words() {
     let place = Place::with_features();
-    place.refuses("report nowhere", &["nowhere", "neither a run"]);
+    place.refuses("report nowhere", &["nowhere does not exist"]);
+    place.write("notes/readme.txt", "x");
+    place.refuses("report notes", &["notes", "neither a run"]);
     place.succeeds(&format!("train features-full {FILES} {SMALL} --out run"));
     place.succeeds(&format!("train digits-none --out digits {DIGITS}"));
     place.refuses("report run digits", &["run", "digits", "classes are not the same"]);
@@ -104,5 +106,9 @@ fn the_demonstration_ends_with_its_report() {
     let ended = place.succeeds("demo --out demo -q");
     assert!(ended.stdout.contains("demo/report.html"), "{}", ended.stdout);
     let page = html(&place, "demo/report.html");
+    let told = |words: &str| assert!(ended.stdout.contains(words), "{words}: {}", ended.stdout);
+    told("labels are suspects");
+    told("of the wrong ones");
+    assert!(page.contains("of the labels look wrong") && page.contains("<summary>"));
     assert!(page.contains("demo/full/seed-0") && page.contains("<img class=\"tiny\""));
 }

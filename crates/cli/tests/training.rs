@@ -390,3 +390,39 @@ fn tuning_writes_a_table_and_the_best_recipe_which_trains() {
     let info = place.json("run/run.json");
     assert_eq!(info["noise"]["rank"], best["rank"]);
 }
+
+#[test]
+fn quiet_training_says_nothing_beside_its_results() {
+    let place = Place::with_features();
+    let ended = place.succeeds(&format!("train --data x.npy {SMALL} --out run"));
+    assert_eq!(ended.stderr, "");
+    assert!(ended.stdout.contains("written to run"), "{}", ended.stdout);
+}
+
+#[test]
+fn the_files_of_a_run_have_the_permissions_that_any_file_gets() {
+    let place = Place::with_features();
+    let ended = place.shell(&format!(
+        "umask 022 && \"$ALEATOR\" train features-full {FILES} {SMALL} --out run && \
+         find run -type f ! -perm 644"
+    ));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.ends_with("written to run\n"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_sweep_over_seeds_of_data_at_a_path_is_compared_by_its_settings() {
+    let place = Place::with_features();
+    place.write(
+        "ranks.toml",
+        "base = \"features-full\"\n[axes]\n\"head.rank\" = [1, 2]\nseed = [0, 1]\n",
+    );
+    place.succeeds(&format!("sweep ranks.toml --data x.npy {SMALL} --out ranks"));
+    let text = place.succeeds("compare ranks").stdout;
+    let names = |text: &str| -> Vec<String> {
+        let lines = text.lines().skip(1).take(2);
+        lines.filter_map(|line| line.split_whitespace().next()).map(String::from).collect()
+    };
+    assert_eq!(names(&text), ["head.rank=1", "head.rank=2"], "{text}");
+    assert!(text.contains("over 2 runs"), "{text}");
+}

@@ -30,6 +30,7 @@ use crate::picture::{Frame, Limits, Picture};
 pub use embedded::FORMAT as EMBEDDINGS_FORMAT;
 use encoded::Encoded;
 pub(crate) use encoded::decode_file;
+pub use folder::empty_classes;
 use matrix::Matrix;
 use pixels::{Bytes, Pixels};
 

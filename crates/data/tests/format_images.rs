@@ -2,7 +2,7 @@
 
 use crate::format_support::*;
 use aleator_data::DataError;
-use aleator_data::inputs::{InputShape, Inputs, Opened};
+use aleator_data::inputs::{CarriedLabels, InputShape, Inputs, Opened, empty_classes};
 use aleator_run::recipe::{Framing, InputSource};
 use image::{DynamicImage, GrayImage, ImageFormat, Rgb, RgbImage};
 
@@ -130,12 +130,17 @@ fn the_orientation_that_a_camera_notes_is_applied() {
 }
 
 #[test]
-fn an_empty_class_folder_is_named() {
+fn an_empty_class_folder_is_named_and_left_out() {
     let folder = Folder::new();
-    folder.write("a/1.png", png(1, 1, [0, 0, 0]));
-    let path = folder.path().join("empty");
+    let path = folder.path().join("b");
     std::fs::create_dir(&path).unwrap();
-    assert_refused(images(folder.path()), &path, &["no images", "remove it"]);
+    assert_refused(images(folder.path()), folder.path(), &["no images in its folders"]);
+    folder.write("a/1.png", png(1, 1, [0, 0, 0]));
+    folder.write("c/1.png", png(1, 1, [0, 0, 0]));
+    assert_eq!(empty_classes(folder.path()).unwrap(), [path]);
+    let opened = images(folder.path()).unwrap();
+    assert_eq!(opened.class_names.unwrap(), ["a", "c"]);
+    assert_eq!(opened.labels, Some(CarriedLabels::Classes(vec![0, 1])));
 }
 
 #[test]

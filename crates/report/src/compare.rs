@@ -20,6 +20,7 @@ pub use filled::fill;
 pub use layout::{Layout, LayoutColumn, LayoutRow, layouts};
 pub use measure::{Direction, Measure};
 pub use published::{Printed, Published};
+pub(crate) use rows::baseline_first;
 pub use rows::{Part, Row, SeedRun, Source};
 pub use score::{Against, SIGNIFICANT, Score, Test, Values, scores};
 pub use view::{Labels, View, Wanted};

@@ -17,6 +17,7 @@ mod matrix;
 mod moments;
 mod open;
 mod pairs;
+mod seeds;
 mod tables;
 mod ties;
 
@@ -26,9 +27,11 @@ pub use matrix::{CovarianceMatrix, LARGEST_MATRIX};
 pub use open::Covariances;
 pub(crate) use open::{largest, pieces};
 pub use pairs::{ClassPair, Relation, TopPairs};
-pub use tables::{write_cases, write_pairs, write_ranks, write_ties};
+pub use seeds::{SeedNoise, SeedPair, Spread};
+pub use tables::{write_cases, write_pairs, write_ranks, write_seed_pairs, write_ties};
 pub use ties::{ExampleTies, Tie};
 
+use aleator_run::Link;
 use serde::{Deserialize, Serialize};
 
 /// How covariances are ranked.
@@ -41,6 +44,17 @@ pub enum Measure {
     Centred,
     /// The correlation of C Σ C.
     Correlation,
+}
+
+impl Measure {
+    /// The one that labels determine: under the softmax, noise that all classes share changes
+    /// nothing.
+    pub fn determined(link: Link) -> Self {
+        match link {
+            Link::Softmax => Self::Centred,
+            Link::Sigmoid => Self::Raw,
+        }
+    }
 }
 
 /// The progress of a long computation.
@@ -56,6 +70,10 @@ pub struct Step {
 
 /// Called with the progress.
 pub type Observer<'a> = &'a mut dyn FnMut(Step);
+
+/// A covariance in units of τ² below this changes no log-probability by as much as half of it (the
+/// second-order expansion), and nothing that is printed.
+const NO_EFFECT: f64 = 1e-4;
 
 /// Differences below this share of their terms are rounding of 32-bit floats.
 const ROUNDING: f64 = 1e-6;

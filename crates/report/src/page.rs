@@ -13,10 +13,11 @@ mod reliability;
 mod repeat;
 mod scores;
 mod table;
+mod verdict;
 
 use std::path::{Path, PathBuf};
 
-use aleator_run::{EvaluatedRun, RunError, Split, write_file};
+use aleator_run::{EvaluatedRun, RunDir, RunError, Split, write_file};
 
 use crate::error::ReportError;
 use crate::figure::Figure;
@@ -87,8 +88,9 @@ pub fn page(
     let mut sections = vec![scores::section(&material, &mut figures)];
     sections.extend(curves::section(&material, &mut figures)?);
     let detailed = material.detailed().map(|(_, run)| run);
-    if let Some(run) = detailed {
-        let details = Details::load(run, settings)?;
+    if let Some((at, run)) = material.detailed() {
+        let seeds = material.settings[at].runs.iter().map(|run| run.dir.clone()).collect();
+        let details = Details::load(run, seeds, settings)?;
         sections.extend(reliability::section(run, &mut figures));
         sections.extend(confusions::of_run(&details, &mut figures)?);
         sections.extend(cards::doubted(&details, pictures));
@@ -108,6 +110,8 @@ pub fn page(
 /// The run that is shown in detail.
 struct Details<'a> {
     run: &'a EvaluatedRun,
+    /// This run and those that differ from it in their seeds only.
+    seeds: Vec<RunDir>,
     /// The validation split, whose labels are like those of training.
     validation: Option<HeldOut>,
     /// The test split.
@@ -115,14 +119,18 @@ struct Details<'a> {
 }
 
 impl<'a> Details<'a> {
-    fn load(run: &'a EvaluatedRun, settings: &PageSettings) -> Result<Self, ReportError> {
+    fn load(
+        run: &'a EvaluatedRun,
+        seeds: Vec<RunDir>,
+        settings: &PageSettings,
+    ) -> Result<Self, ReportError> {
         let tested = run.dir.info().examples.test > 0;
         let ambiguous = if tested { 0 } else { settings.ambiguous };
         let own = PageSettings { ambiguous, ..*settings };
         let validation = HeldOut::load(&run.dir, Split::Validation, &own)?;
         let own = PageSettings { suspects: 0, ..*settings };
         let test = HeldOut::load(&run.dir, Split::Test, &own)?;
-        Ok(Self { run, validation, test })
+        Ok(Self { run, seeds, validation, test })
     }
 
     fn names(&self) -> &[String] {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use aleator_data::{Ids, Thumbnail, Thumbnails, thumbnail_of_file, training_ids};
 use aleator_report::audit::{Audit, Issue};
-use aleator_run::recipe::Data;
+use aleator_run::pictured_data;
 
 /// Where the pictures of an audit come from.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Pictures {
     /// # Errors
     /// A sentence, when `images` are given and do not fit.
     pub fn of_audit(dir: &Path, audit: &Audit, images: Option<&Path>) -> Result<Self, String> {
-        let data = recipe(dir);
+        let data = pictured_data(dir).map_err(|error| error.to_string());
         if let Some(images) = images {
             let ids = match &data {
                 Ok(Some(data)) => training_ids(data).map_err(|error| error.to_string())?,
@@ -64,17 +64,6 @@ impl Pictures {
         };
         found.map_err(|error| error.to_string())
     }
-}
-
-/// The data in the recipe of the audit, if it has one.
-fn recipe(dir: &Path) -> Result<Option<Data>, String> {
-    let path = dir.join("recipe.toml");
-    if !path.is_file() {
-        return Ok(None);
-    }
-    let path = std::path::absolute(&path).map_err(|error| error.to_string())?;
-    let resolved = aleator_run::load(&path.to_string_lossy(), &[], None);
-    Ok(Some(resolved.map_err(|error| error.to_string())?.recipe.data))
 }
 
 /// The ids of an audit without a recipe.

@@ -43,10 +43,42 @@ pub fn write_file_by<E: From<RunError>>(
     write: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
     let temporary = Temporary(temporary_sibling(path)?);
-    write(&temporary.0)?;
+    with_default_permissions(&temporary.0, write)?;
     sync(&temporary.0)?;
     fs::rename(&temporary.0, path).map_err(RunError::io("write", path))?;
     sync_parent(path)?;
+    Ok(())
+}
+
+/// Gives a new file the permissions that this process gives to every file, whatever those are that
+/// `write` leaves it with. Libraries that write through temporary files of their own make them
+/// readable to their owner alone.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// use std::fs;
+///
+/// let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions();
+/// fs::write(folder.path().join("any"), b"").unwrap();
+/// let path = folder.path().join("weights.safetensors");
+/// aleator_run::with_default_permissions(&path, |path| {
+///     tempfile::NamedTempFile::new_in(folder.path()).unwrap().persist(path).unwrap();
+///     Ok::<(), aleator_run::RunError>(())
+/// })?;
+/// assert_eq!(mode("weights.safetensors"), mode("any"));
+/// # Ok::<(), aleator_run::RunError>(())
+/// ```
+pub fn with_default_permissions<E: From<RunError>>(
+    path: &Path,
+    write: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
+    let created = File::create(path).and_then(|file| file.metadata());
+    let default = created.map_err(RunError::io("write", path))?.permissions();
+    write(path)?;
+    let written = fs::metadata(path).map_err(RunError::io("write", path))?.permissions();
+    if written != default {
+        fs::set_permissions(path, default).map_err(RunError::io("write", path))?;
+    }
     Ok(())
 }
 

@@ -37,6 +37,12 @@ pub enum RunError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// There is nothing of this name.
+    #[error("{} does not exist", path.display())]
+    Missing {
+        /// The folder that was looked for.
+        path: PathBuf,
+    },
     /// There is no `run.json`.
     #[error(
         "{} is not a run directory: it has no run.json; give the folder that `aleator train \
@@ -127,6 +133,7 @@ fn in_words(error: &io::Error) -> String {
         io::ErrorKind::QuotaExceeded => "your quota on this disk is used up",
         io::ErrorKind::FileTooLarge => "the file is larger than is allowed here",
         io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only",
+        io::ErrorKind::PermissionDenied => "you have no permission for that",
         _ => return error.to_string(),
     };
     format!("{words} ({error})")
@@ -142,6 +149,7 @@ mod tests {
             (io::ErrorKind::StorageFull, "the disk is full"),
             (io::ErrorKind::QuotaExceeded, "quota"),
             (io::ErrorKind::FileTooLarge, "larger than is allowed"),
+            (io::ErrorKind::PermissionDenied, "you have no permission"),
         ] {
             let error = RunError::io("write", Path::new("run/metrics.jsonl"))(kind.into());
             let message = error.to_string();

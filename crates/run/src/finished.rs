@@ -1,11 +1,15 @@
 //! The one reader of finished work: a run, a group of runs, or an audit.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use aleator_metrics::{EVALUATION_FORMAT, Evaluation};
 
+use crate::atomic::exists;
 use crate::error::RunError;
 use crate::group::{GroupFile, GroupKind, GroupMember};
+use crate::recipe::Noise;
 use crate::record::RunDir;
 
 /// The file that a finished run has and an unfinished one has not.
@@ -107,6 +111,68 @@ impl RunTree {
             None
         })
     }
+
+    /// All that is in a directory: itself, with an empty name, or what its folders hold, with their
+    /// names, `a/b` where they are nested, sorted.
+    ///
+    /// # Errors
+    /// When `path` does not exist, or a file in it is damaged.
+    pub fn find(path: &Path) -> Result<Vec<(String, Self)>, RunError> {
+        if !exists(path)? {
+            return Err(RunError::Missing { path: path.to_path_buf() });
+        }
+        let mut found = vec![];
+        Self::search(path, "", DEPTH, &mut found)?;
+        Ok(found)
+    }
+
+    fn search(
+        path: &Path,
+        name: &str,
+        depth: usize,
+        found: &mut Vec<(String, Self)>,
+    ) -> Result<(), RunError> {
+        if let Some(tree) = Self::open(path)? {
+            found.push((name.to_string(), tree));
+        } else if depth > 0 && path.is_dir() {
+            for (child, path) in subdirectories(path)? {
+                let name = if name.is_empty() { child } else { format!("{name}/{child}") };
+                Self::search(&path, &name, depth - 1, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The noise model, where it is one: that of a run, or of all runs of a group.
+    pub fn noise(&self) -> Option<Noise> {
+        let mut all = match self {
+            Self::Audit(_) => vec![],
+            Self::Run(run) => vec![run.info().noise],
+            Self::Group(group) => {
+                let open = |member: &GroupMember| RunDir::open(&group.dir.join(&member.name)).ok();
+                let runs = group.members.iter().filter_map(open);
+                runs.map(|run| run.info().noise).collect()
+            }
+        };
+        all.dedup();
+        if let [noise] = all[..] { Some(noise) } else { None }
+    }
+}
+
+/// How deep to search directories that are neither runs nor groups.
+const DEPTH: usize = 3;
+
+/// Names and paths, sorted, without hidden directories.
+fn subdirectories(dir: &Path) -> Result<BTreeMap<String, PathBuf>, RunError> {
+    let mut dirs = BTreeMap::new();
+    for entry in fs::read_dir(dir).map_err(RunError::io("read", dir))? {
+        let entry = entry.map_err(RunError::io("read", dir))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_dir() && !name.starts_with('.') {
+            dirs.insert(name, entry.path());
+        }
+    }
+    Ok(dirs)
 }
 
 impl RunGroup {
@@ -117,7 +183,7 @@ impl RunGroup {
     pub fn open(&self, member: &GroupMember) -> Result<EvaluatedRun, RunError> {
         match RunDir::open(&self.dir.join(&member.name)) {
             Ok(dir) => EvaluatedRun::of(dir, &self.dir),
-            Err(RunError::NotARun { path }) => {
+            Err(RunError::NotARun { path } | RunError::Missing { path }) => {
                 Err(RunError::unfinished(&path, &self.dir, EVALUATION))
             }
             Err(error) => Err(error),
@@ -128,7 +194,9 @@ impl RunGroup {
     pub fn ensemble(&self) -> Result<Option<EvaluatedRun>, RunError> {
         match EvaluatedRun::open(&self.dir.join("ensemble")) {
             Ok(run) => Ok(Some(run)),
-            Err(RunError::NotARun { .. } | RunError::Unfinished { .. }) => Ok(None),
+            Err(
+                RunError::NotARun { .. } | RunError::Missing { .. } | RunError::Unfinished { .. },
+            ) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -142,10 +210,31 @@ impl RunGroup {
 
 impl GroupMember {
     /// Its name without the seed: members of one setting differ in their seeds only.
-    pub fn setting(&self) -> &str {
-        let (setting, last) = self.name.rsplit_once('/').unwrap_or(("", &self.name));
-        if seed_of_name(last).is_some() { setting } else { &self.name }
+    pub fn setting(&self) -> String {
+        without_seed(&self.name)
     }
+}
+
+/// The name of a run without its seed: without a last part `seed-N`, and without the seed of a
+/// sweep over seeds.
+///
+/// ```
+/// use aleator_run::without_seed;
+///
+/// assert_eq!(without_seed("rank=6/seed-1"), "rank=6");
+/// assert_eq!(without_seed("rank=6,seed=1"), "rank=6");
+/// ```
+pub fn without_seed(name: &str) -> String {
+    let (setting, last) = name.rsplit_once('/').unwrap_or(("", name));
+    if seed_of_name(last).is_some() {
+        return setting.to_string();
+    }
+    let is_seed = |part: &&str| {
+        let value = part.strip_prefix("seed=").or(part.strip_prefix("seeds="));
+        value.is_some_and(|value| value.parse::<u64>().is_ok())
+    };
+    let others: Vec<&str> = name.split(',').filter(|part| !is_seed(part)).collect();
+    others.join(",")
 }
 
 /// N of a directory that is called `seed-N`.
@@ -161,11 +250,15 @@ mod tests {
     fn members_of_one_setting_differ_in_their_seeds_only() {
         let setting = |name: &str| {
             let name = name.to_string();
-            GroupMember { name, seed: 0, recipe: String::new() }.setting().to_string()
+            GroupMember { name, seed: 0, recipe: String::new() }.setting()
         };
         assert_eq!(setting("rank=6/seed-1"), "rank=6");
         assert_eq!(setting("seed-1"), "");
         assert_eq!(setting("fold-1"), "fold-1");
         assert_eq!(setting("rank=6/seed-x"), "rank=6/seed-x");
+        assert_eq!(setting("seed=3,head.rank=6"), "head.rank=6");
+        assert_eq!(setting("head.rank=6,seeds=3"), "head.rank=6");
+        assert_eq!(setting("seed=3"), "");
+        assert_eq!(setting("data.noise.seed=3,seeds=1+2"), "data.noise.seed=3,seeds=1+2");
     }
 }

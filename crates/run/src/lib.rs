@@ -32,8 +32,8 @@ mod tasks;
 mod to_toml;
 
 pub use atomic::{
-    AtomicFolder, check_vacant, read_json, remove_folder, remove_leftovers, write_file,
-    write_file_by, write_json,
+    AtomicFolder, check_vacant, read_json, remove_folder, remove_leftovers,
+    with_default_permissions, write_file, write_file_by, write_json,
 };
 pub use average::MeanPredictions;
 pub use csv_file::CsvFile;
@@ -43,9 +43,11 @@ pub use ensemble::EnsembleFile;
 pub use error::RunError;
 pub use events::EventFile;
 pub use examples::{ExampleRow, read_examples, write_examples};
-pub use finished::{AUDIT, EVALUATION, EvaluatedRun, RunGroup, RunTree, seed_of_name};
+pub use finished::{
+    AUDIT, EVALUATION, EvaluatedRun, RunGroup, RunTree, seed_of_name, without_seed,
+};
 pub use group::{GroupFile, GroupKind, GroupMember};
-pub use load::{Resolved, load, load_over};
+pub use load::{PICTURES, Resolved, load, load_over, pictured_data};
 pub use log::MetricsLog;
 pub use predictions::{Field, Predictions, PredictionsFile};
 pub use presets::{Preset, paper_recipes, presets};
@@ -55,5 +57,5 @@ pub use record::{
     CreateRun, FORMAT, RunDir, RunInfo, RunLock, SetAside, Split, SplitCounts, lock_folder,
 };
 pub use split_reader::SplitReader;
-pub use sweep::load_sweep;
+pub use sweep::{load_sweep, load_sweep_over};
 pub use tasks::{Task, Tasks, load_tasks};

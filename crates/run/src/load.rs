@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::document::{Document, Node, Origin, Value};
 use crate::presets::{not_found, preset_text};
-use crate::recipe::{Overlay, Recipe};
+use crate::recipe::{Data, Overlay, Recipe};
 use crate::recipe_error::RecipeError;
 use crate::record::RunDir;
 use crate::schema::Shape;
@@ -72,6 +72,19 @@ fn load_source(
     Ok(Resolved { name, recipe: finish(document, sets, seed)? })
 }
 
+/// In an audit of a run on images: the recipe of that run, which knows the images behind the
+/// embeddings.
+pub const PICTURES: &str = "pictures.toml";
+
+/// The data whose pictures stand for the examples of a run or an audit; `None` if its directory has
+/// no recipe.
+pub fn pictured_data(dir: &Path) -> Result<Option<Data>, RecipeError> {
+    let recipes = [PICTURES, "recipe.toml"].map(|name| dir.join(name));
+    let Some(path) = recipes.iter().find(|path| path.is_file()) else { return Ok(None) };
+    let resolved = load_source(find_file(path)?, &Overlay::default(), &[], None)?;
+    Ok(Some(resolved.recipe.data))
+}
+
 impl RunDir {
     /// The recipe that the run was made from.
     pub fn recipe(&self) -> Result<Resolved, RecipeError> {
@@ -88,7 +101,7 @@ impl Recipe {
 
 impl Document {
     /// Lays an overlay over this document: what it has replaces a key, or a whole section.
-    fn lay(&mut self, overlay: &Overlay) {
+    pub(crate) fn lay(&mut self, overlay: &Overlay) {
         if overlay.data.image_size == Some(None) {
             self.remove("data.image_size");
         }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::atomic::{self, AtomicFolder};
+use crate::atomic::{self, AtomicFolder, exists};
 use crate::error::RunError;
 use crate::recipe::{Link, Noise, Recipe};
 
@@ -203,6 +203,9 @@ impl RunDir {
     /// Opens a directory that this version of the program can read.
     pub fn open(path: &Path) -> Result<Self, RunError> {
         let file = path.join(Self::INFO);
+        if !exists(path)? {
+            return Err(RunError::Missing { path: path.to_path_buf() });
+        }
         if !file.is_file() {
             return Err(RunError::NotARun { path: path.to_path_buf() });
         }

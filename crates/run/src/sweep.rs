@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::document::{Document, Node, Origin, Table, Value};
 use crate::load::{RecipeSource, Resolved, find_file, find_preset, finish, resolve};
+use crate::recipe::Overlay;
 use crate::recipe_error::RecipeError;
 use crate::schema::join;
 use crate::to_toml::value_text;
@@ -37,6 +38,16 @@ use crate::to_toml::value_text;
 /// # Ok::<(), aleator_run::RecipeError>(())
 /// ```
 pub fn load_sweep(path: &Path, sets: &[String]) -> Result<Vec<Resolved>, RecipeError> {
+    load_sweep_over(path, &Overlay::default(), sets)
+}
+
+/// [`load_sweep`] with an [`Overlay`] over the recipe and under the axes, as
+/// [`load_over`](crate::load_over) has it.
+pub fn load_sweep_over(
+    path: &Path,
+    overlay: &Overlay,
+    sets: &[String],
+) -> Result<Vec<Resolved>, RecipeError> {
     let preset = path.to_str().and_then(find_preset);
     let mut source = preset.unwrap_or_else(|| find_file(path))?;
     let axes = match source.document.root.remove("axes") {
@@ -63,7 +74,7 @@ pub fn load_sweep(path: &Path, sets: &[String]) -> Result<Vec<Resolved>, RecipeE
     let mut names = BTreeSet::new();
     let mut points = Vec::with_capacity(count);
     for index in 0..count {
-        let point = point(&source, &axes, index, sets)?;
+        let point = point(&source, &axes, index, overlay, sets)?;
         // Some file systems do not tell upper from lower case.
         if !names.insert(point.name.to_lowercase()) {
             return Err(refuse(format!("two runs have the name {}: change a value", point.name)));
@@ -144,6 +155,7 @@ fn point(
     source: &RecipeSource,
     axes: &[Axis],
     mut index: usize,
+    overlay: &Overlay,
     sets: &[String],
 ) -> Result<Resolved, RecipeError> {
     let mut chosen: Vec<(&Axis, &Node)> = vec![];
@@ -153,14 +165,23 @@ fn point(
     }
     chosen.reverse();
     let mut source = source.clone();
-    for (axis, node) in &chosen {
-        let name = source.document.name.clone();
-        let mut value_alone = Document { name, root: Table::new() };
-        value_alone.insert(&axis.key, (*node).clone())?;
-        source.document = value_alone.over(source.document);
-    }
-    let recipe = finish(resolve(source)?, sets, None)?;
+    source.document = lay_axes(&chosen, source.document)?;
+    let mut document = resolve(source)?;
+    document.lay(overlay);
+    // Again, over the overlay; the base has been taken.
+    let others: Vec<_> = chosen.iter().copied().filter(|(axis, _)| axis.key != "base").collect();
+    let recipe = finish(lay_axes(&others, document)?, sets, None)?;
     Ok(Resolved { name: folder_name(&chosen), recipe })
+}
+
+/// Lays the values of axes over a document.
+fn lay_axes(chosen: &[(&Axis, &Node)], mut document: Document) -> Result<Document, RecipeError> {
+    for (axis, node) in chosen {
+        let mut value_alone = Document { name: document.name.clone(), root: Table::new() };
+        value_alone.insert(&axis.key, (*node).clone())?;
+        document = value_alone.over(document);
+    }
+    Ok(document)
 }
 
 /// What tells a run from the others, in characters that every file system takes.

@@ -80,7 +80,7 @@ fn a_directory_is_an_audit_a_group_a_run_or_nothing() {
 fn a_run_is_finished_when_it_has_an_evaluation_of_this_format() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
-    refused(EvaluatedRun::open(&path), &["is not a run directory"]);
+    refused(EvaluatedRun::open(&path), &["does not exist"]);
     let run = create(&path);
     let resume = format!("aleator resume {}", path.display());
     refused(EvaluatedRun::open(&path), &["is not finished", &resume]);

@@ -112,7 +112,7 @@ fn links_are_left_alone() {
 fn what_is_no_run_directory_is_named() {
     let folder = tempfile::tempdir().unwrap();
     refused(RunDir::open(folder.path()), &["not a run directory", "no run.json"]);
-    refused(RunDir::open(&folder.path().join("nothing")), &["nothing is not a run directory"]);
+    refused(RunDir::open(&folder.path().join("nothing")), &["nothing does not exist"]);
     refused(create(Path::new("/")), &["exists"]);
 }
 

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use aleator_run::AtomicFolder;
+use aleator_run::{AtomicFolder, RunError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +106,9 @@ impl Checkpoints {
         for step in self.steps()?.into_iter().rev() {
             match self.restore(step, state) {
                 Ok(logs) => return Ok(Some(logs)),
-                Err(error) => observer(Event::Damaged(&error)),
+                Err(error @ TrainError::Checkpoint { .. }) => observer(Event::Damaged(&error)),
+                // Training again over checkpoints that somebody else can read would lose them.
+                Err(error) => return Err(error),
             }
         }
         Ok(None)
@@ -156,7 +158,7 @@ impl Checkpoints {
         let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(vec![]),
-            Err(error) => return Err(TrainError::checkpoint(&self.dir, error)),
+            Err(error) => return Err(unreadable(&self.dir, error)),
         };
         let mut steps = vec![];
         for entry in entries {
@@ -270,7 +272,7 @@ struct CheckpointFiles {
 impl CheckpointFiles {
     fn open(path: PathBuf) -> Result<Self, TrainError> {
         let file = path.join(MANIFEST);
-        let bytes = fs::read(&file).map_err(|error| TrainError::checkpoint(&file, error))?;
+        let bytes = fs::read(&file).map_err(|error| unreadable(&file, error))?;
         let manifest: Manifest = parse_json(&file, &bytes)?;
         if manifest.format != FORMAT {
             let found = manifest.format;
@@ -282,10 +284,7 @@ impl CheckpointFiles {
 
     fn read(&self, name: &str) -> Result<(PathBuf, Vec<u8>), TrainError> {
         let path = self.path.join(name);
-        let bytes = fs::read(&path).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => TrainError::checkpoint(&path, "is missing"),
-            _ => TrainError::checkpoint(&path, error),
-        })?;
+        let bytes = fs::read(&path).map_err(|error| unreadable(&path, error))?;
         let Some(expected) = self.manifest.files.get(name) else {
             return Err(TrainError::checkpoint(&path, "is not in the manifest"));
         };
@@ -300,5 +299,30 @@ impl CheckpointFiles {
             return Err(TrainError::checkpoint(&path, "does not match its hash"));
         }
         Ok((path, bytes))
+    }
+}
+
+/// A file that is gone or cannot be read is damage; one that this user may not read is not.
+fn unreadable(path: &Path, error: io::Error) -> TrainError {
+    match error.kind() {
+        ErrorKind::NotFound => TrainError::checkpoint(path, "is missing"),
+        ErrorKind::PermissionDenied => RunError::io("read", path)(error).into(),
+        _ => TrainError::checkpoint(path, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_may_not_be_read_is_not_damaged() {
+        let unreadable = |kind: ErrorKind| unreadable(Path::new("model.safetensors"), kind.into());
+        let error = unreadable(ErrorKind::PermissionDenied);
+        assert!(matches!(error, TrainError::Run(RunError::Io { .. })), "{error}");
+        assert!(error.to_string().contains("you have no permission"), "{error}");
+        for kind in [ErrorKind::NotFound, ErrorKind::InvalidData] {
+            assert!(matches!(unreadable(kind), TrainError::Checkpoint { .. }), "{kind}");
+        }
     }
 }

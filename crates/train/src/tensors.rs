@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use aleator_model::params::Values;
-use aleator_run::RunError;
+use aleator_run::{RunError, with_default_permissions};
 use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
 
 use crate::error::TrainError;
@@ -31,12 +31,12 @@ pub(crate) fn write(path: &Path, tensors: &[NamedTensor]) -> Result<(), TrainErr
         Ok((tensor.name.as_str(), view))
     });
     let views = views.collect::<Result<Vec<_>, _>>();
-    let written = views.and_then(|views| safetensors::serialize_to_file(views, None, path));
-    written.map_err(|error| match error {
-        SafeTensorError::IoError(source) => {
-            RunError::Io { action: "write", path: path.to_path_buf(), source }.into()
-        }
+    let failed = |error: SafeTensorError| match error {
+        SafeTensorError::IoError(source) => RunError::io("write", path)(source).into(),
         other => TrainError::checkpoint(path, other),
+    };
+    with_default_permissions(path, |path| {
+        views.and_then(|views| safetensors::serialize_to_file(views, None, path)).map_err(failed)
     })
 }
 

@@ -1,6 +1,7 @@
 //! `analyse`: what the learned noise of a run shows about its classes.
 
 mod findings;
+mod seeds;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +10,11 @@ use aleator_report::covariance::{
     Best, Covariances, ExampleTies, Measure, Step, write_cases, write_pairs, write_ranks,
     write_ties,
 };
-use aleator_run::{GroupFile, RunDir, RunTree, Split, write_json};
+use aleator_run::{GroupFile, RunDir, RunInfo, Split, write_json};
 
 use crate::{Error, Event, Watch};
 pub use findings::{Findings, Strongest, relation};
+pub use seeds::{SeedFindings, analyse_seeds, seed_runs};
 
 /// What [`analyse`] looks at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +23,9 @@ pub struct AnalyseSettings {
     pub split: Option<Split>,
     /// A run on the same data to compare with, usually one without a noise model.
     pub against: Option<PathBuf>,
-    /// How the classes of an example are ranked.
-    pub measure: Measure,
+    /// How the classes of an example are ranked, or the pairs over several seeds; `None`: as in the
+    /// paper, and over several seeds by the covariance that labels determine.
+    pub measure: Option<Measure>,
     /// Rows of each table, and classes for each example.
     pub top: usize,
     /// A directory for `pairs.csv`, `examples.csv`, `against.csv`, `ranks.csv` and
@@ -39,8 +42,8 @@ pub fn analyse(
     settings: &AnalyseSettings,
     watch: &mut Watch<'_>,
 ) -> Result<Findings, Error> {
-    let run = open_run(run)?;
-    let other = settings.against.as_deref().map(open_run).transpose()?;
+    let run = RunDir::open(run)?;
+    let other = settings.against.as_deref().map(RunDir::open).transpose()?;
     if let Some(out) = &settings.out {
         check_out(out)?;
     }
@@ -51,21 +54,6 @@ pub fn analyse(
     Ok(findings)
 }
 
-fn open_run(dir: &Path) -> Result<RunDir, Error> {
-    match RunTree::open(dir)? {
-        Some(RunTree::Group(group)) => {
-            let member = group.members.first().map_or("seed-0", |member| &member.name);
-            Err(Error::invalid(format!(
-                "{} is a directory of several runs: name one of them, such as {}",
-                dir.display(),
-                dir.join(member).display()
-            )))
-        }
-        Some(RunTree::Run(run)) => Ok(run),
-        _ => Ok(RunDir::open(dir)?),
-    }
-}
-
 /// Everything that is computed; the ties of all examples go straight to their file.
 fn find(
     run: &RunDir,
@@ -73,10 +61,9 @@ fn find(
     settings: &AnalyseSettings,
     watch: &mut Watch<'_>,
 ) -> Result<Findings, Error> {
-    let AnalyseSettings { measure, top, .. } = *settings;
-    let has_test = run.info().examples.test > 0;
-    let usual = if has_test { Split::Test } else { Split::Validation };
-    let split = settings.split.unwrap_or(usual);
+    let AnalyseSettings { top, .. } = *settings;
+    let measure = settings.measure.unwrap_or(Measure::Raw);
+    let split = settings.split.unwrap_or(usual_split(run.info()));
     let mut covariances = Covariances::open(run, split)?;
     let mut observer = |Step { what, done, total }: Step| {
         watch.event(Event::Progress { what, done, total });
@@ -123,6 +110,11 @@ fn find(
         comparison,
         examples,
     })
+}
+
+/// The test split, or the validation split if there is no other.
+fn usual_split(info: &RunInfo) -> Split {
+    if info.examples.test > 0 { Split::Test } else { Split::Validation }
 }
 
 const PAIRS: &str = "pairs.csv";

@@ -7,10 +7,10 @@ mod probabilities;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aleator_data::Sources;
+use aleator_data::{Sources, Thumbnails};
 use aleator_report::audit::{Audit, analyse};
 use aleator_run::recipe::HeldOut;
-use aleator_run::write_file;
+use aleator_run::{PICTURES, pictured_data, write_file};
 use aleator_train::group::{self, Group, Kind, Member};
 use aleator_train::{check_recipe, load_run};
 
@@ -96,6 +96,15 @@ pub(crate) fn open(group: &Group) -> Result<Sources, Error> {
     Ok(Sources::open(&recipe.data, recipe.head.link)?)
 }
 
+/// The images behind the embeddings of an audit of a run; without them it goes on.
+fn pictures(out: &Path) -> Result<Option<Thumbnails>, Error> {
+    if !out.join(PICTURES).is_file() {
+        return Ok(None);
+    }
+    let data = pictured_data(out)?;
+    Ok(data.and_then(|data| Thumbnails::open(&data).ok().flatten()))
+}
+
 /// Trains what is missing of the folds, judges the labels, and writes the findings.
 pub(crate) fn finish(
     out: &Path,
@@ -105,7 +114,7 @@ pub(crate) fn finish(
 ) -> Result<Audit, Error> {
     finish_runs(out, group, Some(sources), watch)?;
     let mut recipe = group.members[0].recipe.clone();
-    let source = examples::of(sources, &recipe)?;
+    let source = examples::of(sources, &recipe, pictures(out)?.as_ref())?;
     let dirs: Vec<PathBuf> = group.members.iter().map(|member| out.join(&member.name)).collect();
     let audit = analyse(&dirs, &source, &mut |step| {
         let (done, total) = (step.done, step.total);

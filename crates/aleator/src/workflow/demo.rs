@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use aleator_report::audit::Audit;
 use aleator_report::confusion::{Confusions, Pair};
-use aleator_run::{Predictions, RunDir, Split};
+use aleator_run::{GroupFile, Predictions, RunDir, Split};
 use aleator_train::group::{self, Group, Kind};
 
+use crate::workflow::audit;
 use crate::workflow::group::start;
 use crate::{Error, Experiment, TrainedRun, Watch};
 
@@ -23,7 +25,15 @@ pub struct Demo {
     pub runs: Vec<TrainedRun>,
     /// All confusions of the training labels, the most frequent first.
     pub confusions: Vec<LearnedConfusion>,
+    /// Which labels are wrong, by the full noise model.
+    pub audit: Audit,
 }
+
+/// Where the audit is, in the directory of the demonstration.
+pub const DEMO_AUDIT: &str = "audit";
+
+/// The folds of the audit.
+const FOLDS: usize = 5;
 
 /// A confusion in the training labels, and what the full noise model, which never saw a true
 /// label, makes of it on examples that it has not seen.
@@ -43,7 +53,8 @@ pub struct LearnedConfusion {
     pub rank_by_noise: usize,
 }
 
-/// Trains three noise models with three seeds each on digits with wrong labels.
+/// Trains three noise models with three seeds each on digits with wrong labels, and audits these
+/// labels.
 ///
 /// # Errors
 /// As [`fit`](crate::fit()).
@@ -54,11 +65,17 @@ pub fn demo(out: &Path, watch: &mut Watch<'_>) -> Result<Demo, Error> {
         experiment.recipe.seeds = SEEDS.to_vec();
         members.extend(group::members(name, &experiment.recipe));
     }
-    conclude(start(out, &Group::new(Kind::Demo, members)?, None, watch)?)
+    let runs = start(out, &Group::new(Kind::Demo, members)?, None, watch)?;
+    conclude(out, runs, watch)
 }
 
-/// Compares the confusions of the labels with those that the noise model expects.
-pub(crate) fn conclude(runs: Vec<TrainedRun>) -> Result<Demo, Error> {
+/// Compares the confusions of the labels with those that the noise model expects, and audits the
+/// labels.
+pub(crate) fn conclude(
+    out: &Path,
+    runs: Vec<TrainedRun>,
+    watch: &mut Watch<'_>,
+) -> Result<Demo, Error> {
     let (mut expected, mut by_noise) = (vec![], vec![]);
     let (mut rows, mut names) = (vec![], vec![]);
     for run in runs.iter().filter(|run| run.name.starts_with("full/")) {
@@ -84,7 +101,18 @@ pub(crate) fn conclude(runs: Vec<TrainedRun>) -> Result<Demo, Error> {
         rank: rank(pair, &by_expectation),
         rank_by_noise: rank(pair, &by_noise),
     };
-    Ok(Demo { confusions: in_labels.pairs().iter().map(learned).collect(), runs })
+    let confusions = in_labels.pairs().iter().map(learned).collect();
+    Ok(Demo { confusions, audit: audit_digits(&out.join(DEMO_AUDIT), watch)?, runs })
+}
+
+/// Audits the labels, or finishes an audit that was stopped.
+fn audit_digits(dir: &Path, watch: &mut Watch<'_>) -> Result<Audit, Error> {
+    if dir.join(GroupFile::NAME).exists() {
+        let group = group::open(dir)?;
+        return audit::finish(dir, &group, &audit::open(&group)?, watch);
+    }
+    let [.., (_, full)] = HEADS;
+    audit::audit(&Experiment::load(full, &[], Some(SEEDS[0]))?, FOLDS, dir, watch)
 }
 
 fn rank(pair: &Pair, among: &[Pair]) -> usize {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use aleator_data::inputs::empty_classes;
 use aleator_data::inputs::recognise::{Family, recognise};
 use aleator_data::{Arrays, Sources};
 use aleator_run::recipe::{DataOverlay, InputSource, Overlay, Source};
@@ -58,22 +59,8 @@ impl Experiment {
         seed: Option<u64>,
         watch: &mut Watch<'_>,
     ) -> Result<Self, Error> {
-        let recognised = recognise(path)?;
-        watch.choice(&recognised.explanation);
-        let recipe = recipe.unwrap_or(match recognised.preset_family {
-            Family::Features => "features-full",
-            Family::Multilabel => "multilabel-full",
-            Family::Images => "images-full",
-        });
-        // The size of the images belongs to an experiment of the paper, as its network does.
-        let sized = paper_recipes().iter().any(|paper| paper.name == recipe);
-        let mut overlay = recognised.overlay(path);
-        if sized {
-            overlay.data.image_size = None;
-        }
-        let note = if sized { ", which keeps its own image size" } else { "" };
-        watch.choice(&format!("recipe: {recipe}{note}"));
-        Self::over(recipe, &overlay, sets, seed)
+        let (recipe, overlay) = data_at(path, recipe, watch)?;
+        Self::over(&recipe, &overlay, sets, seed)
     }
 
     /// Loads a preset or a recipe file for data in memory.
@@ -128,6 +115,43 @@ impl Experiment {
             ))),
         }
     }
+}
+
+/// Looks at the data at a path: the recipe of this name, or the preset that suits them, and what to
+/// lay over it. Both are said to the user.
+pub(crate) fn data_at(
+    path: &Path,
+    recipe: Option<&str>,
+    watch: &mut Watch<'_>,
+) -> Result<(String, Overlay), Error> {
+    let recognised = recognise(path)?;
+    watch.choice(&recognised.explanation);
+    warn_of_empty_classes(&recognised.train.inputs, watch)?;
+    let recipe = recipe.unwrap_or(match recognised.preset_family {
+        Family::Features => "features-full",
+        Family::Multilabel => "multilabel-full",
+        Family::Images => "images-full",
+    });
+    // The size of the images belongs to an experiment of the paper, as its network does.
+    let sized = paper_recipes().iter().any(|paper| paper.name == recipe);
+    let mut overlay = recognised.overlay(path);
+    if sized {
+        overlay.data.image_size = None;
+    }
+    let note = if sized { ", which keeps its own image size" } else { "" };
+    watch.choice(&format!("recipe: {recipe}{note}"));
+    Ok((recipe.to_string(), overlay))
+}
+
+/// Names the folders of classes that hold no image.
+fn warn_of_empty_classes(inputs: &InputSource, watch: &mut Watch<'_>) -> Result<(), Error> {
+    let InputSource::Images(paths) = inputs else { return Ok(()) };
+    for path in paths.iter().filter(|path| path.is_dir()) {
+        for empty in empty_classes(path)? {
+            watch.warn(&format!("{} has no images: it is left out", empty.display()));
+        }
+    }
+    Ok(())
 }
 
 /// Makes all paths absolute.

@@ -2,12 +2,36 @@
 
 use std::path::Path;
 
-use aleator_run::Resolved;
+use aleator_run::{Resolved, load_sweep_over};
 use aleator_train::group::{self, Group, Kind};
 
-use crate::workflow::experiment::absolute;
+use crate::workflow::experiment::{absolute, data_at};
 use crate::workflow::group::start;
 use crate::{Error, TrainedRun, Watch};
+
+/// The points of a sweep on the data at a path, as [`load_sweep`](aleator_run::load_sweep) reads
+/// them where the recipe names the data.
+///
+/// ```no_run
+/// use aleator::{Watch, sweep, sweep_on_path};
+///
+/// let watch = &mut Watch::silent();
+/// let points = sweep_on_path("ranks.toml".as_ref(), "x.npy".as_ref(), &[], watch)?;
+/// sweep(points, "sweep".as_ref(), watch)?;
+/// # Ok::<(), aleator::Error>(())
+/// ```
+///
+/// # Errors
+/// When the data are of no known format, or the sweep says something impossible.
+pub fn sweep_on_path(
+    sweep: &Path,
+    data: &Path,
+    sets: &[String],
+    watch: &mut Watch<'_>,
+) -> Result<Vec<Resolved>, Error> {
+    let (_, overlay) = data_at(data, Some(&sweep.to_string_lossy()), watch)?;
+    Ok(load_sweep_over(sweep, &overlay, sets)?)
+}
 
 /// Trains the points of a sweep, which [`load_sweep`](aleator_run::load_sweep) reads.
 ///

@@ -21,7 +21,7 @@ struct Printer<'a> {
 }
 
 /// Characters of a name that fit a terminal's line.
-const NAME: usize = 26;
+pub const NAME: usize = 26;
 
 /// Most ranges of ranks, and characters of the longest bar.
 const BINS: usize = 20;
@@ -54,12 +54,7 @@ impl Printer<'_> {
 
     fn heading(&mut self) {
         let findings = self.findings;
-        let noise = match findings.info.noise {
-            Noise::None => "none".to_string(),
-            Noise::Diagonal => "diagonal".to_string(),
-            Noise::LowRank { rank } => format!("full, rank {rank}"),
-            Noise::SharedLowRank { rank } => format!("shared, rank {rank}"),
-        };
+        let noise = noise_name(findings.info.noise);
         let (examples, classes) = (findings.examples.len(), findings.info.class_names.len());
         self.line(&format!(
             "{}: {} split, {examples} examples, {classes} classes; noise {noise}; τ = {}",
@@ -211,7 +206,16 @@ impl Printer<'_> {
     }
 }
 
-fn measure_name(measure: Measure) -> &'static str {
+pub fn noise_name(noise: Noise) -> String {
+    match noise {
+        Noise::None => "none".to_string(),
+        Noise::Diagonal => "diagonal".to_string(),
+        Noise::LowRank { rank } => format!("full, rank {rank}"),
+        Noise::SharedLowRank { rank } => format!("shared, rank {rank}"),
+    }
+}
+
+pub fn measure_name(measure: Measure) -> &'static str {
     match measure {
         Measure::Raw => "covariance",
         Measure::Centred => "centred covariance",
@@ -219,7 +223,7 @@ fn measure_name(measure: Measure) -> &'static str {
     }
 }
 
-fn signed(value: f64) -> String {
+pub fn signed(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 || (1e-3..1e4).contains(&size) {
         format!("{value:+.3}")

@@ -15,32 +15,49 @@ const DEEPEST: usize = 16;
 
 /// Opens `folder/class/…/image.png`; the names of the folders are the classes, in their order.
 pub(crate) fn open(root: &Path, framing: &Framing) -> Result<Opened, DataError> {
-    let classes = folders_in(root)?;
+    let mut classes = folders_in(root)?;
     let invalid = |path: &Path, message: String| Err(DataError::invalid(path, message));
     if classes.is_empty() {
         let advice = "put the images of each class into a folder with the class's name";
         return invalid(root, format!("has no folders of classes; {advice}"));
     }
-    let class_names: Vec<String> = classes.iter().map(|path| short(path)).collect();
+    let names: Vec<String> = classes.iter().map(|path| short(path)).collect();
     let is = |name: &str, names: &[&str]| names.contains(&name.to_lowercase().as_str());
-    if let Some(train) = class_names.iter().find(|name| is(name, &["train", "training"]))
-        && class_names.iter().any(|name| is(name, &["test", "val", "valid", "validation"]))
+    if let Some(train) = names.iter().find(|name| is(name, &["train", "training"]))
+        && names.iter().any(|name| is(name, &["test", "val", "valid", "validation"]))
     {
         let one = root.join(train);
         let message = format!("holds splits, not classes; name one of them: {}", one.display());
         return invalid(root, message);
     }
+    let empty = empty_classes(root)?;
+    classes.retain(|path| !empty.contains(path));
+    if classes.is_empty() {
+        let endings = ending::IMAGES.join(", ");
+        return invalid(root, format!("has no images in its folders ({endings})"));
+    }
+    let class_names: Vec<String> = classes.iter().map(|path| short(path)).collect();
     let (mut files, mut labels) = (vec![], vec![]);
     for ((path, name), class) in classes.iter().zip(&class_names).zip(0..) {
         images_below(path, name, 1, &mut files)?;
-        if files.len() == labels.len() {
-            let endings = ending::IMAGES.join(", ");
-            return invalid(path, format!("has no images ({endings}); add some or remove it"));
-        }
         labels.resize(files.len(), class);
     }
     let labels = Some(CarriedLabels::Classes(labels));
     Ok(Opened { labels, class_names: Some(class_names), ..open_files(root, files, framing)? })
+}
+
+/// The folders in a folder of classes that hold no image: they are left out.
+///
+/// # Errors
+/// When a folder cannot be read.
+pub fn empty_classes(root: &Path) -> Result<Vec<PathBuf>, DataError> {
+    let mut empty = vec![];
+    for path in folders_in(root)? {
+        if any_image(&path)?.is_none() {
+            empty.push(path);
+        }
+    }
+    Ok(empty)
 }
 
 /// Opens one image, or all images of a folder and the folders in it, whatever their classes.

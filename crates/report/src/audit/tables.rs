@@ -94,7 +94,8 @@ impl Record for Issue {
             answer(self.suggested),
             number(self.given_probability),
             number(self.suggested_probability),
-            number(self.score),
+            // With all its digits, so that sorting by it gives the order back.
+            self.score.to_string(),
             if self.wrong { "yes" } else { "no" }.to_string(),
             maybe(self.covariance),
             maybe(self.correlation),

@@ -1,10 +1,8 @@
 //! From directories to the rows of a comparison.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use aleator_run::{EvaluatedRun, GroupKind, RunError, RunGroup, RunTree, seed_of_name};
+use aleator_run::{EvaluatedRun, GroupKind, Noise, RunGroup, RunTree, seed_of_name, without_seed};
 
 use super::error::CompareError;
 
@@ -45,9 +43,6 @@ pub struct Source {
     /// The directory.
     pub dir: PathBuf,
 }
-
-/// How deep to search directories that are neither runs nor groups.
-const DEPTH: usize = 3;
 
 impl Row {
     /// The rows of some directories, in their order.
@@ -116,42 +111,38 @@ fn rows_of(dir: &Path) -> Result<Vec<Named>, CompareError> {
     if !dir.is_dir() {
         return Err(CompareError::NoDirectory { dir: dir.to_path_buf() });
     }
-    let rows = inside(dir, DEPTH)?;
-    if rows.is_empty() { Err(CompareError::NoRuns { dir: dir.to_path_buf() }) } else { Ok(rows) }
-}
-
-fn inside(dir: &Path, depth: usize) -> Result<Vec<Named>, CompareError> {
-    match RunTree::open(dir)? {
-        Some(RunTree::Run(run)) => {
-            let run = EvaluatedRun::of(run, dir)?;
-            let is_ensemble = run.evaluation.weights == "ensemble";
-            let seed = (!is_ensemble).then_some(run.dir.info().seed);
-            return Ok(vec![(String::new(), vec![SeedRun::of_run(run, dir.to_path_buf(), seed)])]);
-        }
-        Some(RunTree::Group(group)) => return rows_of_group(&group),
-        // The folds of an audit are measured on different examples.
-        Some(RunTree::Audit(_)) => return Ok(vec![]),
-        None => {}
-    }
-    let mut children = vec![];
-    if depth > 0 {
-        for child in subdirectories(dir)? {
-            let rows = inside(&child, depth - 1)?;
-            if !rows.is_empty() {
-                children.push((dir_name(&child), rows));
+    let mut rows: Vec<Named> = vec![];
+    for (place, tree) in baseline_first(RunTree::find(dir)?) {
+        for (name, runs) in rows_of_tree(tree)? {
+            let name = join(&without_seed(&place), &name);
+            match rows.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) => known.extend(runs),
+                None => rows.push((name, runs)),
             }
         }
     }
-    let all_seeds =
-        children.iter().all(|(name, rows)| seed_of_name(name).is_some() && rows.len() == 1);
-    if all_seeds && !children.is_empty() {
-        let runs = children.into_iter().flat_map(|(_, rows)| rows).flat_map(|(_, runs)| runs);
-        return Ok(vec![(String::new(), runs.collect())]);
+    if rows.is_empty() { Err(CompareError::NoRuns { dir: dir.to_path_buf() }) } else { Ok(rows) }
+}
+
+/// What others are compared with comes first; the rest stays in the order of the names.
+pub(crate) fn baseline_first(mut found: Vec<(String, RunTree)>) -> Vec<(String, RunTree)> {
+    found.sort_by_key(|(_, tree)| tree.noise() != Some(Noise::None));
+    found
+}
+
+fn rows_of_tree(tree: RunTree) -> Result<Vec<Named>, CompareError> {
+    match tree {
+        RunTree::Run(run) => {
+            let dir = run.path().to_path_buf();
+            let run = EvaluatedRun::of(run, &dir)?;
+            let is_ensemble = run.evaluation.weights == "ensemble";
+            let seed = (!is_ensemble).then_some(run.dir.info().seed);
+            Ok(vec![(String::new(), vec![SeedRun::of_run(run, dir, seed)])])
+        }
+        RunTree::Group(group) => rows_of_group(&group),
+        // The folds of an audit are measured on different examples.
+        RunTree::Audit(_) => Ok(vec![]),
     }
-    let named = |(child, rows): (String, Vec<Named>)| {
-        rows.into_iter().map(move |(name, runs)| (join(&child, &name), runs))
-    };
-    Ok(children.into_iter().flat_map(named).collect())
 }
 
 /// The rows of a group: its settings.
@@ -172,25 +163,13 @@ fn rows_of_group(group: &RunGroup) -> Result<Vec<Named>, CompareError> {
     for member in &group.members {
         let run = group.open(member)?;
         let run = SeedRun::of_run(run, dir.join(&member.name), Some(member.seed));
-        match rows.iter_mut().find(|(known, _)| known == member.setting()) {
+        let setting = member.setting();
+        match rows.iter_mut().find(|(known, _)| *known == setting) {
             Some((_, runs)) => runs.push(run),
-            None => rows.push((member.setting().to_string(), vec![run])),
+            None => rows.push((setting, vec![run])),
         }
     }
     Ok(rows)
-}
-
-/// Sorted by name, without hidden directories.
-fn subdirectories(dir: &Path) -> Result<Vec<PathBuf>, RunError> {
-    let mut dirs = BTreeMap::new();
-    for entry in fs::read_dir(dir).map_err(RunError::io("read", dir))? {
-        let path = entry.map_err(RunError::io("read", dir))?.path();
-        let name = dir_name(&path);
-        if path.is_dir() && !name.starts_with('.') {
-            dirs.insert(name, path);
-        }
-    }
-    Ok(dirs.into_values().collect())
 }
 
 /// The name of a directory; its whole path if another has the same name.
@@ -211,5 +190,8 @@ fn real(dir: &Path) -> PathBuf {
 }
 
 fn join(prefix: &str, name: &str) -> String {
-    if name.is_empty() { prefix.to_string() } else { format!("{prefix}/{name}") }
+    match (prefix, name) {
+        (alone, "") | ("", alone) => alone.to_string(),
+        _ => format!("{prefix}/{name}"),
+    }
 }

@@ -1,5 +1,7 @@
 //! The average covariance as a matrix, for few classes.
 
+use aleator_run::Link;
+
 use super::Observer;
 use super::open::Covariances;
 use crate::error::ReportError;
@@ -9,12 +11,24 @@ use crate::error::ReportError;
 pub struct CovarianceMatrix {
     /// K.
     pub classes: usize,
+    /// τ.
+    pub temperature: f64,
     /// Σ̄.
     pub raw: Vec<f64>,
     /// C Σ̄ C / τ².
     pub centred: Vec<f64>,
     /// The correlations of C Σ̄ C; NaN for classes whose variance is only rounding.
     pub correlation: Vec<f64>,
+}
+
+impl CovarianceMatrix {
+    /// The covariance at a place of the matrices that labels determine, in units of τ².
+    pub(super) fn effect(&self, link: Link, at: usize) -> f64 {
+        match link {
+            Link::Softmax => self.centred[at],
+            Link::Sigmoid => self.raw[at] / self.temperature.powi(2),
+        }
+    }
 }
 
 /// Most classes of a matrix: three matrices of this size are 100 MB.
@@ -48,6 +62,7 @@ impl Covariances {
                 }
             }
         })?;
-        Ok(CovarianceMatrix { classes, raw, centred, correlation })
+        let temperature = self.temperature();
+        Ok(CovarianceMatrix { classes, temperature, raw, centred, correlation })
     }
 }

@@ -11,7 +11,7 @@ use super::best::Best;
 use super::gram::Block;
 use super::moments::Entries;
 use super::open::Covariances;
-use super::{Measure, Observer};
+use super::{Measure, NO_EFFECT, Observer};
 use crate::confusion::flip_rates;
 use crate::error::ReportError;
 
@@ -48,17 +48,30 @@ pub enum Relation {
     Substitutes,
     /// Positive: both gain at the expense of others, as when they occur together or look alike.
     CoOccurring,
-    /// Their noise is independent.
+    /// Their noise is independent, or too small to have an effect.
     Unrelated,
+    /// Negative in some runs, positive or without an effect in others.
+    Unclear,
 }
 
 impl Relation {
+    /// Of two classes, by the covariance that labels determine: the centred one, or Σ̄ with the
+    /// sigmoid link; in units of τ².
+    pub fn of(covariance: f64) -> Self {
+        match covariance {
+            value if value <= -NO_EFFECT => Self::Substitutes,
+            value if value >= NO_EFFECT => Self::CoOccurring,
+            _ => Self::Unrelated,
+        }
+    }
+
     /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Substitutes => "substitutes",
             Self::CoOccurring => "co-occurring",
             Self::Unrelated => "unrelated",
+            Self::Unclear => "sign varies",
         }
     }
 }
@@ -113,7 +126,10 @@ impl Covariances {
         let related = self.has_factors();
         let describe = |(_, (i, j), factors): (f64, (usize, usize), f64)| {
             let entry = entries.pair(i, j, factors);
-            let signed = if self.link == Link::Softmax { entry.centred } else { entry.raw };
+            let effect = match self.link {
+                Link::Softmax => entry.centred,
+                Link::Sigmoid => entry.raw / self.temperature().powi(2),
+            };
             ClassPair {
                 first: i,
                 second: j,
@@ -122,11 +138,7 @@ impl Covariances {
                 correlation: entries.correlated(i, j).then_some(entry.correlation),
                 flip: flips[&(i, j)],
                 flip_back: flips[&(j, i)],
-                relation: match signed {
-                    value if related && value < 0.0 => Relation::Substitutes,
-                    value if related && value > 0.0 => Relation::CoOccurring,
-                    _ => Relation::Unrelated,
-                },
+                relation: if related { Relation::of(effect) } else { Relation::Unrelated },
             }
         };
         let [by_covariance, by_centred, by_correlation] =

@@ -5,7 +5,7 @@ use std::path::Path;
 use aleator_run::{CsvFile, ExampleRow, RunError};
 
 use super::open::truth;
-use super::{Case, ExampleTies, Ranks, Tie, TopPairs};
+use super::{Case, ExampleTies, Ranks, SeedPair, Tie, TopPairs};
 use crate::spreadsheet::{class_cell, guarded};
 
 /// The columns of a covariance, as [`Measure`](super::Measure) has them.
@@ -33,6 +33,31 @@ pub fn write_pairs(path: &Path, pairs: &TopPairs, names: &[String]) -> Result<()
                     pair.relation.name().to_string(),
                 ])?;
             }
+        }
+        Ok(())
+    })
+}
+
+/// `pairs.csv` of several seeds.
+pub fn write_seed_pairs(
+    path: &Path,
+    pairs: &[SeedPair],
+    seeds: usize,
+    names: &[String],
+) -> Result<(), RunError> {
+    let mut header = vec!["class_a".to_string(), "class_b".to_string()];
+    header.extend(MEASURES.iter().flat_map(|it| [format!("{it}_mean"), format!("{it}_std")]));
+    header.extend(["seeds_agree", "seeds", "relation"].map(String::from));
+    CsvFile::write(path, &header, |table| {
+        for pair in pairs {
+            let spreads = [Some(pair.covariance), Some(pair.centred), pair.correlation];
+            let mut cells = vec![class_cell(pair.first, names), class_cell(pair.second, names)];
+            cells.extend(spreads.iter().flat_map(|it| {
+                [maybe(it.map(|spread| spread.mean)), maybe(it.and_then(|spread| spread.std))]
+            }));
+            cells.extend([pair.agreeing.to_string(), seeds.to_string()]);
+            cells.push(pair.relation.name().to_string());
+            table.row(&cells)?;
         }
         Ok(())
     })

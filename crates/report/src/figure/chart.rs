@@ -83,7 +83,10 @@ fn axes(figure: &mut Figure, x: &Scale, y: &Scale, right: f64) {
     let bottom = HEIGHT - BOTTOM;
     figure.grid(y, LEFT, right);
     figure.line(vec![(LEFT, bottom), (right, bottom)], Ink::Axis, 1.0);
-    for (value, label) in x.ticks(4) {
+    let ticks = x.ticks(6);
+    let widest = ticks.iter().map(|(_, label)| text_width(label, SMALL)).fold(0.0, f64::max);
+    let room = (right - LEFT) / ticks.len() as f64;
+    for (value, label) in if widest + 8.0 < room { ticks } else { x.ticks(3) } {
         let at = x.place(value);
         figure.line(vec![(at, bottom), (at, bottom + 4.0)], Ink::Axis, 1.0);
         figure.text((at, bottom + 17.0), &label, Ink::Muted, Anchor::Middle);

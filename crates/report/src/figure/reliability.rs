@@ -15,6 +15,9 @@ const TOP: f64 = 30.0;
 const BOTTOM: f64 = 262.0;
 const HISTOGRAM: (f64, f64) = (280.0, 332.0);
 
+/// The share of fewer predictions than this is chance: it is faded, and not joined to the others.
+const HANDFUL: usize = 5;
+
 /// The diagram of one summary's bins.
 pub(crate) fn draw(name: &str, title: &str, bins: &[ReliabilityBin], ece: f64) -> Figure {
     let error = number::fixed(ece, 3);
@@ -34,6 +37,10 @@ pub(crate) fn draw(name: &str, title: &str, bins: &[ReliabilityBin], ece: f64) -
     for bin in bins {
         let (Some(confidence), Some(accuracy)) = (bin.confidence, bin.accuracy) else { continue };
         let at = x.place(confidence);
+        if bin.count < HANDFUL {
+            figure.circle((at, y.place(accuracy)), 2.0, Ink::Axis);
+            continue;
+        }
         figure.line(vec![(at, y.place(confidence)), (at, y.place(accuracy))], Ink::Series(1), 2.0);
         places.push(((at, y.place(accuracy)), bin.count));
     }
@@ -56,7 +63,7 @@ fn histogram(figure: &mut Figure, bins: &[ReliabilityBin], x: &Scale, most: usiz
         figure.marks.push(Mark::Rect { at, ink, opacity, tooltip: None });
     }
     figure.line(vec![(LEFT, bottom), (RIGHT, bottom)], Ink::Axis, 1.0);
-    figure.text((LEFT - 6.0, top + 8.0), &number::count(most), Ink::Muted, Anchor::End);
+    figure.text((LEFT, top - 4.0), &number::count(most), Ink::Muted, Anchor::Start);
     for (value, label) in x.ticks(5) {
         figure.text((x.place(value), bottom + 16.0), &label, Ink::Muted, Anchor::Middle);
     }

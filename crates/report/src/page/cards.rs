@@ -13,6 +13,9 @@ use crate::number;
 /// Images with at most this many pixels on a side are enlarged with hard edges.
 const TINY: usize = 48;
 
+/// Cards before the fold; a page of all of them would be dozens of screens long.
+const UNFOLDED: usize = 24;
+
 /// One example.
 struct Card<'a> {
     key: PictureKey<'a>,
@@ -35,8 +38,7 @@ pub(super) fn suspects(
     let shown = &issues[..limit.min(issues.len())];
     let cards = shown.iter().map(|issue| {
         let path = issue.path.as_deref();
-        let mut notes = vec![format!("score {}", number::fixed(issue.score, 3))];
-        notes.extend(issue.truth.map(|truth| format!("true label {}", answer(truth, names))));
+        let truth = issue.truth.map(|truth| format!("true label {}", answer(truth, names)));
         Card {
             key: PictureKey { dir: &at.dir, split: None, id: &issue.id, path },
             heading: change(issue.given, issue.suggested, names),
@@ -44,7 +46,7 @@ pub(super) fn suspects(
                 (answer(issue.suggested, names), issue.suggested_probability),
                 (answer(issue.given, names), issue.given_probability),
             ],
-            notes,
+            notes: truth.into_iter().collect(),
         }
     });
     let words = format!(
@@ -150,10 +152,18 @@ fn gallery<'a>(
     cards: impl Iterator<Item = Card<'a>>,
     pictures: &mut PictureSource<'_>,
 ) -> Option<String> {
-    let mut cards = cards.peekable();
-    cards.peek()?;
+    let cards: Vec<Card<'_>> = cards.collect();
+    if cards.is_empty() {
+        return None;
+    }
     let mut out = format!("<p>{words}</p>\n<ul class=\"gallery\">\n");
-    for card in cards {
+    for (at, card) in cards.iter().enumerate() {
+        if at == UNFOLDED {
+            let more = number::count(cards.len() - UNFOLDED);
+            out += &format!(
+                "</ul>\n<details><summary>{more} more</summary>\n<ul class=\"gallery\">\n"
+            );
+        }
         let picture = image(&pictures(&card.key), card.key.id);
         out += &format!("<li>{picture}<p class=\"change\">{}</p>\n", card.heading);
         for (name, probability) in &card.bars {
@@ -168,7 +178,8 @@ fn gallery<'a>(
         let notes: String = card.notes.iter().map(|note| format!("{note}<br>")).collect();
         out += &format!("<p class=\"id\">{notes}id {}</p></li>\n", escape::name(card.key.id));
     }
-    Some(out + "</ul>\n")
+    let end = if cards.len() > UNFOLDED { "</ul></details>\n" } else { "</ul>\n" };
+    Some(out + end)
 }
 
 fn image(picture: &Picture, id: &str) -> String {

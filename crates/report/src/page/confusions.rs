@@ -1,6 +1,6 @@
 //! Which classes are confused, and whose noise is correlated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aleator_run::{Link, RunDir, Split, SplitReader};
 
@@ -11,7 +11,9 @@ use super::{Details, Figures, Section};
 use crate::audit::PairFinding;
 use crate::cluster::{Order, order};
 use crate::confusion::{Confusions, Pair, flip_rates};
-use crate::covariance::{ClassPair, Covariances, LARGEST_MATRIX};
+use crate::covariance::{
+    ClassPair, Covariances, LARGEST_MATRIX, Measure, Relation, SeedNoise, SeedPair,
+};
 use crate::error::ReportError;
 use crate::escape;
 use crate::figure::Figure;
@@ -23,6 +25,9 @@ const PAIRS: usize = 12;
 
 /// Most pairs of positive correlation in a table, and of negative.
 const CORRELATED: usize = 8;
+
+/// Most pairs that are looked at for those.
+const LISTED: usize = 4096;
 
 /// The confusions of a run: as heat maps in one order, and as tables.
 pub(super) fn of_run(
@@ -46,19 +51,20 @@ fn maps_and_tables(
 ) -> Result<String, ReportError> {
     let run = &details.run.dir;
     let (names, link) = (details.names(), run.info().link);
-    let correlation = noise_correlation(run, unseen.split)?;
+    let noise = shared_noise(details, unseen.split)?;
     let Some(expected) = &unseen.expected else { return Ok(String::new()) };
     let order = order(&distances(names.len(), |i, j| expected.rate(i, j)), names.len());
     let (mut maps, mut words) = (String::new(), String::new());
-    let labelled = details.validation.as_ref().filter(|_| link == Link::Softmax);
-    if let Some(HeldOut { confusion, split, .. }) = labelled {
+    let split = unseen.split.name();
+    let labelled = link == Link::Softmax;
+    if labelled {
+        let confusion = &unseen.confusion;
         let map = HeatMap {
             name: "confusion",
-            title: "Given and predicted labels, %",
+            title: &format!("Given and predicted labels, {split} split, %"),
             description: format!(
-                "Share of the {} examples of each given label that are predicted to be of each \
-                 class; the largest share beside the diagonal is",
-                split.name()
+                "Share of the {split} examples of each given label that are predicted to be of \
+                 each class; the largest share beside the diagonal is"
             ),
             rows: "given",
             columns: "predicted",
@@ -68,20 +74,33 @@ fn maps_and_tables(
             percent: true,
         };
         maps += &figures.add(map.draw());
-        words += "Left: of the validation examples with a given label (row), the share that the \
-                  model predicts to be of each class (column); agreement, on the diagonal, is left \
-                  grey. ";
-    }
-    let mut tables = vec![expected_table(run, unseen.split, expected, correlation.as_deref())?];
-    if let Some(correlation) = &correlation {
-        maps += &figures.add(correlation_map("noise-correlation", correlation, names, &order));
         words += &format!(
-            "{}: how the noise that the model has learned goes together, as the mean over the {} \
-             examples. Blue classes rise together; orange ones are named in place of each other. ",
-            if labelled.is_some() { "Right" } else { "The map" },
-            unseen.split.name(),
+            "Left: of the {split} examples with a given label (row), the share that the model \
+             predicts to be of each class (column); agreement, on the diagonal, is left grey. "
         );
-        tables.push(correlated_table(correlation, names, link));
+    }
+    let mut tables = vec![expected_table(run, unseen.split, expected, noise.as_ref())?];
+    if let Some(noise) = &noise {
+        let shown = most_tied_classes(noise, &order, link);
+        let title = format!("Correlation of the learned noise, {split} split");
+        let value = |i: usize, j: usize| consistent_correlation(noise, i, j).unwrap_or(0.0);
+        let map = correlation_map("noise-correlation", &title, &value, names, &shown);
+        maps += &figures.add(map);
+        words += &format!(
+            "{}: how the noise that the model has learned goes together, as the mean over the \
+             {split} examples{}. Blue classes rise together; orange ones are named in place of \
+             each other. ",
+            if labelled { "Right" } else { "The map" },
+            over_seeds(noise),
+        );
+        if shown.classes.len() < names.len() {
+            words += &format!(
+                "Of {} classes, the {} of the strongest pairs are shown. ",
+                number::count(names.len()),
+                shown.classes.len()
+            );
+        }
+        tables.push(correlated_table(noise, names, link));
     }
     words += "Classes that the model confuses stand beside each other.";
     let tables: String = tables.iter().map(|table| format!("<div>{table}</div>\n")).collect();
@@ -89,7 +108,7 @@ fn maps_and_tables(
 }
 
 /// The covariances of a split, if its classes share noise.
-fn shared_noise(run: &RunDir, split: Split) -> Result<Option<Covariances>, ReportError> {
+fn covariances(run: &RunDir, split: Split) -> Result<Option<Covariances>, ReportError> {
     match Covariances::open(run, split) {
         Ok(covariances) => Ok(Some(covariances).filter(Covariances::has_factors)),
         Err(ReportError::NoCovariance { .. }) => Ok(None),
@@ -97,25 +116,62 @@ fn shared_noise(run: &RunDir, split: Split) -> Result<Option<Covariances>, Repor
     }
 }
 
-/// The mean correlation of the noise, `[K, K]`; zero for a class without noise.
-fn noise_correlation(run: &RunDir, split: Split) -> Result<Option<Vec<f64>>, ReportError> {
-    let Some(mut covariances) = shared_noise(run, split)? else { return Ok(None) };
-    let matrix = covariances.average_covariance(&mut |_| {})?;
-    let known = |value: &f64| if value.is_nan() { 0.0 } else { *value };
-    Ok(Some(matrix.correlation.iter().map(known).collect()))
+/// The noise of a run and of its other seeds, if its classes share noise.
+fn shared_noise(details: &Details<'_>, split: Split) -> Result<Option<SeedNoise>, ReportError> {
+    for run in &details.seeds {
+        if covariances(run, split)?.is_none() {
+            return Ok(None);
+        }
+    }
+    SeedNoise::of(&details.seeds, split, &mut |_| {}).map(Some)
+}
+
+/// The mean correlation of two classes, if it has the same sign in all runs and an effect.
+fn consistent_correlation(noise: &SeedNoise, i: usize, j: usize) -> Option<f64> {
+    let pair = (i != j).then(|| noise.pair(i, j)).filter(SeedPair::is_consistent)?;
+    pair.correlation.map(|correlation| correlation.mean)
+}
+
+fn over_seeds(noise: &SeedNoise) -> String {
+    match noise.runs() {
+        1 => String::new(),
+        runs => format!(" and {runs} seeds; pairs whose sign differs between seeds are left blank"),
+    }
+}
+
+/// All classes, or where these are too many to be named, those of the strongest pairs.
+fn most_tied_classes(noise: &SeedNoise, order: &Order, link: Link) -> Order {
+    if order.classes.len() <= NAMED {
+        return order.clone();
+    }
+    let mut kept = BTreeSet::new();
+    let strongest = noise.strongest(Measure::determined(link), NAMED * NAMED);
+    for pair in strongest.iter().filter(|pair| pair.is_consistent()) {
+        let both = [pair.first, pair.second];
+        let new = both.iter().filter(|class| !kept.contains(*class)).count();
+        if kept.len() + new <= NAMED {
+            kept.extend(both);
+        }
+    }
+    let classes = order.classes.iter().copied().filter(|class| kept.contains(class)).collect();
+    Order { classes, bands: vec![] }
 }
 
 /// The pairs of strongest correlation, for runs with too many classes for a matrix.
 fn most_tied(run: &RunDir, split: Split) -> Result<String, ReportError> {
     let names = &run.info().class_names;
     let mut rows = vec![];
-    if let Some(mut covariances) = shared_noise(run, split)? {
+    if let Some(mut covariances) = covariances(run, split)? {
         let row = |pair: &ClassPair| {
             let names = [pair.first, pair.second].map(|class| names[class].as_str());
             pair_row(names, pair.relation.name(), pair.correlation)
         };
         let pairs = covariances.top_pairs(2 * CORRELATED, &mut |_| {})?;
-        rows.extend(pairs.by_correlation.iter().map(row));
+        rows.extend(pairs.by_centred.iter().map(row));
+    }
+    if rows.is_empty() {
+        let classes = number::count(LARGEST_MATRIX);
+        return Ok(format!("<p>With more than {classes} classes no maps are drawn.</p>\n"));
     }
     let caption = format!(
         "With more than {} classes no maps are drawn: these are the pairs whose noise is tied most.",
@@ -154,18 +210,23 @@ fn shares(counts: &[f64], classes: usize) -> impl Fn(usize, usize) -> f64 {
     move |i, j| if totals[i] > 0.0 { counts[i * classes + j] / totals[i] } else { 0.0 }
 }
 
-fn correlation_map(name: &str, correlation: &[f64], names: &[String], order: &Order) -> Figure {
-    let classes = names.len();
+fn correlation_map(
+    name: &str,
+    title: &str,
+    value: &dyn Fn(usize, usize) -> f64,
+    names: &[String],
+    order: &Order,
+) -> Figure {
     let map = HeatMap {
         name,
-        title: "Correlation of the learned noise",
+        title,
         description: "Correlation of the noise on the utilities of two classes; the strongest is"
             .to_string(),
         rows: "class",
         columns: "class",
         class_names: names,
         order,
-        value: &|i, j| correlation[i * classes + j],
+        value,
         percent: false,
     };
     map.draw()
@@ -176,12 +237,11 @@ fn expected_table(
     run: &RunDir,
     split: Split,
     expected: &Confusions,
-    correlation: Option<&[f64]>,
+    noise: Option<&SeedNoise>,
 ) -> Result<String, ReportError> {
     let names = &run.info().class_names;
-    let classes = names.len();
     let top: Vec<Pair> = expected.pairs().into_iter().take(PAIRS).collect();
-    let flips = match correlation {
+    let flips = match noise {
         Some(_) => {
             let pairs = top.iter().map(|pair| (pair.from, pair.to));
             flip_rates(&mut SplitReader::open(run, split)?, pairs, &mut |_| {})?
@@ -191,9 +251,9 @@ fn expected_table(
     let row = |Pair { from, to, rate }: &Pair| {
         let mut row =
             vec![Cell::Html(arrow(&names[*from], &names[*to])), Cell::percent(Some(*rate))];
-        if let Some(correlation) = correlation {
+        if let Some(noise) = noise {
             row.push(Cell::percent(flips[&(*from, *to)]));
-            row.push(Cell::fixed(Some(correlation[from * classes + to]), 2));
+            row.push(Cell::fixed(consistent_correlation(noise, *from, *to), 2));
         }
         row
     };
@@ -204,23 +264,25 @@ fn expected_table(
          mean probability of the second class where the first is most plausible.",
         split.name()
     );
-    if correlation.is_some() {
+    if noise.is_some() {
         columns.extend(["Flip", "Correlation"]);
         caption += " Flip: how likely noise alone lifts the second above the first.";
     }
     Ok(table::html(Extent::Short, &columns, &rows, &caption))
 }
 
-/// The pairs of strongest positive and negative correlation.
-fn correlated_table(correlation: &[f64], names: &[String], link: Link) -> String {
-    let classes = names.len();
-    let value = |i: usize, j: usize| correlation[i * classes + j];
-    let count = CORRELATED.min(classes * (classes - 1) / 4).max(1);
+/// The pairs that substitute each other most, and those that go together most.
+fn correlated_table(noise: &SeedNoise, names: &[String], link: Link) -> String {
+    let count = CORRELATED.min(noise.pairs() / 2).max(1);
+    let strongest = noise.strongest(Measure::determined(link), LISTED);
     let mut rows = vec![];
-    for (kind, sign) in [("substitutes", -1.0), ("together", 1.0)] {
-        let strongest = strongest(classes, count, |i, j| sign * value(i, j));
-        rows.extend(strongest.iter().filter(|it| it.2 > 0.0).map(|(i, j, _)| {
-            pair_row([*i, *j].map(|class| names[class].as_str()), kind, Some(value(*i, *j)))
+    for (kind, relation) in
+        [("substitutes", Relation::Substitutes), ("together", Relation::CoOccurring)]
+    {
+        let of_kind = strongest.iter().filter(|pair| pair.relation == relation).take(count);
+        rows.extend(of_kind.map(|pair| {
+            let names = [pair.first, pair.second].map(|class| names[class].as_str());
+            pair_row(names, kind, pair.correlation.map(|correlation| correlation.mean))
         }));
     }
     if rows.is_empty() {
@@ -233,24 +295,17 @@ fn correlated_table(correlation: &[f64], names: &[String], link: Link) -> String
         }
         Link::Sigmoid => "",
     };
+    let seeds = match noise.runs() {
+        1 => {
+            " One run alone finds some pairs by chance; several seeds tell them apart.".to_string()
+        }
+        runs => format!(" Only pairs that all {runs} seeds agree on are listed."),
+    };
     let caption = format!(
-        "Substitutes: when one class gains, the other loses, as where annotators choose between \
-         them. Together: both gain and lose at once.{centred}"
+        "The strongest pairs. Substitutes: when one class gains, the other loses, as where \
+         annotators choose between them. Together: both gain and lose at once.{centred}{seeds}"
     );
     table::html(Extent::Short, &PAIR_COLUMNS, &rows, &caption)
-}
-
-/// The pairs with the largest of symmetric values, ties by class.
-fn strongest(
-    classes: usize,
-    count: usize,
-    value: impl Fn(usize, usize) -> f64,
-) -> Vec<(usize, usize, f64)> {
-    let all = (0..classes).flat_map(|i| (i + 1..classes).map(move |j| (i, j)));
-    let mut pairs: Vec<(usize, usize, f64)> = all.map(|(i, j)| (i, j, value(i, j))).collect();
-    pairs.sort_by(|a, b| b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
-    pairs.truncate(count);
-    pairs
 }
 
 fn arrow(from: &str, to: &str) -> String {
@@ -296,7 +351,9 @@ pub(super) fn of_audit(at: &AuditAt, figures: &mut Figures) -> Option<Section> {
                      class (column); agreement, on the diagonal, is left grey."
         .to_string();
     if correlated {
-        maps += &figures.add(correlation_map("audit-correlation", &correlation, names, &order));
+        let value = |i: usize, j: usize| correlation[i * classes + j];
+        let title = "Correlation of the learned noise";
+        maps += &figures.add(correlation_map("audit-correlation", title, &value, names, &order));
         words += " Right: how the learned noise of two classes goes together, for the pairs that \
                   the audit lists.";
     }

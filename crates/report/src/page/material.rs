@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use aleator_metrics::significance::mean;
-use aleator_run::{EvaluatedRun, GroupKind, RunError, RunGroup, RunTree};
+use aleator_run::{EvaluatedRun, GroupKind, RunError, RunGroup, RunTree, without_seed};
 
 use crate::audit::Audit;
+use crate::compare::baseline_first;
 use crate::error::ReportError;
 use crate::task::class_difference;
 
@@ -48,28 +49,41 @@ pub(crate) struct Origin {
 impl Material {
     pub fn load(dirs: &[PathBuf]) -> Result<Self, ReportError> {
         let mut material = Self::default();
+        let several = dirs.iter().filter(|dir| !Audit::is_at(dir)).count() > 1;
         for dir in dirs {
-            let prefix = if dirs.len() > 1 { dir_name(dir) } else { String::new() };
-            let group = match RunTree::open(dir)? {
-                None => return Err(ReportError::NothingToReport { dir: dir.clone() }),
-                Some(RunTree::Audit(_)) => {
-                    let audit = Audit::load(dir)?;
-                    material.check_classes(dir, &audit.summary.class_names)?;
-                    material.audits.push(AuditAt { dir: dir.clone(), audit });
-                    Some(GroupKind::Audit)
-                }
-                Some(RunTree::Group(group)) => {
-                    material.add_group(&group, &prefix)?;
-                    Some(group.kind)
-                }
-                Some(RunTree::Run(run)) => {
-                    material.add_run(&prefix, EvaluatedRun::of(run, dir)?, false)?;
-                    None
-                }
-            };
-            material.origins.push(Origin { dir: dir.clone(), group });
+            let prefix = if several { dir_name(dir) } else { String::new() };
+            let found = baseline_first(RunTree::find(dir)?);
+            if found.is_empty() {
+                return Err(ReportError::NothingToReport { dir: dir.clone() });
+            }
+            for (name, tree) in found {
+                let prefix = joined(&prefix, &without_seed(&name));
+                let place = if name.is_empty() { dir.clone() } else { dir.join(name) };
+                material.add(&place, tree, &prefix)?;
+            }
         }
         Ok(material)
+    }
+
+    fn add(&mut self, dir: &Path, tree: RunTree, prefix: &str) -> Result<(), ReportError> {
+        let group = match tree {
+            RunTree::Audit(_) => {
+                let audit = Audit::load(dir)?;
+                self.check_classes(dir, &audit.summary.class_names)?;
+                self.audits.push(AuditAt { dir: dir.to_path_buf(), audit });
+                Some(GroupKind::Audit)
+            }
+            RunTree::Group(group) => {
+                self.add_group(&group, prefix)?;
+                Some(group.kind)
+            }
+            RunTree::Run(run) => {
+                self.add_run(prefix, EvaluatedRun::of(run, dir)?, false)?;
+                None
+            }
+        };
+        self.origins.push(Origin { dir: dir.to_path_buf(), group });
+        Ok(())
     }
 
     fn check_classes(&mut self, dir: &Path, names: &[String]) -> Result<(), ReportError> {
@@ -89,7 +103,7 @@ impl Material {
         let mut unfinished = 0;
         for member in &group.members {
             match group.open(member) {
-                Ok(run) => self.add_run(&joined(prefix, member.setting()), run, false)?,
+                Ok(run) => self.add_run(&joined(prefix, &member.setting()), run, false)?,
                 Err(RunError::Unfinished { .. }) => unfinished += 1,
                 Err(error) => return Err(error.into()),
             }

@@ -22,7 +22,8 @@ pub(super) fn section(run: &EvaluatedRun, figures: &mut Figures) -> Option<Secti
     }
     let mut caption = "Each dot is a group of predictions of similar confidence: on the dashed \
                        line as many come true as the model says, and the orange bar is how far it \
-                       is off. The bars below count the predictions of each group."
+                       is off; groups of fewer than five are faded. The bars below count the predictions of each \
+                       group."
         .to_string();
     if let Some(calibration) = &run.evaluation.calibration {
         caption += &format!(

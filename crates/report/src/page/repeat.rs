@@ -28,11 +28,9 @@ pub(super) fn section(material: &Material) -> Result<Section, ReportError> {
         if seen.contains(&text) {
             continue;
         }
-        let open = if seen.is_empty() { " open" } else { "" };
         let of = if name.is_empty() { "" } else { &format!(" of {}", escape::name(&name)) };
         let recipe = escape::text(&text);
-        body +=
-            &format!("<details{open}><summary>Recipe{of}</summary><pre>{recipe}</pre></details>\n");
+        body += &format!("<details><summary>Recipe{of}</summary><pre>{recipe}</pre></details>\n");
         seen.push(text);
     }
     Ok(Section { id: "repeat", title: "Recipe", body })

@@ -4,7 +4,7 @@ use aleator_metrics::{Evaluation, Summary};
 
 use super::material::{Material, Setting, dir_name};
 use super::table::{self, Cell, DASH, Extent};
-use super::{Figures, Section, row};
+use super::{Figures, Section, row, verdict};
 use crate::audit::AuditSummary;
 use crate::compare::Measure;
 use crate::escape;
@@ -70,8 +70,10 @@ pub(super) fn section(material: &Material, figures: &mut Figures) -> Section {
         if material.audits.len() > 1 {
             body += &format!("<h3>{}</h3>\n", escape::name(&dir_name(&audit.dir)));
         }
+        body += &verdict::of_audit(&audit.audit);
         body += &tiles(audit_tiles(&audit.audit.summary));
     }
+    body += &verdict::of_runs(&material.settings, first_against(&material.settings));
     match material.settings.as_slice() {
         [] => {}
         [setting] => body += &tiles(setting_tiles(setting)),
@@ -90,12 +92,12 @@ fn first_against(settings: &[Setting]) -> &'static Against {
     AGAINST.iter().find(known).unwrap_or(&AGAINST[3])
 }
 
-fn values(setting: &Setting, against: &Against, measure: Measure) -> Vec<f64> {
+pub(super) fn values(setting: &Setting, against: &Against, measure: Measure) -> Vec<f64> {
     let summaries = setting.runs.iter().filter_map(|run| (against.read)(&run.evaluation));
     summaries.filter_map(|summary| measure.read(summary)).collect()
 }
 
-fn shown(values: &[f64], measure: Measure) -> String {
+pub(super) fn shown(values: &[f64], measure: Measure) -> String {
     if measure.is_share() { number::percent_spread(values, 2) } else { number::spread(values, 4) }
 }
 
@@ -128,7 +130,8 @@ fn audit_tiles(summary: &AuditSummary) -> Vec<Tile> {
     let judged = format!("of {} examples, by {by}", number::count(summary.examples));
     let wrong = summary.wrong;
     let count = |value: f64| number::fixed(value.max(0.0), 0);
-    let interval = format!("95\u{202f}% interval {} to {}", count(wrong.low), count(wrong.high));
+    let interval =
+        format!("between {} and {} if the model is right", count(wrong.low), count(wrong.high));
     let mut tiles = vec![
         ("Labels judged", number::count(summary.labels), judged),
         ("Estimated wrong", count(wrong.count), interval),

@@ -95,6 +95,7 @@ function show(next) {
   complain(view.trouble);
   closeSearch();
   showProgress();
+  showPairButton();
   const issue = current();
   $("main").hidden = !issue;
   $("done").hidden = !!issue;
@@ -113,6 +114,11 @@ function showProgress() {
   if (p.decided) parts.push(`${number.format(p.corrected)} corrected, ${number.format(p.kept)} kept, ${number.format(p.ambiguous)} ambiguous`);
   parts.push(`estimated wrong: ${whole(e.count)} (${whole(e.low)}–${whole(e.high)}) of ${number.format(overview.labels)}`);
   $("counts").textContent = parts.join(" · ");
+}
+function showPairButton() {
+  const left = view.total - view.decided;
+  $("accept-pair").hidden = filter.pair === null || !left;
+  $("accept-pair").textContent = `Accept all ${number.format(left)} suggestions of this pair`;
 }
 function showIssue(issue) {
   const single = overview.single;
@@ -203,6 +209,18 @@ const query = at => {
 const go = at => once(() => ask(query(at)));
 const undo = () => once(() => ask("/api/undo", { filter }));
 const decide = decision => { if (view.at !== null) once(() => ask("/api/decide", { issue: view.at, decision, filter })); };
+// Each is a decision of its own, saved and undone like any other.
+async function acceptPair() {
+  const { pair } = filter, left = view.total - view.decided;
+  const { given, suggested } = overview.pairs[pair];
+  if (!left || !confirm(`Accept ${number.format(left)} suggestions without looking at each: ${titled(given)} → ${answer(suggested)}?`)) return;
+  await once(async () => {
+    let now = await ask(query());
+    for (let made = 0; made < left && now.at !== null && now.filter.pair === pair; made++)
+      now = await ask("/api/decide", { issue: now.at, decision: "accept", filter: now.filter });
+    return now;
+  });
+}
 function step(by) {
   const index = view.issues.findIndex(issue => issue.number === view.at);
   const to = view.issues[index + by];
@@ -217,8 +235,10 @@ function openSearch() {
   $("other").setAttribute("aria-expanded", "true");
   $("query").value = "";
   match();
-  $("query").focus();
-  $("search").scrollIntoView({ block: "nearest" });
+  $("query").focus({ preventScroll: true });
+  // The list alone scrolls: the page would take the header with it.
+  const below = $("search").getBoundingClientRect().bottom - innerHeight;
+  if (below > 0) $("matches").style.maxHeight = `${Math.max(96, $("matches").clientHeight - below - 8)}px`;
 }
 function closeSearch() {
   if ($("search").hidden) return;
@@ -296,6 +316,7 @@ $("accept").onclick = () => decide("accept");
 $("keep").onclick = () => decide("keep");
 $("ambiguous").onclick = () => decide("ambiguous");
 $("other").onclick = () => $("search").hidden ? openSearch() : closeSearch();
+$("accept-pair").onclick = acceptPair;
 $("previous").onclick = () => step(-1);
 $("next").onclick = () => step(1);
 for (const id of ["undo", "done-undo"]) $(id).onclick = undo;

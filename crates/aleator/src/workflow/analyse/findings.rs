@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use aleator_report::covariance::{Case, ClassPair, Comparison, Measure, Relation, Tie, TopPairs};
-use aleator_run::{ExampleRow, Noise, RunInfo, Split};
+use aleator_run::{ExampleRow, Link, Noise, RunInfo, Split};
 use serde_json::{Value, json};
 
 /// The version of `analysis.json`.
-const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 1;
 
 /// What [`analyse`](crate::analyse()) found.
 #[derive(Clone, Debug)]
@@ -139,13 +139,8 @@ impl Findings {
 
 /// The meaning of a tie's sign: of the centred covariance, or of the covariance with the sigmoid.
 pub fn relation(findings: &Findings, tie: &Tie) -> Relation {
-    let value = match findings.info.link {
-        aleator_run::Link::Softmax => tie.centred,
-        aleator_run::Link::Sigmoid => tie.covariance,
-    };
-    match value {
-        value if value < 0.0 => Relation::Substitutes,
-        value if value > 0.0 => Relation::CoOccurring,
-        _ => Relation::Unrelated,
-    }
+    Relation::of(match findings.info.link {
+        Link::Softmax => tie.centred,
+        Link::Sigmoid => tie.covariance / findings.temperature.powi(2),
+    })
 }

@@ -11,7 +11,7 @@ use aleator_report::spreadsheet::guarded;
 use aleator_run::recipe::{
     DataOverlay, Framing, HeadTemperature, InputSource, Link, Noise, Overlay, Source,
 };
-use aleator_run::{CsvFile, read_json, write_file, write_json};
+use aleator_run::{CsvFile, PICTURES, read_json, write_file, write_json};
 use aleator_train::group::{self, Group};
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,7 @@ impl RunExamples {
         let group = super::folds_of(&head, folds)?;
         group::create(out, &group)?;
         write_json(&out.join(BACKBONE), &Backbone { run: self.run.clone() })?;
+        write_file(&out.join(PICTURES), self.experiment.recipe.to_toml().as_bytes())?;
         Ok(group)
     }
 

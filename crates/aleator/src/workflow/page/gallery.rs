@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use aleator_data::{Ids, Thumbnail, Thumbnails, thumbnail_of_file};
 use aleator_report::page::{EncodedPicture, Picture, PictureKey};
 use aleator_run::recipe::{Data, HeldOut};
-use aleator_run::{ExampleRow, Split, load, read_examples};
+use aleator_run::{ExampleRow, Split, pictured_data, read_examples};
 
 use crate::workflow::error::Error;
 
@@ -58,10 +58,7 @@ impl Gallery {
     }
 
     fn open(&self, dir: &Path) -> Result<Option<Thumbnails>, Error> {
-        let recipe = Some(dir.join("recipe.toml")).filter(|path| path.is_file());
-        let data = recipe.map(|path| load(&path.to_string_lossy(), &[], None));
-        let data = data.transpose()?.map(|resolved| resolved.recipe.data);
-        match (&self.images, data) {
+        match (&self.images, pictured_data(dir)?) {
             (Some(images), data) => {
                 let rows = read_examples(&dir.join("examples.csv"))?;
                 let ids = training_ids(rows, data.as_ref());
