@@ -9,7 +9,11 @@ use aleator_run::recipe::{DataOverlay, InputSource, Overlay, Source};
 use aleator_run::{Recipe, Resolved, load_over, paper_recipes};
 use aleator_train::load_run;
 
+use super::finetune::refuse_without_weights;
 use crate::{Error, Watch};
+
+/// How the names of the presets begin that train a network from pixels alone.
+const FROM_PIXELS: &str = "images-";
 
 /// A recipe and its data.
 ///
@@ -43,6 +47,7 @@ impl Experiment {
     /// # Errors
     /// When the recipe does not exist, or says something unknown or impossible.
     pub fn load(recipe: &str, sets: &[String], seed: Option<u64>) -> Result<Self, Error> {
+        refuse_without_weights(recipe, sets)?;
         Self::over(recipe, &Overlay::default(), sets, seed)
     }
 
@@ -71,8 +76,16 @@ impl Experiment {
         if sized {
             overlay.data.image_size = None;
         }
+        refuse_without_weights(recipe, sets)?;
+        if let Some(sentence) = recognised.resizing().filter(|_| !sized) {
+            watch.choice(&sentence);
+        }
         let note = if sized { ", which keeps its own image size" } else { "" };
         watch.choice(&format!("recipe: {recipe}{note}"));
+        let from_scratch = recipe.starts_with(FROM_PIXELS);
+        if let Some(advice) = recognised.advice(path).filter(|_| from_scratch) {
+            watch.choice(&advice);
+        }
         Self::over(recipe, &overlay, sets, seed)
     }
 
