@@ -21,12 +21,12 @@ fn resnet(out: &str) -> String {
         "train images-full --set data.train.images=images --set data.image_size=16 \
          --set data.validation.fraction=0.25 --set network.kind=resnet-20 --set network.channels= \
          --set network.norm_momentum=0.5 --set network.norm_epsilon=1e-5 \
-         --set network.normalize=none --set data.augment.crop=inception \
+         --set network.normalize=none --set data.augment= --set data.augment.crop=inception \
          --set data.augment.area=[0.5,1.0] --set data.augment.ratio=[0.75,1.3333] \
          --set data.augment.flip=true --set data.augment.operations=1 \
          --set data.augment.magnitude=3 --set data.augment.mixup=0.2 --set head.rank=1 \
          --set head.samples=8 --set evaluation.samples=16 --set schedule.epochs=2 \
-         --set schedule.warm_up=0 --set training.batch=8 --set training.parts=2 \
+         --set schedule.warm_up=0 --set training.min_steps= --set training.batch=8 --set training.parts=2 \
          --set checkpoint.every_steps=2 {} -q --out {out}",
         sgd("0.02", "0.9", true)
     )

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use aleator_data::inputs::recognise::recognise;
 use aleator_model::{ImageNetwork, PublishedNetwork, recognise_network};
 use aleator_run::recipe::{DataOverlay, NetworkOverlay, Overlay, Pretraining};
-use aleator_run::{Document, presets};
+use aleator_run::{Document, Value, presets};
 
 use crate::{Error, Experiment, Watch};
 
@@ -85,8 +85,7 @@ impl Experiment {
 
 /// Refuses a preset that would need weights, where none are given.
 pub(super) fn refuse_without_weights(recipe: &str, sets: &[String]) -> Result<(), Error> {
-    let named = sets.iter().any(|set| set.starts_with("network.kind="));
-    if named || preset_network(recipe).is_none_or(|network| network.is_some()) {
+    if preset_network(recipe, sets).is_none_or(|network| network.is_some()) {
         return Ok(());
     }
     Err(Error::invalid(format!(
@@ -97,7 +96,7 @@ pub(super) fn refuse_without_weights(recipe: &str, sets: &[String]) -> Result<()
 }
 
 fn refuse_own_network(recipe: &str) -> Result<(), Error> {
-    let Some(Some(kind)) = preset_network(recipe) else { return Ok(()) };
+    let Some(Some(kind)) = preset_network(recipe, &[]) else { return Ok(()) };
     let noise = recipe.rsplit(['-', '/']).next().unwrap_or_default();
     let finetune = format!("finetune-{noise}");
     let known = presets().iter().any(|preset| preset.name == finetune);
@@ -108,11 +107,13 @@ fn refuse_own_network(recipe: &str) -> Result<(), Error> {
     )))
 }
 
-/// `network.kind` of a preset, if it has one; `None` if there is no preset of this name.
-fn preset_network(recipe: &str) -> Option<Option<String>> {
-    let document = Document::preset(recipe).ok()?;
+/// The kind of network of a preset with `sets` over it, if it has one; `None` if there is no preset
+/// of this name, or a set is wrong, which is said when the recipe is loaded.
+fn preset_network(recipe: &str, sets: &[String]) -> Option<Option<String>> {
+    let mut document = Document::preset(recipe).ok()?;
+    sets.iter().try_for_each(|set| document.set(set)).ok()?;
     Some(document.get("network.kind").map(|node| match &node.value {
-        aleator_run::Value::String(kind) => kind.clone(),
+        Value::String(kind) => kind.clone(),
         _ => String::new(),
     }))
 }
