@@ -7,6 +7,7 @@ mod embed;
 mod error;
 mod evaluate;
 mod experiment;
+mod finetune;
 mod fit;
 mod group;
 mod page;

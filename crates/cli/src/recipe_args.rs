@@ -15,6 +15,11 @@ pub struct RecipeArgs {
     /// Without a recipe, the data choose one
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
+    /// Pretrained weights to start from, for the presets finetune-*: a safetensors file, which
+    /// says which network it is of, or the name of a network in docs/weights.md whose file is in
+    /// this directory. Without a recipe, finetune-full
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<PathBuf>,
     /// Set a key of the recipe, as in --set head.rank=6; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -27,6 +32,10 @@ impl RecipeArgs {
     /// The recipe with everything set, and its data.
     pub fn experiment(&self, watch: &mut Watch<'_>) -> Result<Experiment, Error> {
         let recipe = self.recipe.as_deref();
+        if let Some(weights) = &self.weights {
+            let data = self.data.as_deref();
+            return Experiment::from_weights(weights, data, recipe, &self.set, self.seed, watch);
+        }
         match (&self.data, recipe) {
             (Some(path), _) => Experiment::on_path(path, recipe, &self.set, self.seed, watch),
             (None, Some(recipe)) => Experiment::load(recipe, &self.set, self.seed),

@@ -21,12 +21,12 @@ fn resnet(out: &str) -> String {
         "train images-full --set data.train.images=images --set data.image_size=16 \
          --set data.validation.fraction=0.25 --set network.kind=resnet-20 --set network.channels= \
          --set network.norm_momentum=0.5 --set network.norm_epsilon=1e-5 \
-         --set network.normalize=none --set data.augment.crop=inception \
+         --set network.normalize=none --set data.augment= --set data.augment.crop=inception \
          --set data.augment.area=[0.5,1.0] --set data.augment.ratio=[0.75,1.3333] \
          --set data.augment.flip=true --set data.augment.operations=1 \
          --set data.augment.magnitude=3 --set data.augment.mixup=0.2 --set head.rank=1 \
          --set head.samples=8 --set evaluation.samples=16 --set schedule.epochs=2 \
-         --set schedule.warm_up=0 --set training.batch=8 --set training.parts=2 \
+         --set schedule.warm_up=0 --set training.min_steps= --set training.batch=8 --set training.parts=2 \
          --set checkpoint.every_steps=2 {} -q --out {out}",
         sgd("0.02", "0.9", true)
     )
@@ -173,4 +173,67 @@ fn a_trained_network_makes_embeddings_that_do_not_depend_on_the_batch() {
     }
     place.refuses("embed images --backbone images --out x.safetensors", &["run.json"]);
     assert!(!place.path("x.safetensors").exists());
+}
+
+/// Writes the network of a run's last checkpoint as others would publish it.
+fn publish(place: &Place, run: &str, name: &str) {
+    let bytes = fs::read(last_checkpoint(&place.path(run)).join("model.safetensors")).unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let published = tensors.iter().filter_map(|(key, view)| {
+        let key = key.strip_prefix("network.Image.trunk.Residual.")?;
+        let key = key.replace(".scale", ".weight").replace(".shift", ".bias");
+        Some((key.replace("running_variance", "running_var"), view))
+    });
+    let bytes = safetensors::serialize(published, None).unwrap();
+    place.write(name, bytes);
+}
+
+const FEW: &str = "--set schedule.epochs=1 --set schedule.warm_up=0 --set head.rank=1 --set \
+                   head.samples=8 --set evaluation.samples=16 --set training.min_steps=2 -q";
+
+#[test]
+fn fine_tuning_needs_the_data_and_a_file_of_weights_and_nothing_else() {
+    let place = place();
+    place.succeeds(&resnet("first"));
+    publish(&place, "first", "small.safetensors");
+    place.succeeds(&format!("train --data images --weights small.safetensors {FEW} --out tuned"));
+    let recipe = fs::read_to_string(place.path("tuned/recipe.toml")).unwrap();
+    // The images have 16 pixels, and the network was made for 32.
+    for line in [
+        "kind = \"resnet-20\"",
+        "norm_epsilon = 1e-5",
+        "image_size = 32",
+        "channels = 3",
+        "pixel_values = \"imagenet\"",
+        "noise = \"full\"",
+    ] {
+        assert!(recipe.contains(line), "{line} is not in\n{recipe}");
+    }
+    // A name means the file of this name.
+    fs::copy(place.path("small.safetensors"), place.path("resnet_20.safetensors")).unwrap();
+    let named = "train finetune-none --data images --weights resnet-20 --set network.frozen=true";
+    place.succeeds(&format!("{named} {} --out named", FEW.replace("--set head.rank=1", "")));
+
+    place.refuses("train finetune-full --data images", &["--weights", "docs/weights.md"]);
+    place.refuses("train finetune-full --set data.train.images=images", &["--weights"]);
+    place.refuses("train --data images --weights resnet-50", &["resnet_50.safetensors"]);
+    place.refuses("train --data images --weights none.safetensors", &["none.safetensors"]);
+    place.refuses("train --data images --weights images/stripes/1.ppm", &["1.ppm", "safetensors"]);
+    let other = "train images-none --data images --weights small.safetensors";
+    place.refuses(other, &["images-none", "finetune-none"]);
+}
+
+#[test]
+fn photographs_lead_to_advice_with_the_command_to_type() {
+    let place = Place::empty();
+    for number in 0..6 {
+        place.write(&format!("photos/a/{number}.ppm"), picture(80, number, false));
+        place.write(&format!("photos/b/{number}.ppm"), picture(80, number, true));
+    }
+    let command = "aleator train finetune-full --data photos --weights";
+    let doctor = place.succeeds("doctor photos -q").stdout;
+    assert!(doctor.contains(command) && doctor.contains("aleator embed photos"), "{doctor}");
+    let few = FEW.replace(" -q", "");
+    let train = place.succeeds(&format!("train --data photos {few} --set network.channels=[2]"));
+    assert!(train.stderr.contains(command), "{}", train.stderr);
 }

@@ -26,6 +26,8 @@ pub use images::{Corrupt, ImageReport};
 pub struct Diagnosis {
     /// What was recognised, in one or two sentences.
     pub recognised: String,
+    /// A better way to train on such data than the one that `aleator train` chooses.
+    pub advice: Option<String>,
     /// The sources that were found, `train` first.
     pub splits: Vec<SplitCount>,
     /// In the order of the classes' numbers.
@@ -129,7 +131,12 @@ pub fn examine(
     corrupt.sort();
     let classes = class_counts(opened.class_names(), &sources);
     Ok(Diagnosis {
-        recognised: recognised.explanation,
+        advice: recognised.advice(path),
+        recognised: [Some(recognised.explanation.clone()), recognised.resizing()]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" "),
         splits: sources
             .iter()
             .map(|(name, source)| SplitCount { name, examples: source.ids.len() })

@@ -13,6 +13,7 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
 pub use conv::Conv;
+pub(crate) use image::ResidualSizes;
 pub use image::{Image, NormConfig};
 pub use mlp::Mlp;
 

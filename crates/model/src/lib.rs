@@ -64,5 +64,5 @@ pub use het_linear::{HetLinear, HetLinearConfig, Labels};
 pub use latent::{Covariance, Latent};
 pub use likelihood::{BatchNoise, WeightedLoss, sigmoid_logits, softmax_log_probs};
 pub use predict::{Prediction, Scores};
-pub use pretrained::{load_network, published_tensors};
+pub use pretrained::{PublishedNetwork, load_network, published_tensors, recognise_network};
 pub use weights::{Array, DenseArrays, ReferenceLayer, WeightsError};

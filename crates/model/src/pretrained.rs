@@ -1,11 +1,14 @@
 //! Pretrained networks from safetensors files, ours and those of others.
 
 mod keys;
+mod recognise;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+
+pub use recognise::{PublishedNetwork, recognise_network};
 
 use crate::classifier::Classifier;
 use crate::params::{self, Parameter, RUNNING_VARIANCE};

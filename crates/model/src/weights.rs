@@ -61,6 +61,14 @@ pub enum WeightsError {
         /// What went wrong.
         reason: String,
     },
+    /// A file whose network is not known.
+    #[error("{path}: {reason}")]
+    UnknownNetwork {
+        /// The file.
+        path: String,
+        /// What it holds.
+        reason: String,
+    },
     /// A file of a network lacks a tensor.
     #[error(
         "{path}: tensor `{key}` of shape {shape:?} is missing, and {others} others; the file has \

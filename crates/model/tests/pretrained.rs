@@ -6,7 +6,7 @@ use crate::support::{assert_close, config, values};
 use aleator_model::params;
 use aleator_model::{
     BackboneConfig, Classifier, ClassifierConfig, HetLinearConfig, ImageNetwork, Link, Noise,
-    NormConfig, WeightsError, load_network, published_tensors,
+    NormConfig, WeightsError, load_network, published_tensors, recognise_network,
 };
 use burn::tensor::{Device, Tensor, TensorData};
 use safetensors::tensor::{Dtype, TensorView};
@@ -119,6 +119,46 @@ fn efficientnet_lite0_from_a_file_equals_an_independent_implementation() {
         write(&path, &entries(&fresh));
         assert_features(&load_network(fresh, &path).unwrap(), &case);
     }
+}
+
+#[test]
+fn a_file_says_which_network_it_is_of() {
+    use ImageNetwork as N;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weights.safetensors");
+    let networks = [
+        N::ResNet18,
+        N::ResNet34,
+        N::ResNet20,
+        N::ResNet56,
+        N::WideResNet28x2,
+        N::EfficientNetLite0,
+    ];
+    for (network, channels) in networks.into_iter().zip([3, 1].into_iter().cycle()) {
+        write(&path, &entries(&model(network, 1e-5, [channels, 32, 32], &[])));
+        let found = recognise_network(&path).unwrap();
+        assert_eq!((found.network, found.channels), (network, channels));
+    }
+}
+
+#[test]
+fn a_file_that_fits_no_network_is_refused_with_what_it_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weights.safetensors");
+    let refused = |entries: &[Entry], words: &[&str]| {
+        write(&path, entries);
+        let message = recognise_network(&path).unwrap_err().to_string();
+        for word in words.iter().chain(&["weights.safetensors"]) {
+            assert!(message.contains(word), "{word:?} is not in: {message}");
+        }
+    };
+    refused(&[Entry::f32("odd.weight", &[2], &[0.0; 2])], &["odd.weight [2]", "aleator embed"]);
+    refused(&[], &["no tensor"]);
+    refused(&[Entry::f32("network.Mlp.layers.0.bias", &[1], &[0.0])], &["aleator transfer"]);
+    // One block fewer than ResNet-20.
+    let mut short = entries(&model(ImageNetwork::ResNet20, 1e-5, [3, 32, 32], &[]));
+    short.retain(|entry| !entry.key.starts_with("stages.2.blocks.2."));
+    refused(&short, &["basic blocks [3, 3, 2]", "16 channels"]);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use crate::decode::{decode, no_meaning};
 use crate::document::{Document, Table, Value};
 use crate::presets::example;
 use crate::recipe::{
-    Crop, Data, Decay, Framing, HeldOut, InputSource, LabelKind, Layers, Link, Method, NoiseKind,
-    Recipe, Rule, Tune, WarmUp,
+    Crop, Data, Decay, Framing, HeldOut, ImageNetwork, InputSource, LabelKind, Layers, Link,
+    Method, NoiseKind, Pretraining, Recipe, Rule, Tune, WarmUp,
 };
 use crate::recipe_error::RecipeError;
 use crate::schema::{Shape, join};
@@ -82,9 +82,23 @@ impl Document {
                 .iter()
                 .try_for_each(|split| document.check_split(split))?;
         }
-        let recipe: Recipe = decoded?;
+        let recipe: Recipe = decoded.map_err(|error| self.suggest_epsilon(error))?;
         check_together(&recipe).map_err(|(key, message)| document.refuse(&key, message))?;
         Ok(recipe)
+    }
+
+    /// A missing `norm_epsilon` is suggested as the weights of the network were trained with it.
+    fn suggest_epsilon(&self, mut error: RecipeError) -> RecipeError {
+        let kind = match self.get("network.kind").map(|node| &node.value) {
+            Some(Value::String(name)) => ImageNetwork::from_name(name),
+            _ => None,
+        };
+        if let (RecipeError::Missing { key, placeholder, .. }, Some(network)) = (&mut error, kind)
+            && key == "network.norm_epsilon"
+        {
+            *placeholder = Some(format!("{:e}", Pretraining::of(network).norm_epsilon));
+        }
+        error
     }
 
     /// Refuses a split that mixes the ways to give it, or lacks the key that tells the way.

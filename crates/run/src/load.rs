@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::document::{Document, Node, Origin, Value};
 use crate::presets::{not_found, preset_text};
-use crate::recipe::{Data, Overlay, Recipe};
+use crate::recipe::{Data, NetworkOverlay, Overlay, Recipe};
 use crate::recipe_error::RecipeError;
 use crate::record::RunDir;
 use crate::schema::Shape;
@@ -100,14 +100,17 @@ impl Recipe {
 }
 
 impl Document {
-    /// Lays an overlay over this document: what it has replaces a key, or a whole section.
+    /// Lays an overlay over this document: what it has replaces a key, or the whole network.
     pub(crate) fn lay(&mut self, overlay: &Overlay) {
         if overlay.data.image_size == Some(None) {
             self.remove("data.image_size");
         }
+        let replaces_network = matches!(overlay.network, Some(NetworkOverlay::Whole(_)));
         for (section, node) in table(overlay, Shape::recipe(), &overlay.origin) {
             match (self.root.get_mut(&section).map(|below| &mut below.value), node.value) {
-                (Some(Value::Table(below)), Value::Table(above)) if section == "data" => {
+                (Some(Value::Table(below)), Value::Table(above))
+                    if !(section == "network" && replaces_network) =>
+                {
                     below.extend(above);
                 }
                 (_, value) => {

@@ -10,6 +10,7 @@ mod data;
 mod method;
 mod network;
 mod overlay;
+mod pretraining;
 pub(crate) mod range;
 
 pub use aleator_vocabulary::{
@@ -18,7 +19,8 @@ pub use aleator_vocabulary::{
 pub use data::*;
 pub use method::*;
 pub use network::*;
-pub use overlay::{DataOverlay, Overlay};
+pub use overlay::{DataOverlay, NetworkOverlay, Overlay};
+pub use pretraining::{MOST_ENLARGED, Pretraining};
 use range::{
     MANY, SAMPLES, below_one, count, epochs, fraction, is_default, not_negative, positive, share,
 };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use aleator_run::recipe::{
     Data, DataOverlay, Draws, HeadTemperature, HeldOut, ImageNetwork, InputSource, Layers,
-    NoiseKind, Normalize, Overlay, Rule, Source,
+    NetworkOverlay, NoiseKind, Normalize, Overlay, Pretraining, Rule, Source,
 };
 use aleator_run::{Link, Noise, Recipe, RecipeError, Resolved, load, load_over, presets};
 
@@ -18,6 +18,12 @@ fn needed(name: &str) -> Vec<String> {
     match name.split('-').next().unwrap() {
         "digits" => vec![],
         "images" => strings(&["data.train.images=folder"]),
+        "finetune" => strings(&[
+            "data.train.images=folder",
+            "network.kind=efficientnet-lite0",
+            "network.norm_epsilon=1e-3",
+            "network.pretrained=weights.safetensors",
+        ]),
         _ => strings(&["data.train.features=x.npy", "data.train.labels=y.npy"]),
     }
 }
@@ -69,7 +75,7 @@ fn every_preset_means_the_same_after_it_was_written_out() {
 
 #[test]
 fn the_four_presets_of_a_family_differ_in_their_noise_and_its_decay_alone() {
-    for family in ["features", "multilabel", "images", "digits"] {
+    for family in ["features", "multilabel", "images", "finetune", "digits"] {
         let none = recipe(&format!("{family}-none"), &[]);
         assert_eq!(none.head.noise, Noise::None);
         for (ending, noise) in [
@@ -375,4 +381,52 @@ fn an_overlay_goes_over_the_preset_and_under_the_command_line() {
     );
     let sized = load_over("images-full", &overlay, &sets, None).unwrap();
     assert_eq!(sized.recipe.data.framing.size, Some(32));
+}
+
+#[test]
+fn a_missing_epsilon_is_suggested_as_the_network_needs_it() {
+    for (kind, epsilon) in [("efficientnet-lite0", "1e-3"), ("resnet-50", "1e-5")] {
+        let kind = format!("network.kind={kind}");
+        let sets = [&kind, "network.channels=", "network.norm_momentum=0.9"];
+        let message = with("images-full", &sets).unwrap_err().to_string();
+        assert!(message.contains(&format!("network.norm_epsilon={epsilon}")), "{message}");
+    }
+}
+
+#[test]
+fn weights_decide_their_network_and_leave_the_other_keys() {
+    let kind = ImageNetwork::InceptionResNetV2;
+    let pretraining = Pretraining::of(kind);
+    let network = NetworkOverlay::Weights {
+        kind,
+        norm_epsilon: pretraining.norm_epsilon,
+        pretrained: Some("weights.safetensors".into()),
+    };
+    let data = DataOverlay {
+        train: Some(Source::of(InputSource::images("folder"))),
+        ..pretraining.framing(kind, Some(500))
+    };
+    let overlay = Overlay { origin: "weights".to_string(), data, network: Some(network) };
+    let sets = strings(&["network.frozen=true", "data.image_size=150"]);
+    let recipe = load_over("finetune-full", &overlay, &sets, None).unwrap().recipe;
+    assert!(recipe.network.frozen);
+    assert_eq!(recipe.data.framing.size, Some(150), "--set stands above the weights");
+    assert_eq!(recipe.data.framing.centre_crop, Some(0.8975));
+    let Layers::Image { network, norm_momentum, norm_epsilon, .. } = recipe.network.layers else {
+        panic!("{:?}", recipe.network.layers)
+    };
+    assert_eq!((network, norm_momentum, norm_epsilon), (kind, 0.9, 1e-3));
+}
+
+#[test]
+fn small_images_are_enlarged_fourfold_and_seen_whole() {
+    let kind = ImageNetwork::EfficientNetLite0;
+    let framing = |side| Pretraining::of(kind).framing(kind, side);
+    assert_eq!(framing(Some(28)).image_size, Some(Some(112)));
+    assert_eq!(framing(Some(28)).centre_crop, None);
+    assert_eq!(framing(Some(2)).image_size, Some(Some(32)), "the network's smallest image");
+    for side in [Some(500), None] {
+        assert_eq!(framing(side).image_size, Some(Some(224)));
+        assert_eq!(framing(side).centre_crop, Some(0.875));
+    }
 }

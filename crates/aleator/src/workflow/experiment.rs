@@ -10,7 +10,11 @@ use aleator_run::recipe::{DataOverlay, InputSource, Overlay, Source};
 use aleator_run::{Recipe, Resolved, load_over, paper_recipes};
 use aleator_train::load_run;
 
+use super::finetune::refuse_without_weights;
 use crate::{Error, Watch};
+
+/// How the names of the presets begin that train a network from pixels alone.
+const FROM_PIXELS: &str = "images-";
 
 /// A recipe and its data.
 ///
@@ -44,6 +48,7 @@ impl Experiment {
     /// # Errors
     /// When the recipe does not exist, or says something unknown or impossible.
     pub fn load(recipe: &str, sets: &[String], seed: Option<u64>) -> Result<Self, Error> {
+        refuse_without_weights(recipe, sets)?;
         Self::over(recipe, &Overlay::default(), sets, seed)
     }
 
@@ -59,7 +64,7 @@ impl Experiment {
         seed: Option<u64>,
         watch: &mut Watch<'_>,
     ) -> Result<Self, Error> {
-        let (recipe, overlay) = data_at(path, recipe, watch)?;
+        let (recipe, overlay) = data_at(path, recipe, sets, watch)?;
         Self::over(&recipe, &overlay, sets, seed)
     }
 
@@ -122,6 +127,7 @@ impl Experiment {
 pub(crate) fn data_at(
     path: &Path,
     recipe: Option<&str>,
+    sets: &[String],
     watch: &mut Watch<'_>,
 ) -> Result<(String, Overlay), Error> {
     let recognised = recognise(path)?;
@@ -138,8 +144,16 @@ pub(crate) fn data_at(
     if sized {
         overlay.data.image_size = None;
     }
+    refuse_without_weights(recipe, sets)?;
+    if let Some(sentence) = recognised.resizing().filter(|_| !sized) {
+        watch.choice(&sentence);
+    }
     let note = if sized { ", which keeps its own image size" } else { "" };
     watch.choice(&format!("recipe: {recipe}{note}"));
+    let from_scratch = recipe.starts_with(FROM_PIXELS);
+    if let Some(advice) = recognised.advice(path).filter(|_| from_scratch) {
+        watch.choice(&advice);
+    }
     Ok((recipe.to_string(), overlay))
 }
 

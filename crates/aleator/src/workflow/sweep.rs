@@ -29,7 +29,7 @@ pub fn sweep_on_path(
     sets: &[String],
     watch: &mut Watch<'_>,
 ) -> Result<Vec<Resolved>, Error> {
-    let (_, overlay) = data_at(data, Some(&sweep.to_string_lossy()), watch)?;
+    let (_, overlay) = data_at(data, Some(&sweep.to_string_lossy()), sets, watch)?;
     Ok(load_sweep_over(sweep, &overlay, sets)?)
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use aleator_data::inputs::recognise::recognise;
-use aleator_run::recipe::{DataOverlay, Network, Overlay};
+use aleator_run::recipe::{DataOverlay, Network, NetworkOverlay, Overlay};
 use aleator_run::{Recipe, RunDir, Task, Tasks, write_json};
 use aleator_train::group::{Group, Kind, Member};
 use aleator_train::{FeatureExtractor, load_run};
@@ -95,7 +95,7 @@ fn network_of(run: &RunDir, source: &Recipe, weights: &Path) -> Result<Overlay, 
         data.filter = Some(framing.filter);
         data.pixel_values = Some(framing.values);
     }
-    let network = Network { pretrained, ..source.network.clone() };
+    let network = NetworkOverlay::Whole(Network { pretrained, ..source.network.clone() });
     Ok(Overlay { origin: run.path().display().to_string(), data, network: Some(network) })
 }
 

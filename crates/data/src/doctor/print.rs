@@ -24,7 +24,8 @@ impl Display for Diagnosis {
             print_features(f, features)?;
         }
         self.print_duplicates(f)?;
-        self.print_corrupt(f)
+        self.print_corrupt(f)?;
+        self.advice.iter().try_for_each(|advice| writeln!(f, "\n{advice}"))
     }
 }
 

@@ -10,8 +10,10 @@ use super::pixels::{Bytes, Pixels};
 use super::{CarriedLabels, Inputs, Opened, Storage};
 use crate::error::DataError;
 
-const STORED: [usize; 3] = [3, 32, 32];
-const PIXELS: usize = 3 * 32 * 32;
+/// Height and width of an image.
+pub(super) const SIDE: usize = 32;
+const STORED: [usize; 3] = [3, SIDE, SIDE];
+const PIXELS: usize = 3 * SIDE * SIDE;
 
 /// How one of the two data sets is stored.
 #[derive(Debug, PartialEq, Eq)]

@@ -35,6 +35,8 @@ pub struct Recognised {
     pub data: DataOverlay,
     /// One or two sentences: what was found and chosen.
     pub explanation: String,
+    /// The longest side of the images that were measured; `None` where there are none.
+    pub longest_side: Option<usize>,
 }
 
 impl Recognised {
@@ -42,6 +44,42 @@ impl Recognised {
     pub fn overlay(&self, path: &Path) -> Overlay {
         let data = DataOverlay { train: Some(self.train.clone()), ..self.data.clone() };
         Overlay { origin: format!("--data {}", path.display()), data, network: None }
+    }
+
+    /// The size that images are brought to, as a sentence, unless they are taken as they are.
+    pub fn resizing(&self) -> Option<String> {
+        let size = self.data.image_size??;
+        Some(format!("Images are brought to {size} × {size} pixels."))
+    }
+
+    /// What to do instead of training from pixels, for photographs that are larger than what the
+    /// networks of the presets see; `path` is where they were found.
+    ///
+    /// ```
+    /// use aleator_data::inputs::recognise::recognise;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let photos = folder.path();
+    /// # for class in ["cat", "dog"] {
+    /// #     std::fs::create_dir(photos.join(class))?;
+    /// #     let picture = [b"P5 100 80 255\n".to_vec(), vec![0; 8000]].concat();
+    /// #     std::fs::write(photos.join(class).join("1.pgm"), picture)?;
+    /// # }
+    /// let advice = recognise(photos)?.advice(photos).unwrap();
+    /// assert!(advice.contains("aleator train finetune-full --data"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn advice(&self, path: &Path) -> Option<String> {
+        let side = self.longest_side.filter(|side| *side > images::LARGEST_SIDE)?;
+        let (path, size) = (path.display(), images::LARGEST_SIDE);
+        Some(format!(
+            "These images have sides of up to {side} pixels, and a small network trained from \
+             scratch sees them at {size} × {size}. A pretrained network does better:\n  \
+             aleator train finetune-full --data {path} --weights efficientnet_lite0.safetensors\n\
+             with weights from docs/weights.md, or any ONNX network:\n  \
+             aleator embed {path} --model NETWORK.onnx --out embeddings.safetensors\n  \
+             aleator train --data embeddings.safetensors"
+        ))
     }
 
     /// Adds to the sentence.

@@ -21,6 +21,38 @@ pub struct NormConfig {
     pub epsilon: f32,
 }
 
+/// What tells residual networks apart in files of their weights.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ResidualSizes {
+    /// The side of the first convolution's kernel.
+    pub stem_kernel: usize,
+    pub bottleneck: bool,
+    /// Blocks of each stage.
+    pub depths: Vec<usize>,
+    /// Channels of the first stage's 3 × 3 convolutions.
+    pub width: usize,
+}
+
+impl ResidualSizes {
+    /// Those of a network with a name; `None` if it is no residual network of stages.
+    pub(crate) fn of(network: ImageNetwork) -> Option<Self> {
+        if let ImageNetwork::InceptionResNetV2 | ImageNetwork::EfficientNetLite0 = network {
+            return None;
+        }
+        let Plan { stem, block, depths, width } = plan(network);
+        let stem_kernel = match stem {
+            Stem::Quarter => 7,
+            Stem::Small => 3,
+        };
+        Some(Self {
+            stem_kernel,
+            bottleneck: block == Kind::Bottleneck,
+            depths: depths.to_vec(),
+            width,
+        })
+    }
+}
+
 /// The sizes of a residual network.
 fn plan(network: ImageNetwork) -> Plan {
     let quarter =

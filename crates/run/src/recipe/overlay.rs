@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use aleator_vocabulary::ImageNetwork;
 use serde::Serialize;
 
 use super::range::write_path;
@@ -17,7 +18,25 @@ pub struct Overlay {
     /// Parts of `[data]`.
     pub data: DataOverlay,
     /// `[network]`.
-    pub network: Option<Network>,
+    pub network: Option<NetworkOverlay>,
+}
+
+/// What is laid over `[network]`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum NetworkOverlay {
+    /// All of it: no key of the preset stays.
+    Whole(Network),
+    /// What a file of published weights decides; the other keys of the preset stay.
+    Weights {
+        /// Whose weights they are.
+        kind: ImageNetwork,
+        /// What they were trained with: see [`Pretraining`](super::Pretraining).
+        norm_epsilon: f64,
+        /// The file.
+        #[serde(serialize_with = "write_path")]
+        pretrained: Option<PathBuf>,
+    },
 }
 
 /// Parts of [`Data`](super::Data).

@@ -76,6 +76,7 @@ impl<'a> Arrays<'a> {
             train: source(InputSource::Features(train.spec.clone())),
             data: DataOverlay::default(),
             explanation: format!("Embeddings in {}", train.short()),
+            longest_side: None,
         };
         self.add_labels(train, &mut found)?;
         found.data.validation = self.held_out(train, Split::Validation, &mut found)?;

@@ -11,7 +11,7 @@ use crate::ending::Ending;
 use crate::error::DataError;
 
 /// Images are brought to at most this side: small networks on a CPU are what presets have.
-const LARGEST_SIDE: usize = 64;
+pub(super) const LARGEST_SIDE: usize = 64;
 
 /// Images that are measured: one of each of the first class folders, or the first of a file.
 pub(super) const MEASURED: usize = 32;
@@ -26,12 +26,15 @@ pub(super) struct Splits {
     pub train: PathBuf,
     pub validation: Option<PathBuf>,
     pub test: Option<PathBuf>,
-    pub image_size: Option<usize>,
+    /// The longest side of the images that were measured.
+    pub longest_side: Option<usize>,
+    /// Pixels that are not encoded, all of one size.
+    pub raw: bool,
 }
 
 pub(super) fn in_folder(path: &Path) -> Result<Option<Splits>, DataError> {
     if !cifar::training_files(path).is_empty() {
-        let splits = Splits::training(path, "the binary files of CIFAR");
+        let splits = Splits::raw(path, "the binary files of CIFAR", Some(cifar::SIDE));
         return Ok(Some(Splits { test: cifar_test(path), ..splits }));
     }
     for look in [idx_files, manifests::in_folder, split_folders] {
@@ -39,7 +42,9 @@ pub(super) fn in_folder(path: &Path) -> Result<Option<Splits>, DataError> {
             return Ok(Some(splits));
         }
     }
-    let Some((classes, image_size)) = class_folders(path)? else { return packed::in_folder(path) };
+    let Some((classes, longest_side)) = class_folders(path)? else {
+        return packed::in_folder(path);
+    };
     // One folder of pictures beside embeddings is likely to show something about them.
     match (classes, features::matrix_in(path)?) {
         (1, Some(_)) => Ok(None),
@@ -50,7 +55,7 @@ pub(super) fn in_folder(path: &Path) -> Result<Option<Splits>, DataError> {
         (1, None) => Err(unsure(path, "has images in one folder only, so there is one class")),
         (_, None) => {
             let what = format!("images in {classes} folders, a class each");
-            Ok(Some(Splits { image_size, ..Splits::training(path, &what) }))
+            Ok(Some(Splits { longest_side, ..Splits::training(path, &what) }))
         }
     }
 }
@@ -58,11 +63,12 @@ pub(super) fn in_folder(path: &Path) -> Result<Option<Splits>, DataError> {
 pub(super) fn in_file(path: &Path) -> Result<Option<Splits>, DataError> {
     if Ending::of(path) == Some(Ending::Cifar) {
         let test = path.parent().and_then(cifar_test).filter(|test| test != path);
-        return Ok(Some(Splits { test, ..Splits::training(path, "a binary file of CIFAR") }));
+        let cifar_file = Splits::raw(path, "a binary file of CIFAR", Some(cifar::SIDE));
+        return Ok(Some(Splits { test, ..cifar_file }));
     }
     if idx::magic(path) == Some(idx::IMAGES) {
         check_labels(path)?;
-        return Ok(Some(Splits::training(path, IDX)));
+        return Ok(Some(Splits::raw(path, IDX, idx_side(path))));
     }
     for look in [manifests::in_file, packed::in_file] {
         if let Some(splits) = look(path)? {
@@ -80,7 +86,13 @@ impl Splits {
         Self { what: what.into(), train: path.to_path_buf(), ..Self::default() }
     }
 
+    fn raw(path: &Path, what: &str, longest_side: Option<usize>) -> Self {
+        Self { longest_side, raw: true, ..Self::training(path, what) }
+    }
+
     pub(super) fn recognised(self) -> Result<Recognised, DataError> {
+        let encoded_side = self.longest_side.filter(|_| !self.raw);
+        let image_size = encoded_side.map(|side| side.min(LARGEST_SIDE));
         let images = |path: &Path| Ok(source(InputSource::images(text(path)?)));
         let train = images(&self.train)?;
         let held_out =
@@ -89,7 +101,7 @@ impl Splits {
             validation: held_out(self.validation.as_ref())?,
             test: held_out(self.test.as_ref())?,
             // Raw pixels have no size here, and are taken as they are.
-            image_size: Some(self.image_size),
+            image_size: Some(image_size),
             ..DataOverlay::default()
         };
         let mut found = Recognised {
@@ -97,14 +109,12 @@ impl Splits {
             train,
             data,
             explanation: format!("{} holds {}", short(&self.train), self.what),
+            longest_side: self.longest_side,
         };
         for (name, path) in [("validation", self.validation), ("test", self.test)] {
             if let Some(path) = path {
                 found.note(&format!("{name} data is {}", short(&path)));
             }
-        }
-        if let Some(size) = self.image_size {
-            found.note(&format!("images are brought to {size} × {size} pixels"));
         }
         found.explanation.push('.');
         Ok(found)
@@ -139,7 +149,13 @@ fn idx_files(path: &Path) -> Result<Option<Splits>, DataError> {
     };
     check_labels(&train)?;
     let test = test.filter(|test| *test != train && idx_images::labels_beside(test).is_some());
-    Ok(Some(Splits { test, ..Splits::training(&train, IDX) }))
+    Ok(Some(Splits { test, ..Splits::raw(&train, IDX, idx_side(&train)) }))
+}
+
+/// The longer side of the images in an IDX file; what is wrong with one is said when it is opened.
+fn idx_side(path: &Path) -> Option<usize> {
+    let (_, header) = idx::open(path).ok()?;
+    header.shape.iter().skip(1).copied().max()
 }
 
 fn check_labels(images: &Path) -> Result<(), DataError> {
@@ -162,17 +178,17 @@ fn split_folders(path: &Path) -> Result<Option<Splits>, DataError> {
     let Some(train) = train.filter(|_| test.is_some() || validation.is_some()) else {
         return Ok(None);
     };
-    let Some((_, image_size)) = class_folders(&train)? else { return Ok(None) };
+    let Some((_, longest_side)) = class_folders(&train)? else { return Ok(None) };
     for split in [&validation, &test].into_iter().flatten() {
         if class_folders(split)?.is_none() {
             return Err(unsure(split, "has no folders of classes, and train beside it has"));
         }
     }
     let what = "a folder for each split and in it one for each class".into();
-    Ok(Some(Splits { what, train, validation, test, image_size }))
+    Ok(Some(Splits { what, train, validation, test, longest_side, raw: false }))
 }
 
-/// How many folders hold images, and the side to bring them to.
+/// How many folders hold images, and the longest side of some of them.
 fn class_folders(path: &Path) -> Result<Option<(usize, Option<usize>)>, DataError> {
     let mut first = vec![];
     let mut classes = 0;
@@ -183,15 +199,15 @@ fn class_folders(path: &Path) -> Result<Option<(usize, Option<usize>)>, DataErro
         }
         classes += 1;
     }
-    let side = side(first.iter().map(|image| folder::size_of(image)));
+    let side = longest_side(first.iter().map(|image| folder::size_of(image)));
     Ok((classes > 0).then_some((classes, side)))
 }
 
-/// The side to bring images to, by some of them. Those that cannot be decoded are found later,
-/// when all are looked at.
-pub(super) fn side(
+/// The longest side of these images. Those that cannot be decoded are found later, when all are
+/// looked at.
+pub(super) fn longest_side(
     sizes: impl Iterator<Item = Result<(usize, usize), DataError>>,
 ) -> Option<usize> {
     let longest = sizes.flatten().map(|(width, height)| width.max(height)).max();
-    Some(longest.unwrap_or(LARGEST_SIDE).min(LARGEST_SIDE))
+    Some(longest.unwrap_or(LARGEST_SIDE))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::super::manifest::{Manifest, Overview, is_manifest_name};
-use super::images::{MEASURED, Splits, side};
+use super::images::{MEASURED, Splits, longest_side};
 use super::units::{Split, split_of};
 use super::{features, folder, short, unsure};
 use crate::error::DataError;
@@ -40,16 +40,16 @@ fn overview(path: &Path) -> Option<Overview> {
     (folder::is_image(first) && first.is_file()).then_some(overview)
 }
 
-fn image_size(manifest: &Overview) -> Option<usize> {
-    side(manifest.images.iter().map(|image| folder::size_of(image)))
+fn side_of(manifest: &Overview) -> Option<usize> {
+    longest_side(manifest.images.iter().map(|image| folder::size_of(image)))
 }
 
 /// The rows say the splits, or all are to train on.
 fn by_rows(manifest: &Overview) -> Result<Splits, DataError> {
     let Overview { path, splits, .. } = manifest;
-    let image_size = image_size(manifest);
+    let longest_side = side_of(manifest);
     if splits.is_empty() {
-        return Ok(Splits { image_size, ..Splits::training(path, MANIFEST) });
+        return Ok(Splits { longest_side, ..Splits::training(path, MANIFEST) });
     }
     let part = |split: Split| {
         let name = splits.iter().find(|name| split_of(name) == Some(split))?;
@@ -60,7 +60,7 @@ fn by_rows(manifest: &Overview) -> Result<Splits, DataError> {
         return Err(unsure(path, &why));
     };
     let (validation, test) = (part(Split::Validation), part(Split::Test));
-    Ok(Splits { what: MANIFEST.into(), train, validation, test, image_size })
+    Ok(Splits { what: MANIFEST.into(), train, validation, test, longest_side, raw: false })
 }
 
 /// `train.csv`, `test.csv`: the names say the splits.
@@ -79,7 +79,7 @@ fn by_name(path: &Path, manifests: &[Overview]) -> Result<Splits, DataError> {
     Ok(Splits {
         validation: part(Split::Validation).map(|manifest| manifest.path.clone()),
         test: part(Split::Test).map(|manifest| manifest.path.clone()),
-        image_size: image_size(train),
+        longest_side: side_of(train),
         ..Splits::training(&train.path, MANIFEST)
     })
 }

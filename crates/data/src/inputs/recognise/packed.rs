@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::{encoded, image_columns, images, patterns, shards};
-use super::images::{MEASURED, Splits, side};
+use super::images::{MEASURED, Splits, longest_side};
 use super::units::{self, Split, split_of};
 use super::{features, folder, short, unsure};
 use crate::error::DataError;
@@ -40,8 +40,8 @@ pub(super) fn in_file(path: &Path) -> Result<Option<Splits>, DataError> {
     let Some(format) = PackedFormat::of(path).filter(|format| format.holds_images(path)) else {
         return Ok(None);
     };
-    let image_size = format.side(path)?;
-    Ok(Some(Splits { image_size, ..Splits::training(path, format.phrase()) }))
+    let longest_side = format.side(path)?;
+    Ok(Some(Splits { longest_side, ..Splits::training(path, format.phrase()) }))
 }
 
 /// Shards or Parquet files that a pattern names.
@@ -64,7 +64,7 @@ fn splits(folder: &Path, files: &[PathBuf], format: PackedFormat) -> Result<Spli
         files => pattern(folder, files).map(Some),
     };
     Ok(Splits {
-        image_size: format.side(&train[0])?,
+        longest_side: format.side(&train[0])?,
         validation: held_out(Split::Validation)?,
         test: held_out(Split::Test)?,
         ..Splits::training(&pattern(folder, &train)?, format.phrase())
@@ -115,7 +115,7 @@ impl PackedFormat {
             Self::Tar => shards::first_images(path, MEASURED)?,
             Self::Parquet => image_columns::first_images(path, MEASURED)?,
         };
-        Ok(side(first.iter().map(|(name, bytes)| encoded::size_of(name, bytes))))
+        Ok(longest_side(first.iter().map(|(name, bytes)| encoded::size_of(name, bytes))))
     }
 
     fn phrase(self) -> &'static str {
