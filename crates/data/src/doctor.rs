@@ -129,7 +129,7 @@ pub fn examine(
     corrupt.sort();
     let classes = class_counts(opened.class_names(), &sources);
     Ok(Diagnosis {
-        recognised: recognised.explanation,
+        recognised: [&[recognised.explanation][..], &opened.notes()].concat().join(" "),
         splits: sources
             .iter()
             .map(|(name, source)| SplitCount { name, examples: source.ids.len() })

@@ -28,6 +28,7 @@ use crate::error::DataError;
 use crate::labels::{WrittenAnnotations, WrittenLabels};
 use crate::picture::{Frame, Limits, Picture};
 pub use embedded::FORMAT as EMBEDDINGS_FORMAT;
+pub(crate) use embedded::names_beside_labels;
 use encoded::Encoded;
 pub(crate) use encoded::decode_file;
 use matrix::Matrix;

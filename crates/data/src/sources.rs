@@ -141,6 +141,11 @@ impl Sources {
         SplitName::ALL.into_iter().zip(sources).filter_map(|(name, source)| Some((name, source?)))
     }
 
+    /// What users should know about how the data were read, a line each.
+    pub fn notes(&self) -> Vec<String> {
+        self.classes.note().into_iter().collect()
+    }
+
     /// The link that the labels were read for.
     pub fn link(&self) -> Link {
         self.link

@@ -21,6 +21,7 @@ mod format_support;
 mod formats;
 #[path = "golden/check.rs"]
 mod golden;
+mod label_encoding;
 mod labels;
 mod labels_by_id;
 mod noise;

@@ -10,6 +10,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescPtr;
+use serde_json::Value;
 
 use super::element::Element;
 use super::pages::CheckedPages;
@@ -90,6 +91,22 @@ impl ParquetTable {
     pub(crate) fn note(&self, key: &str) -> Option<&str> {
         let notes = self.reader.metadata().file_metadata().key_value_metadata()?;
         notes.iter().find(|note| note.key == key)?.value.as_deref()
+    }
+
+    /// The names of the classes in a column of labels, which the tools of the Hugging Face hub keep
+    /// in the file's metadata.
+    pub(crate) fn class_names(&self, label: &Column) -> Option<Vec<String>> {
+        let note: Value = serde_json::from_str(self.note("huggingface")?).ok()?;
+        let names = note.get("info")?.get("features")?.get(&label.name)?.get("names")?;
+        let word = |name: &Value| name.as_str().map(str::to_string);
+        match names {
+            Value::Array(names) => names.iter().map(word).collect(),
+            // Older files number them: {"0": "cat", "1": "dog"}.
+            Value::Object(names) => {
+                (0..names.len()).map(|class| word(names.get(&class.to_string())?)).collect()
+            }
+            _ => None,
+        }
     }
 
     /// Refuses a column that says it becomes more than its bytes warrant.

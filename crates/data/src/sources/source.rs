@@ -85,7 +85,7 @@ impl OpenSource {
         link: Link,
     ) -> Result<Classes, DataError> {
         let classes = match names {
-            Some(names) => Classes::given(names)?,
+            Some(names) => Classes::given(names, &self.labels)?,
             None => {
                 let (clean, beside) = (self.clean.as_ref(), self.beside.as_deref());
                 let names = data.class_names.as_deref();
