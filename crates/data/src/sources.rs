@@ -93,10 +93,13 @@ impl Sources {
     /// [`Sources::open`] without looking at the contents of the inputs: no fingerprint is taken,
     /// and numbers need not be finite.
     pub(crate) fn read(data: &Data, link: Link) -> Result<Self, DataError> {
-        let train = OpenSource::open(&data.train, data, link, Role::Training)?;
+        let train = OpenSource::open(&data.train, data, link, Role::Training, None)?;
+        let features = train.inputs.feature_names().map(<[String]>::to_vec);
         let own = |held_out: Option<&HeldOut>| {
             let source = own_source(held_out);
-            source.map(|source| OpenSource::open(source, data, link, Role::HeldOut)).transpose()
+            let open =
+                |source| OpenSource::open(source, data, link, Role::HeldOut, features.as_deref());
+            source.map(open).transpose()
         };
         let held_out = [own(Some(&data.validation))?, own(data.test.as_ref())?];
         let classes = train.classes(data, None, link)?;
@@ -370,7 +373,7 @@ pub fn noisy_labels(data: &Data, link: Link) -> Result<NoisyLabels, DataError> {
 /// # Errors
 /// When the inputs or their ids cannot be read.
 pub fn training_ids(data: &Data) -> Result<Ids, DataError> {
-    source::inputs_and_ids(&data.train, &data.framing).map(|(_, ids)| ids)
+    source::inputs_and_ids(&data.train, &data.framing, None).map(|(_, ids)| ids)
 }
 
 /// Stands for a validation split that is a part of the training source.

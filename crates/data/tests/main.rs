@@ -18,6 +18,7 @@ mod format_recognise_images;
 mod format_safetensors;
 mod format_shards;
 mod format_support;
+mod format_table;
 mod formats;
 #[path = "golden/check.rs"]
 mod golden;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use aleator_data::inputs::recognise::{Family, recognise};
-use aleator_data::{Arrays, Sources};
+use aleator_data::inputs::recognise::{Family, recognise_columns};
+use aleator_data::{Arrays, ColumnNames, Sources};
 use aleator_run::recipe::{DataOverlay, InputSource, Overlay, Source};
 use aleator_run::{Recipe, Resolved, load_over, paper_recipes};
 use aleator_train::load_run;
@@ -58,7 +58,31 @@ impl Experiment {
         seed: Option<u64>,
         watch: &mut Watch<'_>,
     ) -> Result<Self, Error> {
-        let recognised = recognise(path)?;
+        Self::on_table(path, &ColumnNames::default(), recipe, sets, seed, watch)
+    }
+
+    /// [`Experiment::on_path`], where the caller says what some columns of a table are.
+    ///
+    /// ```no_run
+    /// use aleator::{ColumnNames, Experiment, Watch};
+    ///
+    /// let columns = ColumnNames { label: Some("grape".into()), ..ColumnNames::default() };
+    /// let path = "wine.csv".as_ref();
+    /// let wine = Experiment::on_table(path, &columns, None, &[], None, &mut Watch::silent())?;
+    /// # Ok::<(), aleator::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Experiment::on_path`], and when the table lacks a column that is named.
+    pub fn on_table(
+        path: &Path,
+        columns: &ColumnNames,
+        recipe: Option<&str>,
+        sets: &[String],
+        seed: Option<u64>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self, Error> {
+        let recognised = recognise_columns(path, columns)?;
         watch.choice(&recognised.explanation);
         let recipe = recipe.unwrap_or(match recognised.preset_family {
             Family::Features => "features-full",

@@ -28,6 +28,9 @@ pub struct Predictor {
     predictor: aleator_train::Predictor,
     framing: Framing,
     batch: usize,
+    /// The features of the table that the run was trained on, and its column of ids.
+    features: Option<Vec<String>>,
+    id: Option<String>,
 }
 
 /// New examples, without labels.
@@ -58,7 +61,13 @@ impl Predictor {
         let (run, recipe) = load_run(dir)?;
         let observer = &mut |event: aleator_train::Event<'_>| watch.training("", event);
         let predictor = aleator_train::Predictor::new(&run, &recipe, observer)?;
-        Ok(Self { predictor, framing: recipe.data.framing, batch: recipe.evaluation.batch })
+        let id = match recipe.data.train.inputs {
+            InputSource::Table(table) => table.id,
+            _ => None,
+        };
+        let features = run.info().feature_names.clone();
+        let (framing, batch) = (recipe.data.framing, recipe.evaluation.batch);
+        Ok(Self { predictor, framing, batch, features, id })
     }
 
     /// The shape of an example.
@@ -89,7 +98,9 @@ impl Predictor {
         Ok(Examples { ids: Ids::Rows(inputs.len()), inputs: Arc::new(inputs) })
     }
 
-    /// Opens embeddings or images of the kind that the run was trained on.
+    /// Opens embeddings or images of the kind that the run was trained on. Where that was a table,
+    /// a new table is read by the names of its columns, whatever their order and whatever further
+    /// columns there are.
     ///
     /// # Errors
     /// When they cannot be read, have another shape, or hold a number that is not finite.
@@ -99,7 +110,12 @@ impl Predictor {
             InputShape::Features(_) => InputSource::Features(path.display().to_string()),
             InputShape::Image { .. } => InputSource::images(path),
         };
-        let opened = Inputs::open_unlabelled(&source, &self.framing)?;
+        let opened = match &self.features {
+            Some(features) if Inputs::is_wide_table(path) => {
+                Inputs::open_columns(path, features, self.id.as_deref())?
+            }
+            _ => Inputs::open_unlabelled(&source, &self.framing)?,
+        };
         let inputs = opened.inputs;
         self.check_shape(&inputs).map_err(|error| error.at(path.display().to_string()))?;
         if let InputShape::Features(_) = shape {

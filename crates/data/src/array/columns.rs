@@ -23,7 +23,7 @@ pub(super) const BATCH_VALUES: usize = 1 << 18;
 /// A Parquet file whose footer has been read.
 pub(crate) struct ParquetTable {
     pub(super) path: PathBuf,
-    len: u64,
+    file_len: u64,
     reader: SerializedFileReader<File>,
 }
 
@@ -50,11 +50,11 @@ impl ParquetTable {
     /// Reads the footer.
     pub(crate) fn open(path: &Path) -> Result<Self, DataError> {
         let file = open_file(path)?;
-        let len = file.metadata().map_err(|error| DataError::io(path, error))?.len();
+        let file_len = file.metadata().map_err(|error| DataError::io(path, error))?.len();
         let reader = guarded(path, || {
             SerializedFileReader::new(file).map_err(|error| damaged(path, &error))
         })?;
-        Ok(Self { path: path.to_path_buf(), len, reader })
+        Ok(Self { path: path.to_path_buf(), file_len, reader })
     }
 
     /// Every column, with the shortest name that tells it from the others.
@@ -85,6 +85,11 @@ impl ParquetTable {
             }
             Ok(first_row)
         })
+    }
+
+    /// The number of rows, as the footer has it.
+    pub(crate) fn len(&self) -> usize {
+        usize::try_from(self.reader.metadata().file_metadata().num_rows()).unwrap_or(0)
     }
 
     /// The file's metadata under this key.
@@ -183,7 +188,9 @@ impl ParquetTable {
     fn contains(&self, chunk: &ColumnChunkMetaData) -> bool {
         let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
         let end = start.checked_add(chunk.compressed_size());
-        start >= 0 && chunk.compressed_size() >= 0 && end.is_some_and(|end| end as u64 <= self.len)
+        start >= 0
+            && chunk.compressed_size() >= 0
+            && end.is_some_and(|end| end as u64 <= self.file_len)
     }
 
     /// Reads a column of lists that all have the same length; returns rows and length.

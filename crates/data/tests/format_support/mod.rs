@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aleator_data::DataError;
 use aleator_data::inputs::recognise::Recognised;
 use aleator_data::inputs::{Inputs, Opened};
-use aleator_run::recipe::{DataOverlay, Framing, HeldOut, InputSource, Source};
+use aleator_run::recipe::{DataOverlay, Framing, HeldOut, InputSource, Source, TableSource};
 use parquet::basic::Compression;
 use parquet::data_type::DataType;
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
@@ -183,6 +183,7 @@ impl Columns<'_> {
     fn write<T: DataType>(&mut self, values: &[T::T], levels: Option<(&[i16], &[i16])>) {
         let mut column = self.0.next_column().unwrap().unwrap();
         let (definition, repetition) = levels.unzip();
+        let repetition = repetition.filter(|levels| !levels.is_empty());
         column.typed::<T>().write_batch(values, definition, repetition).unwrap();
         column.close().unwrap();
     }
@@ -334,6 +335,21 @@ pub fn settings(found: &Recognised, folder: &Folder) -> Vec<(String, String)> {
             InputSource::Features(file) => add(&format!("{name}.features"), Some(file.clone())),
             InputSource::Images(paths) => {
                 add(&format!("{name}.images"), Some(paths[0].display().to_string()));
+            }
+            InputSource::Table(table) => {
+                let TableSource { file, label, clean_label, id, split, rows, ignore } = table;
+                add(&format!("{name}.table.file"), Some(file.clone()));
+                for (key, value) in [
+                    ("label", label),
+                    ("clean_label", clean_label),
+                    ("id", id),
+                    ("split", split),
+                    ("rows", rows),
+                ] {
+                    add(&format!("{name}.table.{key}"), value.clone());
+                }
+                let ignore = (!ignore.is_empty()).then(|| ignore.join(","));
+                add(&format!("{name}.table.ignore"), ignore);
             }
             InputSource::Digits | InputSource::Memory(_) => panic!("in no file"),
         }
