@@ -38,7 +38,7 @@ pub use tune::{Grid, Trial, Tuning, tune};
 pub use watch::{Event, Watch};
 
 pub use aleator_data::array::Array as LabelArray;
-pub use aleator_data::{ArrayInputs, ArraySplit, Arrays};
+pub use aleator_data::{ArrayInputs, ArraySplit, Arrays, ColumnNames};
 pub use aleator_report::ensemble::ensemble;
 pub use aleator_train::{EvaluateSettings, NewScores};
 pub use {

@@ -2,19 +2,22 @@
 
 use std::path::PathBuf;
 
-use aleator::data::examine;
+use aleator::data::examine_columns;
 use anyhow::Result;
 use clap::Args;
 
 use crate::output::{line, text};
 use crate::progress::counted;
+use crate::recipe_args::ColumnArgs;
 
 /// Arguments of `aleator doctor`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub struct DoctorArgs {
-    /// A folder of images, a manifest, shards, Parquet, CIFAR or IDX files, or embeddings
+    /// A table, a folder of images, a manifest, shards, Parquet, CIFAR or IDX files, or embeddings
     data: PathBuf,
+    #[command(flatten)]
+    columns: ColumnArgs,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -32,7 +35,9 @@ Examples:
 
 /// `aleator doctor`.
 pub fn doctor(args: &DoctorArgs, quiet: bool) -> Result<()> {
-    let diagnosis = counted("examples", quiet, |count| examine(&args.data, count))?;
+    let columns = args.columns.names();
+    let diagnosis =
+        counted("examples", quiet, |count| examine_columns(&args.data, &columns, count))?;
     if args.json {
         return line(serde_json::to_string_pretty(&diagnosis)?);
     }

@@ -1,16 +1,44 @@
 //! The arguments that choose a recipe and its data, shared by the commands that train.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use aleator::{Error, Experiment, Watch};
+use aleator::{ColumnNames, Error, Experiment, Watch};
 use clap::Args;
+
+/// What the columns of a table are, where their names do not say it.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Columns of a table")]
+pub struct ColumnArgs {
+    /// The column of labels; recognised if it is called label, class, target, y or category, or is
+    /// the only one of words
+    #[arg(long, value_name = "COLUMN")]
+    label: Option<String>,
+    /// The column of ids; recognised if it is called id
+    #[arg(long, value_name = "COLUMN")]
+    id: Option<String>,
+    /// The column that says train, validation or test; recognised if it is called split
+    #[arg(long, value_name = "COLUMN")]
+    split: Option<String>,
+    /// A column that is not used; may be given several times
+    #[arg(long, value_name = "COLUMN")]
+    ignore: Vec<String>,
+}
+
+impl ColumnArgs {
+    /// As the library takes them.
+    pub fn names(&self) -> ColumnNames {
+        let Self { label, id, split, ignore } = self;
+        let (label, id, split) = (label.clone(), id.clone(), split.clone());
+        ColumnNames { label, id, split, ignore: ignore.clone() }
+    }
+}
 
 /// A recipe, and what is set over it.
 #[derive(Args, Debug)]
 pub struct RecipeArgs {
     /// A preset (see `aleator recipes`) or a recipe file; not needed with --data
     pub recipe: Option<String>,
-    /// Data to train on: a file of embeddings, a directory of images by class, a manifest,
+    /// Data to train on: a table, a file of embeddings, a directory of images by class, a manifest,
     /// WebDataset shards, Parquet, CIFAR or IDX files; `aleator doctor` says how it is read.
     /// Without a recipe, the data choose one
     #[arg(long, value_name = "PATH")]
@@ -20,6 +48,8 @@ pub struct RecipeArgs {
     /// this directory. Without a recipe, finetune-full
     #[arg(long, value_name = "FILE")]
     pub weights: Option<PathBuf>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
     /// Set a key of the recipe, as in --set head.rank=6; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -32,12 +62,23 @@ impl RecipeArgs {
     /// The recipe with everything set, and its data.
     pub fn experiment(&self, watch: &mut Watch<'_>) -> Result<Experiment, Error> {
         let recipe = self.recipe.as_deref();
+        let columns = self.columns.names();
         if let Some(weights) = &self.weights {
             let data = self.data.as_deref();
             return Experiment::from_weights(weights, data, recipe, &self.set, self.seed, watch);
         }
         match (&self.data, recipe) {
-            (Some(path), _) => Experiment::on_path(path, recipe, &self.set, self.seed, watch),
+            (Some(path), _) => {
+                Experiment::on_table(path, &columns, recipe, &self.set, self.seed, watch)
+            }
+            (None, _) if columns != ColumnNames::default() => Err(Error::Invalid(
+                "--label, --id, --split and --ignore name columns of the table of --data PATH, \
+                 which is not given"
+                    .to_string(),
+            )),
+            (None, Some(recipe)) if is_data(Path::new(recipe)) => Err(Error::Invalid(format!(
+                "{recipe} holds data, and a recipe was expected: did you mean --data {recipe}?"
+            ))),
             (None, Some(recipe)) => Experiment::load(recipe, &self.set, self.seed),
             (None, None) => Err(Error::Invalid(
                 "no recipe: give a preset (`aleator recipes` lists them), a recipe file, or \
@@ -46,6 +87,12 @@ impl RecipeArgs {
             )),
         }
     }
+}
+
+/// Whether a file or folder that stands where a recipe is expected is data to train on.
+fn is_data(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    path.exists() && !path.is_dir() && !ending.eq_ignore_ascii_case("toml")
 }
 
 /// The default directory of a run: `runs/NAME-seedN`, or the first such name that is free.

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::error::DataError;
 use crate::inputs::InputShape;
-use crate::inputs::recognise::{Family, Recognised, recognise};
+use crate::inputs::recognise::{ColumnNames, Family, Recognised, recognise_columns};
 use crate::labels::Labels;
 use crate::sources::Sources;
 use crate::sources::source::Source;
@@ -101,7 +101,19 @@ pub fn examine(
     path: &Path,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Diagnosis, DataError> {
-    let recognised = recognise(path)?;
+    examine_columns(path, &ColumnNames::default(), progress)
+}
+
+/// [`examine`], where the user says what some columns of a table are.
+///
+/// # Errors
+/// As [`examine`].
+pub fn examine_columns(
+    path: &Path,
+    columns: &ColumnNames,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Diagnosis, DataError> {
+    let recognised = recognise_columns(path, columns)?;
     let (data, link) = recipe(&recognised);
     let opened = Sources::read(&data, link)?;
     let shape = opened.shape();
@@ -135,6 +147,7 @@ pub fn examine(
         recognised: [Some(recognised.explanation.clone()), recognised.resizing()]
             .into_iter()
             .flatten()
+            .chain(opened.notes())
             .collect::<Vec<_>>()
             .join(" "),
         splits: sources

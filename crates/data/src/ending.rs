@@ -6,6 +6,8 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Npy,
+    /// Several arrays, as `numpy.savez` writes them.
+    Npz,
     Safetensors,
     Parquet,
     Idx,
@@ -34,6 +36,7 @@ impl Ending {
         let (stem, ending) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty())?;
         Some(match ending {
             "npy" => Self::Npy,
+            "npz" => Self::Npz,
             "safetensors" => Self::Safetensors,
             "parquet" | "pq" => Self::Parquet,
             "idx" => Self::Idx,

@@ -17,6 +17,7 @@ pub mod recognise;
 mod shards;
 pub(crate) mod spool;
 pub(crate) mod unpack;
+mod wide;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use crate::error::DataError;
 use crate::labels::{WrittenAnnotations, WrittenLabels};
 use crate::picture::{Frame, Limits, Picture};
 pub use embedded::FORMAT as EMBEDDINGS_FORMAT;
+pub(crate) use embedded::names_beside_labels;
 use encoded::Encoded;
 pub(crate) use encoded::decode_file;
 pub use folder::empty_classes;
@@ -191,7 +193,17 @@ impl Inputs {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open(source: &InputSource, framing: &Framing) -> Result<Opened, DataError> {
+        Self::open_like(source, framing, None)
+    }
+
+    /// [`Inputs::open`], where the features of a table are those of these names.
+    pub(crate) fn open_like(
+        source: &InputSource,
+        framing: &Framing,
+        features: Option<&[String]>,
+    ) -> Result<Opened, DataError> {
         match source {
+            InputSource::Table(table) => wide::open(table, features),
             InputSource::Features(spec) => {
                 let storage = Storage::Matrix(Matrix::open(spec)?);
                 embedded::complete(Opened::new(Self { name: spec.clone(), storage }), spec)
@@ -222,6 +234,29 @@ impl Inputs {
             }
         }
         Self::open(source, framing)
+    }
+
+    /// Opens the columns of these names in a new table, whatever their order and whatever else it
+    /// has. Its ids are in the column `id`, if there is one.
+    ///
+    /// # Errors
+    /// When a column is missing, or holds something that is no number.
+    pub fn open_columns(
+        path: &Path,
+        features: &[String],
+        id: Option<&str>,
+    ) -> Result<Opened, DataError> {
+        wide::open_new(path, features, id)
+    }
+
+    /// Whether a file is a table with a column for each feature, by its name and columns.
+    pub fn is_wide_table(path: &Path) -> bool {
+        wide::TableFile::open(path).is_ok_and(|table| !table.has_lists())
+    }
+
+    /// The names of the features, where they are the columns of a table.
+    pub fn feature_names(&self) -> Option<&[String]> {
+        if let Storage::Matrix(matrix) = &self.storage { matrix.names.as_deref() } else { None }
     }
 
     /// Inputs that are in memory already, `[N, shape]`.

@@ -54,9 +54,10 @@ pub use batch::{
     Batch, Batches, Order, SparseTargets, Targets, evaluation_batches, training_batches,
 };
 pub use dataset::{DataSet, Split};
-pub use doctor::{Diagnosis, examine};
+pub use doctor::{Diagnosis, examine, examine_columns};
 pub use error::DataError;
 pub use ids::Ids;
+pub use inputs::recognise::ColumnNames;
 pub use inputs::{InputShape, Inputs};
 pub use labels::{DenseRows, Labels, SparseRows, Votes};
 pub use picture::Picture;

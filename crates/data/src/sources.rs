@@ -93,10 +93,13 @@ impl Sources {
     /// [`Sources::open`] without looking at the contents of the inputs: no fingerprint is taken,
     /// and numbers need not be finite.
     pub(crate) fn read(data: &Data, link: Link) -> Result<Self, DataError> {
-        let train = OpenSource::open(&data.train, data, link, Role::Training)?;
+        let train = OpenSource::open(&data.train, data, link, Role::Training, None)?;
+        let features = train.inputs.feature_names().map(<[String]>::to_vec);
         let own = |held_out: Option<&HeldOut>| {
             let source = own_source(held_out);
-            source.map(|source| OpenSource::open(source, data, link, Role::HeldOut)).transpose()
+            let open =
+                |source| OpenSource::open(source, data, link, Role::HeldOut, features.as_deref());
+            source.map(open).transpose()
         };
         let held_out = [own(Some(&data.validation))?, own(data.test.as_ref())?];
         let classes = train.classes(data, None, link)?;
@@ -139,6 +142,11 @@ impl Sources {
     pub(crate) fn all(&self) -> impl Iterator<Item = (SplitName, &Source)> {
         let sources = [Some(&self.train), self.validation.as_ref(), self.test.as_ref()];
         SplitName::ALL.into_iter().zip(sources).filter_map(|(name, source)| Some((name, source?)))
+    }
+
+    /// What users should know about how the data were read, a line each.
+    pub fn notes(&self) -> Vec<String> {
+        self.classes.note().into_iter().collect()
     }
 
     /// The link that the labels were read for.
@@ -241,7 +249,7 @@ impl Sources {
     }
 
     /// All examples of a source that a trained run did not see, with the run's classes, which its
-    /// labels name. `data` says how the run read its own.
+    /// labels name. `data` says how the run read its own, and `features` which columns of a table.
     ///
     /// # Errors
     /// When the source cannot be read, its examples have another shape than the run's, or a label
@@ -252,11 +260,12 @@ impl Sources {
         class_names: &[String],
         data: &Data,
         link: Link,
+        features: Option<&[String]>,
     ) -> Result<Split, DataError> {
         let data = Data { train: source.clone(), test: None, noise: None, ..data.clone() };
         let origin = Origin::Files(Box::new(reading_keys(&data)));
         let classes = Classes::of_run(class_names)?;
-        let open = OpenSource::open(source, &data, link, Role::HeldOut)?.like(shape)?;
+        let open = OpenSource::open(source, &data, link, Role::HeldOut, features)?.like(shape)?;
         Self::new(origin, link, classes, open, [None, None])?.checked()?.training_source(&data)
     }
 
@@ -385,7 +394,7 @@ pub fn noisy_labels(data: &Data, link: Link) -> Result<NoisyLabels, DataError> {
 /// # Errors
 /// When the inputs or their ids cannot be read.
 pub fn training_ids(data: &Data) -> Result<Ids, DataError> {
-    source::inputs_and_ids(&data.train, &data.framing).map(|(_, ids)| ids)
+    source::inputs_and_ids(&data.train, &data.framing, None).map(|(_, ids)| ids)
 }
 
 /// Stands for a validation split that is a part of the training source.

@@ -148,10 +148,10 @@ pub fn thumbnail_of_file(path: &Path, side: usize) -> Result<Thumbnail, Thumbnai
 
 impl Gallery {
     fn open(source: &recipe::Source) -> Result<Option<Self>, DataError> {
-        if matches!(source.inputs, InputSource::Features(_) | InputSource::Memory(_)) {
+        if source.inputs.are_features() || matches!(source.inputs, InputSource::Memory(_)) {
             return Ok(None);
         }
-        let (opened, ids) = source::inputs_and_ids(source, &FRAMING)?;
+        let (opened, ids) = source::inputs_and_ids(source, &FRAMING, None)?;
         let path = source::path_of(&source.inputs);
         Ok(Some(Self { path, inputs: opened.inputs, rows: IdIndex::new(ids) }))
     }

@@ -7,14 +7,25 @@ pub use table::{Column, TableFormat, TableWriter};
 use crate::sources::NoisyLabels;
 
 impl NoisyLabels {
-    /// The given labels as the bytes of a `.npy` file, `[N]` of 64-bit integers.
+    /// The given labels as the bytes of a `.npy` file, `[N]` of 64-bit integers: the numbers that
+    /// name the classes, else the positions of the classes.
     pub fn to_npy(&self) -> Vec<u8> {
-        npy(&self.labels)
+        npy(&self.numbers(&self.labels))
     }
 
     /// The true labels as the bytes of a `.npy` file.
     pub fn clean_to_npy(&self) -> Vec<u8> {
-        npy(&self.clean_labels)
+        npy(&self.numbers(&self.clean_labels))
+    }
+
+    fn numbers(&self, labels: &[u32]) -> Vec<i64> {
+        let named: Option<Vec<i64>> =
+            self.class_names.iter().map(|name| name.parse().ok()).collect();
+        let number = |label: &u32| match &named {
+            Some(numbers) => numbers[*label as usize],
+            None => i64::from(*label),
+        };
+        labels.iter().map(number).collect()
     }
 
     /// A CSV file with the columns `id`, `label`, `clean_label`; labels by the classes' names.
@@ -32,9 +43,9 @@ impl NoisyLabels {
     }
 }
 
-fn npy(labels: &[u32]) -> Vec<u8> {
+fn npy(labels: &[i64]) -> Vec<u8> {
     let mut bytes = npy_header("<i8", &[labels.len()]);
-    bytes.extend(labels.iter().flat_map(|label| i64::from(*label).to_le_bytes()));
+    bytes.extend(labels.iter().flat_map(|label| label.to_le_bytes()));
     bytes
 }
 

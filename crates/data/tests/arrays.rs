@@ -152,7 +152,7 @@ fn what_does_not_fit_is_refused_by_array_and_row() {
     type Damage<'a> = &'a dyn Fn(&mut Arrays);
     let cases: [(Damage<'_>, &[&str]); 12] = [
         (&|it| it.train.labels = Array::numbers([0, 1, 0]), &["train.labels", "3 rows", "4 exam"]),
-        (&|it| it.train.labels = Array::numbers([0, 1, -3, 1]), &["train.labels", "row 2", "-3"]),
+        (&|it| it.train.labels = Array::table(vec![0.0, 1.0, 0.5, 1.0], 1), &["row 2", "0.5"]),
         (
             &|it| it.train.labels = Array::table(vec![0.5, 0.5, 0.5, 0.6, 1.0, 0.0, 1.0, 0.0], 2),
             &["train.labels", "row 1", "sum to 1.1"],

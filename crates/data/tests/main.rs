@@ -18,9 +18,11 @@ mod format_recognise_images;
 mod format_safetensors;
 mod format_shards;
 mod format_support;
+mod format_table;
 mod formats;
 #[path = "golden/check.rs"]
 mod golden;
+mod label_encoding;
 mod labels;
 mod labels_by_id;
 mod noise;

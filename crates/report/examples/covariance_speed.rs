@@ -83,6 +83,7 @@ fn make_run(
         noise,
         class_names: (0..classes).map(|class| format!("class {class}")).collect(),
         input_shape: vec![1],
+        feature_names: None,
         examples: SplitCounts { train: 0, validation: 0, test: examples },
         set_aside: vec![],
         pretrained: None,

@@ -23,6 +23,7 @@ fn info(link: Link) -> RunInfo {
         noise: Noise::None,
         class_names: ["a", "b", "c"].map(String::from).to_vec(),
         input_shape: vec![4],
+        feature_names: None,
         examples: SplitCounts { train: 1, validation: 2, test: 1 },
         set_aside: vec![],
         pretrained: None,

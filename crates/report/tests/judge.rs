@@ -141,6 +141,7 @@ fn entries_in_arrays_are_judged_as_those_of_a_fold() {
         noise: Noise::None,
         class_names: names(),
         input_shape: vec![4],
+        feature_names: None,
         examples: SplitCounts { train: 1, validation: 1, test: EXAMPLES },
         set_aside: vec![],
         pretrained: None,

@@ -6,8 +6,8 @@ use crate::decode::{decode, no_meaning};
 use crate::document::{Document, Table, Value};
 use crate::presets::example;
 use crate::recipe::{
-    Crop, Data, Decay, Framing, HeldOut, ImageNetwork, InputSource, LabelKind, Layers, Link,
-    Method, NoiseKind, Pretraining, Recipe, Rule, Tune, WarmUp,
+    Crop, Data, Decay, Framing, HeldOut, ImageNetwork, LabelKind, Layers, Link, Method, NoiseKind,
+    Pretraining, Recipe, Rule, Tune, WarmUp,
 };
 use crate::recipe_error::RecipeError;
 use crate::schema::{Shape, join};
@@ -103,9 +103,9 @@ impl Document {
 
     /// Refuses a split that mixes the ways to give it, or lacks the key that tells the way.
     fn check_split(&self, split: &str) -> Result<(), RecipeError> {
-        const INPUTS: [&str; 4] = ["features", "images", "builtin", "memory"];
-        const SOURCE: [&str; 7] =
-            ["features", "images", "builtin", "memory", "labels", "clean_labels", "ids"];
+        const INPUTS: [&str; 5] = ["features", "table", "images", "builtin", "memory"];
+        const SOURCE: [&str; 8] =
+            ["features", "table", "images", "builtin", "memory", "labels", "clean_labels", "ids"];
         let section = join("data", split);
         let absent = Table::new();
         let table = match self.get(&section).map(|node| &node.value) {
@@ -241,7 +241,7 @@ fn check_network(recipe: &Recipe) -> Result<(), Conflict> {
         Layers::Conv { .. } => ("conv", true),
         Layers::Image { network, .. } => (network.name(), true),
     };
-    let on_features = matches!(recipe.data.train.inputs, InputSource::Features(_));
+    let on_features = recipe.data.train.inputs.are_features();
     require(!(wants_images && on_features), "network.kind", || {
         format!(
             "network.kind = {kind:?} needs images, and data.train has features: give \
@@ -324,7 +324,7 @@ fn check_data(data: &Data) -> Result<(), Conflict> {
 
 fn check_images(data: &Data) -> Result<(), Conflict> {
     let Framing { size, channels, centre_crop, filter, values } = data.framing;
-    let on_images = !matches!(data.train.inputs, InputSource::Features(_));
+    let on_images = !data.train.inputs.are_features();
     for (given, key) in [
         (size.is_some(), "data.image_size"),
         (channels.is_some(), "data.channels"),

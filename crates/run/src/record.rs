@@ -63,6 +63,10 @@ pub struct RunInfo {
     pub class_names: Vec<String>,
     /// The shape of one input, such as `[768]` or `[3, 32, 32]`.
     pub input_shape: Vec<usize>,
+    /// The names of the features, where they were the columns of a table: new tables are read by
+    /// these names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feature_names: Option<Vec<String>>,
     /// How many examples each split has.
     pub examples: SplitCounts,
     /// Examples that were left out because their images cannot be decoded.
@@ -151,6 +155,7 @@ pub struct CreateRun {
 ///     noise: Noise::LowRank { rank: 6 },
 ///     class_names: vec!["cat".to_string(), "dog".to_string()],
 ///     input_shape: vec![768],
+///     feature_names: None,
 ///     examples: SplitCounts { train: 900, validation: 100, test: 0 },
 ///     set_aside: vec![],
 ///     pretrained: None,

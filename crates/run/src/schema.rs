@@ -11,7 +11,7 @@ use crate::recipe::Recipe;
 use crate::recipe_error::{RecipeError, did_you_mean};
 
 /// No key has more parts than this.
-pub(crate) const MAX_DEPTH: usize = 3;
+pub(crate) const MAX_DEPTH: usize = 4;
 
 /// What a value of a type looks like in a document.
 #[derive(Debug)]

@@ -18,6 +18,7 @@ fn create(path: &Path) -> RunDir {
         noise: Noise::None,
         class_names: ["cat", "dog"].map(String::from).to_vec(),
         input_shape: vec![4],
+        feature_names: None,
         examples: SplitCounts { train: 0, validation: 0, test: 3 },
         set_aside: vec![],
         pretrained: None,

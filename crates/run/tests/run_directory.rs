@@ -20,6 +20,7 @@ fn info() -> RunInfo {
         noise: Noise::SharedLowRank { rank: 6 },
         class_names: vec!["cat".to_string(), "dög".to_string()],
         input_shape: vec![3, 32, 32],
+        feature_names: None,
         examples: SplitCounts { train: 900, validation: 100, test: 0 },
         set_aside: vec![],
         pretrained: None,

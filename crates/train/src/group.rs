@@ -246,6 +246,7 @@ impl<'a> OpenData<'a> {
             if self.given.is_none() && !self.opened.as_ref().is_some_and(is_open) {
                 let sources = Sources::open(data, link)?;
                 observer(Event::Opened { examples: sources.len() });
+                sources.notes().iter().for_each(|note| observer(Event::Note(note)));
                 self.opened = Some(sources);
             }
             let sources = self.given.or(self.opened.as_ref()).expect("just opened");

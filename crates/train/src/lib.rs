@@ -122,6 +122,8 @@ pub enum Event<'a> {
     },
     /// Examples were left out because their images cannot be decoded.
     SetAside(&'a [aleator_run::SetAside]),
+    /// How the data were read, where that is not plain.
+    Note(&'a str),
     /// Something unusual about the data.
     Warning(&'a str),
     /// A checkpoint cannot be used; an older one is.

@@ -60,6 +60,7 @@ pub fn create_run(
             InputShape::Features(width) => vec![width],
             InputShape::Image { channels, height, width } => vec![channels, height, width],
         },
+        feature_names: data.train.inputs.feature_names().map(<[String]>::to_vec),
         examples: SplitCounts {
             train: data.train.len(),
             validation: data.validation.len(),

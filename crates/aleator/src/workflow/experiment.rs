@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use aleator_data::inputs::empty_classes;
-use aleator_data::inputs::recognise::{Family, recognise};
-use aleator_data::{Arrays, Sources};
+use aleator_data::inputs::recognise::{Family, recognise_columns};
+use aleator_data::{Arrays, ColumnNames, Sources};
 use aleator_run::recipe::{DataOverlay, InputSource, Overlay, Source};
 use aleator_run::{Recipe, Resolved, load_over, paper_recipes};
 use aleator_train::load_run;
@@ -64,7 +64,31 @@ impl Experiment {
         seed: Option<u64>,
         watch: &mut Watch<'_>,
     ) -> Result<Self, Error> {
-        let (recipe, overlay) = data_at(path, recipe, sets, watch)?;
+        Self::on_table(path, &ColumnNames::default(), recipe, sets, seed, watch)
+    }
+
+    /// [`Experiment::on_path`], where the caller says what some columns of a table are.
+    ///
+    /// ```no_run
+    /// use aleator::{ColumnNames, Experiment, Watch};
+    ///
+    /// let columns = ColumnNames { label: Some("grape".into()), ..ColumnNames::default() };
+    /// let path = "wine.csv".as_ref();
+    /// let wine = Experiment::on_table(path, &columns, None, &[], None, &mut Watch::silent())?;
+    /// # Ok::<(), aleator::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Experiment::on_path`], and when the table lacks a column that is named.
+    pub fn on_table(
+        path: &Path,
+        columns: &ColumnNames,
+        recipe: Option<&str>,
+        sets: &[String],
+        seed: Option<u64>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self, Error> {
+        let (recipe, overlay) = data_at(path, columns, recipe, sets, watch)?;
         Self::over(&recipe, &overlay, sets, seed)
     }
 
@@ -126,11 +150,12 @@ impl Experiment {
 /// lay over it. Both are said to the user.
 pub(crate) fn data_at(
     path: &Path,
+    columns: &ColumnNames,
     recipe: Option<&str>,
     sets: &[String],
     watch: &mut Watch<'_>,
 ) -> Result<(String, Overlay), Error> {
-    let recognised = recognise(path)?;
+    let recognised = recognise_columns(path, columns)?;
     watch.choice(&recognised.explanation);
     warn_of_empty_classes(&recognised.train.inputs, watch)?;
     let recipe = recipe.unwrap_or(match recognised.preset_family {

@@ -36,6 +36,8 @@ use crate::{Error, Watch};
 pub struct Predictor {
     pub(crate) predictor: aleator_train::Predictor,
     recipe: Recipe,
+    /// The features of the table that the run was trained on.
+    features: Option<Vec<String>>,
 }
 
 /// New examples, without labels.
@@ -87,12 +89,14 @@ impl Predictor {
             });
             let members: Vec<(RunDir, Recipe)> = members.collect::<Result<_, _>>()?;
             let predictor = aleator_train::Predictor::ensemble(&members, &evaluation, observer)?;
-            let recipe = members[0].1.clone();
-            return Ok(Self { predictor, recipe });
+            let (first, recipe) = &members[0];
+            let features = first.info().feature_names.clone();
+            return Ok(Self { predictor, recipe: recipe.clone(), features });
         }
         let (run, recipe) = load_run(dir)?;
         let predictor = aleator_train::Predictor::new(&run, &recipe, observer)?;
-        Ok(Self { predictor, recipe })
+        let features = run.info().feature_names.clone();
+        Ok(Self { predictor, recipe, features })
     }
 
     /// Whether one class is right, or each is on or off.
@@ -133,13 +137,24 @@ impl Predictor {
         Ok(Examples { ids: Ids::Rows(inputs.len()), inputs: Arc::new(inputs) })
     }
 
-    /// Opens embeddings or images of the kind that the run was trained on.
+    /// Opens embeddings or images of the kind that the run was trained on. Where that was a table,
+    /// a new table is read by the names of its columns, whatever their order and whatever further
+    /// columns there are.
     ///
     /// # Errors
     /// When they cannot be read, have another shape, or hold a number that is not finite.
     pub fn examples(&self, path: &Path) -> Result<Examples, Error> {
         let (shape, source) = (self.shape(), self.inputs_at(path));
-        let opened = Inputs::open_unlabelled(&source, &self.recipe.data.framing)?;
+        let opened = match &self.features {
+            Some(features) if Inputs::is_wide_table(path) => {
+                let id = match &self.recipe.data.train.inputs {
+                    InputSource::Table(table) => table.id.as_deref(),
+                    _ => None,
+                };
+                Inputs::open_columns(path, features, id)?
+            }
+            _ => Inputs::open_unlabelled(&source, &self.recipe.data.framing)?,
+        };
         let inputs = opened.inputs;
         self.check_shape(&inputs).map_err(|error| error.at(path.display().to_string()))?;
         if let InputShape::Features(_) = shape {
@@ -163,7 +178,8 @@ impl Predictor {
     /// All examples of a source, with labels of the run's classes.
     pub(crate) fn labelled(&self, source: &Source) -> Result<Split, Error> {
         let (shape, names) = (self.shape(), self.class_names());
-        Ok(Sources::labelled(source, shape, names, &self.recipe.data, self.link())?)
+        let (data, features) = (&self.recipe.data, self.features.as_deref());
+        Ok(Sources::labelled(source, shape, names, data, self.link(), features)?)
     }
 
     /// Predicts all examples.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use aleator_data::ColumnNames;
 use aleator_run::{Resolved, load_sweep_over};
 use aleator_train::group::{self, Group, Kind};
 
@@ -29,7 +30,8 @@ pub fn sweep_on_path(
     sets: &[String],
     watch: &mut Watch<'_>,
 ) -> Result<Vec<Resolved>, Error> {
-    let (_, overlay) = data_at(data, Some(&sweep.to_string_lossy()), sets, watch)?;
+    let (_, overlay) =
+        data_at(data, &ColumnNames::default(), Some(&sweep.to_string_lossy()), sets, watch)?;
     Ok(load_sweep_over(sweep, &overlay, sets)?)
 }
 

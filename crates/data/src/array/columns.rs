@@ -10,6 +10,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescPtr;
+use serde_json::Value;
 
 use super::element::Element;
 use super::pages::CheckedPages;
@@ -22,7 +23,7 @@ pub(super) const BATCH_VALUES: usize = 1 << 18;
 /// A Parquet file whose footer has been read.
 pub(crate) struct ParquetTable {
     pub(super) path: PathBuf,
-    len: u64,
+    file_len: u64,
     reader: SerializedFileReader<File>,
 }
 
@@ -49,11 +50,11 @@ impl ParquetTable {
     /// Reads the footer.
     pub(crate) fn open(path: &Path) -> Result<Self, DataError> {
         let file = open_file(path)?;
-        let len = file.metadata().map_err(|error| DataError::io(path, error))?.len();
+        let file_len = file.metadata().map_err(|error| DataError::io(path, error))?.len();
         let reader = guarded(path, || {
             SerializedFileReader::new(file).map_err(|error| damaged(path, &error))
         })?;
-        Ok(Self { path: path.to_path_buf(), len, reader })
+        Ok(Self { path: path.to_path_buf(), file_len, reader })
     }
 
     /// Every column, with the shortest name that tells it from the others.
@@ -86,10 +87,31 @@ impl ParquetTable {
         })
     }
 
+    /// The number of rows, as the footer has it.
+    pub(crate) fn len(&self) -> usize {
+        usize::try_from(self.reader.metadata().file_metadata().num_rows()).unwrap_or(0)
+    }
+
     /// The file's metadata under this key.
     pub(crate) fn note(&self, key: &str) -> Option<&str> {
         let notes = self.reader.metadata().file_metadata().key_value_metadata()?;
         notes.iter().find(|note| note.key == key)?.value.as_deref()
+    }
+
+    /// The names of the classes in a column of labels, which the tools of the Hugging Face hub keep
+    /// in the file's metadata.
+    pub(crate) fn class_names(&self, label: &Column) -> Option<Vec<String>> {
+        let note: Value = serde_json::from_str(self.note("huggingface")?).ok()?;
+        let names = note.get("info")?.get("features")?.get(&label.name)?.get("names")?;
+        let word = |name: &Value| name.as_str().map(str::to_string);
+        match names {
+            Value::Array(names) => names.iter().map(word).collect(),
+            // Older files number them: {"0": "cat", "1": "dog"}.
+            Value::Object(names) => {
+                (0..names.len()).map(|class| word(names.get(&class.to_string())?)).collect()
+            }
+            _ => None,
+        }
     }
 
     /// Refuses a column that says it becomes more than its bytes warrant.
@@ -166,7 +188,9 @@ impl ParquetTable {
     fn contains(&self, chunk: &ColumnChunkMetaData) -> bool {
         let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
         let end = start.checked_add(chunk.compressed_size());
-        start >= 0 && chunk.compressed_size() >= 0 && end.is_some_and(|end| end as u64 <= self.len)
+        start >= 0
+            && chunk.compressed_size() >= 0
+            && end.is_some_and(|end| end as u64 <= self.file_len)
     }
 
     /// Reads a column of lists that all have the same length; returns rows and length.

@@ -63,7 +63,7 @@ pub(crate) fn written(
     Ok(Some((header, Cells::read(&path, reader.records())?)))
 }
 
-fn reader(file: &Mapped, delimiter: u8, trim: csv::Trim) -> csv::Reader<&[u8]> {
+pub(crate) fn reader(file: &Mapped, delimiter: u8, trim: csv::Trim) -> csv::Reader<&[u8]> {
     let mut reader = csv::ReaderBuilder::new();
     reader.delimiter(delimiter).has_headers(false).trim(trim).from_reader(file.bytes())
 }
@@ -169,8 +169,17 @@ fn typed<'a>(cells: impl Iterator<Item = &'a str> + Clone) -> Values {
     Values::Text(cells.map(str::to_string).collect())
 }
 
-fn is_blank(cell: &str) -> bool {
+pub(crate) fn is_blank(cell: &str) -> bool {
     matches!(cell, "" | "NA" | "N/A" | "nan" | "NaN" | "null" | "None")
+}
+
+/// What Python writes for 1 and 0.
+pub(crate) fn boolean(cell: &str) -> Option<f64> {
+    match cell {
+        "True" | "true" | "TRUE" => Some(1.0),
+        "False" | "false" | "FALSE" => Some(0.0),
+        _ => None,
+    }
 }
 
 fn is_number(cell: &str) -> bool {
@@ -178,7 +187,7 @@ fn is_number(cell: &str) -> bool {
 }
 
 /// Long rows of digits are ids: as floats, different ones could become equal.
-fn number(cell: &str) -> Option<f64> {
+pub(crate) fn number(cell: &str) -> Option<f64> {
     let digits = cell.bytes().all(|byte| byte.is_ascii_digit());
     if digits && cell.parse::<i64>().is_err() {
         return None;
@@ -186,7 +195,7 @@ fn number(cell: &str) -> Option<f64> {
     cell.parse().ok()
 }
 
-fn damaged(path: &Path, error: &csv::Error) -> DataError {
+pub(crate) fn damaged(path: &Path, error: &csv::Error) -> DataError {
     let line = error.position().map_or(0, csv::Position::line);
     let message = match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {

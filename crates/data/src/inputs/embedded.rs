@@ -7,12 +7,16 @@ use safetensors::tensor::{Dtype, TensorView};
 
 use super::Opened;
 use super::mapped::Mapped;
+use crate::array::columns::ParquetTable;
 use crate::array::split_spec;
 use crate::ending::Ending;
 use crate::error::DataError;
 
 /// The value of `format` in such a file.
 pub const FORMAT: &str = "aleator-embeddings 1";
+
+/// The tensor of class numbers in such a file.
+const LABELS: &str = "labels";
 
 /// Adds those of `file` or `file#name` to its inputs; other files have none.
 pub(crate) fn complete(mut opened: Opened, spec: &str) -> Result<Opened, DataError> {
@@ -34,6 +38,32 @@ pub(crate) fn complete(mut opened: Opened, spec: &str) -> Result<Opened, DataErr
         opened.ids = Some(read_ids(&path, &offsets, &ids, opened.inputs.len())?);
     }
     Ok(opened)
+}
+
+/// The names of the classes that the numbers in `file#name` are positions in, where the file has
+/// them: embeddings of `aleator embed`, and Parquet files of the Hugging Face hub.
+pub(crate) fn names_beside_labels(spec: &str) -> Result<Option<Vec<String>>, DataError> {
+    let (path, name) = split_spec(spec);
+    match (Ending::of(&path), name) {
+        (Some(Ending::Parquet), _) => {
+            let table = ParquetTable::open(&path)?;
+            let columns = table.columns();
+            let column = match name {
+                Some(name) => columns.iter().find(|column| column.is_called(name)),
+                None => columns.first().filter(|_| columns.len() == 1),
+            };
+            Ok(column.and_then(|column| table.class_names(column)))
+        }
+        (Some(Ending::Safetensors), Some(LABELS)) => {
+            let file = Mapped::open(&path)?;
+            let Ok((_, header)) = SafeTensors::read_metadata(file.bytes()) else { return Ok(None) };
+            let Some(metadata) = header.metadata().as_ref() else { return Ok(None) };
+            let is_ours = metadata.get("format").is_some_and(|format| format == FORMAT);
+            let names = metadata.get("class_names").filter(|_| is_ours);
+            names.map(|names| class_names(&path, names)).transpose()
+        }
+        _ => Ok(None),
+    }
 }
 
 fn class_names(path: &Path, names: &str) -> Result<Vec<String>, DataError> {

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use aleator_run::recipe::Framing;
 use parquet::data_type::ByteArrayType;
-use serde_json::Value;
 
 use super::encoded::{self, Container, LARGEST_IMAGE, Piece, Pieces, Places, too_large};
 use super::spool::Spool;
@@ -109,7 +108,7 @@ impl Rows {
             pieces.push(Piece { start, len: bytes.len() as u32 });
             Ok(())
         })?;
-        let names = label.as_ref().and_then(|label| class_names(&table, label));
+        let names = label.as_ref().and_then(|label| table.class_names(label));
         let other = |what: &str| {
             let message = format!("has other {what} than the files before it");
             Err(DataError::invalid(path, message))
@@ -284,21 +283,6 @@ fn labels(
         Ok(array.values)
     } else {
         invalid(format!("has {rows} images but {} labels", array.values.len()))
-    }
-}
-
-/// The names of the classes, which the hub's tools keep in the file's metadata.
-fn class_names(table: &ParquetTable, label: &Column) -> Option<Vec<String>> {
-    let note: Value = serde_json::from_str(table.note("huggingface")?).ok()?;
-    let names = note.get("info")?.get("features")?.get(&label.name)?.get("names")?;
-    let word = |name: &Value| name.as_str().map(str::to_string);
-    match names {
-        Value::Array(names) => names.iter().map(word).collect(),
-        // Older files number them: {"0": "cat", "1": "dog"}.
-        Value::Object(names) => {
-            (0..names.len()).map(|class| word(names.get(&class.to_string())?)).collect()
-        }
-        _ => None,
     }
 }
 

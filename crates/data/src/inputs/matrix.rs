@@ -26,6 +26,8 @@ pub(crate) struct Matrix {
     pub width: usize,
     /// The type as it stands in the user's file.
     pub stored: &'static str,
+    /// The names of the features, where they are the columns of a table.
+    pub names: Option<std::sync::Arc<[String]>>,
 }
 
 impl Matrix {
@@ -57,7 +59,7 @@ impl Matrix {
     }
 
     /// A matrix that lies in a file as numbers.
-    fn at(path: &Path, file: Mapped, at: Located) -> Result<Self, DataError> {
+    pub(super) fn at(path: &Path, file: Mapped, at: Located) -> Result<Self, DataError> {
         let &[rows, width] = &at.shape[..] else {
             let (dims, shape) = (at.shape.len(), &at.shape);
             let message = format!(
@@ -79,7 +81,7 @@ impl Matrix {
             return Self::turned(path, &file, &at, rows, width);
         }
         let (start, Located { element, big_endian, .. }) = (at.bytes.start, at);
-        Ok(Self { file, start, element, big_endian, rows, width, stored })
+        Ok(Self { file, start, element, big_endian, rows, width, stored, names: None })
     }
 
     /// Column by column in the file, row by row here. This is how NumPy saves pandas data frames.
@@ -112,7 +114,7 @@ impl Matrix {
     }
 
     /// A column of lists of floats in a Parquet file.
-    fn of_lists(path: &Path, name: Option<&str>) -> Result<Self, DataError> {
+    pub(super) fn of_lists(path: &Path, name: Option<&str>) -> Result<Self, DataError> {
         let table = ParquetTable::open(path)?;
         let is_floats =
             |column: &Column| column.is_list() && column.element().is_some_and(Element::is_float);
@@ -151,9 +153,31 @@ impl Matrix {
         width: usize,
         stored: Element,
     ) -> Result<Self, DataError> {
-        let file = spool.finish()?;
-        let (element, big_endian, stored) = (Element::F32, false, stored.name());
-        Ok(Self { file, start: 0, element, big_endian, rows, width, stored })
+        Ok(Self { stored: stored.name(), ..Self::of_floats(spool, rows, width)? })
+    }
+
+    /// Rows of float32 that were written one after the other.
+    pub(super) fn of_floats(spool: Spool, rows: usize, width: usize) -> Result<Self, DataError> {
+        let (file, element) = (spool.finish()?, Element::F32);
+        let stored = element.name();
+        Ok(Self { file, start: 0, element, big_endian: false, rows, width, stored, names: None })
+    }
+
+    /// The same with these names of the features.
+    pub(super) fn named(self, names: &[String]) -> Self {
+        Self { names: Some(names.into()), ..self }
+    }
+
+    /// These rows alone.
+    pub(super) fn select(self, path: &Path, rows: &[usize]) -> Result<Self, DataError> {
+        let mut spool = Spool::new(path)?;
+        let mut values = vec![0.0; self.width];
+        for row in rows {
+            self.read(*row, &mut values);
+            spool.write_floats(&values)?;
+        }
+        let (stored, names, width) = (self.stored, self.names, self.width);
+        Ok(Self { stored, names, ..Self::of_floats(spool, rows.len(), width)? })
     }
 
     /// Whole rows as float32, as many as fill `out`.

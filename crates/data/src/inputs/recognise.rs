@@ -4,6 +4,7 @@ mod features;
 mod images;
 mod manifests;
 mod packed;
+mod tables;
 mod units;
 
 use std::path::Path;
@@ -22,6 +23,32 @@ pub enum Family {
     Multilabel,
     /// Images, one class an example.
     Images,
+}
+
+/// The columns of a table that are not features, by the user's word. What is not said is recognised
+/// by usual names.
+///
+/// ```
+/// use aleator_data::inputs::recognise::{ColumnNames, recognise_columns};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("wine.csv");
+/// std::fs::write(&path, "alcohol,ash,grape\n12.4,2.1,barolo\n13.1,2.4,barbera\n")?;
+/// let columns = ColumnNames { label: Some("grape".into()), ..ColumnNames::default() };
+/// let found = recognise_columns(&path, &columns)?;
+/// assert!(found.explanation.contains("2 features"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ColumnNames {
+    /// The column of labels.
+    pub label: Option<String>,
+    /// The column of ids.
+    pub id: Option<String>,
+    /// The column that says which split a row belongs to: train, validation or test.
+    pub split: Option<String>,
+    /// Columns that are not used.
+    pub ignore: Vec<String>,
 }
 
 /// What was found at a path.
@@ -90,7 +117,8 @@ impl Recognised {
 
 /// Looks at a file or folder and says how to train on it.
 ///
-/// It may be a file of embeddings with its labels beside it, a folder with such files, a folder
+/// It may be a table with a column for each feature and one of labels, a file of embeddings with its
+/// labels beside it, a folder with such files, a folder
 /// for each class, a folder with `train/` and `test/` of class folders, a manifest or the folder
 /// that holds it, tar shards, Parquet files with an image column, or the files of CIFAR or MNIST.
 /// Where more than one reading is possible, the error lists what was seen and the keys to set.
@@ -111,6 +139,30 @@ impl Recognised {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn recognise(path: &Path) -> Result<Recognised, DataError> {
+    recognise_columns(path, &ColumnNames::default())
+}
+
+/// [`recognise`], where the user says what some columns of a table are.
+///
+/// # Errors
+/// As [`recognise`], and when columns are named but there is no table, or it lacks one of them.
+pub fn recognise_columns(path: &Path, columns: &ColumnNames) -> Result<Recognised, DataError> {
+    if *columns == ColumnNames::default() {
+        return recognise_any(path);
+    }
+    let is_folder = std::fs::metadata(path).map_err(|error| DataError::io(path, error))?.is_dir();
+    let found =
+        if is_folder { tables::in_folder(path, columns)? } else { tables::in_file(path, columns)? };
+    found.ok_or_else(|| {
+        let message = "is no table, so --label, --id, --split and --ignore name nothing in it; they \
+                       are for .csv, .tsv and .parquet files with a column for each feature. For \
+                       labels in a file of their own use --set \"data.train.labels=FILE#COLUMN\"";
+        DataError::invalid(path, message)
+    })
+}
+
+fn recognise_any(path: &Path) -> Result<Recognised, DataError> {
+    let none = &ColumnNames::default();
     let is_pattern = path.to_str().is_some_and(|text| text.contains(['{', '*']));
     if is_pattern && !path.exists() {
         let why = "is a pattern, but not of shards or Parquet files with images";
@@ -120,6 +172,11 @@ pub fn recognise(path: &Path) -> Result<Recognised, DataError> {
     let images = if is_folder { images::in_folder(path)? } else { images::in_file(path)? };
     if let Some(found) = images {
         return found.recognised();
+    }
+    let table =
+        if is_folder { tables::in_folder(path, none)? } else { tables::in_file(path, none)? };
+    if let Some(table) = table {
+        return Ok(table);
     }
     let features = if is_folder { features::in_folder(path)? } else { features::in_file(path)? };
     features.ok_or_else(|| unsure(path, "holds nothing to train on that could be recognised"))

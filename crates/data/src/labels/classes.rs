@@ -18,6 +18,8 @@ const MOST_CLASSES: usize = 1 << 24;
 pub(crate) struct Classes {
     pub names: Vec<String>,
     pub(super) numbers: BTreeMap<String, u32>,
+    /// What the training source calls classes that got their names from elsewhere.
+    aliases: BTreeMap<String, u32>,
     origin: Origin,
 }
 
@@ -34,8 +36,13 @@ enum Origin {
     Count,
     /// The names of folders, columns or labels in the training source.
     Names,
-    /// The numbers in the training labels.
+    /// Names in the files of the inputs; the labels are positions in them.
+    Beside,
+    /// The numbers in the training labels, which are 0 to K − 1.
     Numbers,
+    /// The numbers in the training labels, which are others: each is the name of its class, in
+    /// their order.
+    Values,
 }
 
 impl Classes {
@@ -55,7 +62,7 @@ impl Classes {
             return Err(too_many("data.classes", count as i64));
         }
         if let Some(path) = names {
-            return Self::from_file(path, count);
+            return Ok(Self::from_file(path, count)?.also_called(labels));
         }
         let classes = Self::of_labels(labels, count, clean, beside)?;
         let Some(count) = count.filter(|count| *count != classes.len()) else {
@@ -89,9 +96,16 @@ impl Classes {
                     None => Ok(Self::new(numbers_as_names(table.width), Origin::Numbers)),
                 };
             }
-            RawLabels::Single(table) | RawLabels::Wide(table) => found.add_table(table)?,
+            RawLabels::Single(table) => {
+                found.negative = true;
+                found.add_table(table)?
+            }
+            RawLabels::Wide(table) => found.add_table(table)?,
             RawLabels::Long(table) => found.add_table(&table.labels)?,
-            RawLabels::Written(labels) => found.add_written(labels),
+            RawLabels::Written(labels) => {
+                found.negative = true;
+                found.add_written(labels)
+            }
             RawLabels::Annotated(votes) => found.add_written(&votes.labels),
             RawLabels::ById(LabelsById { labels, words, .. }) => {
                 let carried = |names: &&[String]| {
@@ -133,6 +147,10 @@ impl Classes {
             {
                 Ok(self.numbers[&value.to_string()])
             }
+            Cell::Whole(value) if self.are_values() => {
+                let class = self.numbers.get(&value.to_string()).copied();
+                class.ok_or_else(|| unknown(&self.listed()))
+            }
             Cell::Whole(value) if value < 0 => Err(format!(
                 "the label is {value}; classes are numbered from 0. A -1 means \"no answer\" only \
                  where each annotator has a column (data.label_kind = \"annotators\")"
@@ -142,23 +160,19 @@ impl Classes {
             )),
             Cell::Whole(value) if value < self.len() as i64 => Ok(value as u32),
             Cell::Whole(_) => Err(unknown("numbered from 0")),
-            Cell::Word(word) => {
-                self.numbers.get(word).copied().ok_or_else(|| unknown(&self.listed()))
-            }
+            Cell::Word(word) => self.named_class(word).ok_or_else(|| unknown(&self.listed())),
         };
         found.map_err(place)
     }
 
     /// The class of each of `names`: the names of folders or columns of some source.
     ///
-    /// Where none of them is known but there are K, and the classes got their names from outside
-    /// the data, they are the classes in order.
+    /// They are matched by name. Where the training labels are plain numbers, nothing has a name
+    /// to match, and K names are the classes in order.
     pub fn align(&self, names: &[String], path: &Path) -> Result<Vec<u32>, DataError> {
-        let known: Vec<Option<u32>> =
-            names.iter().map(|name| self.numbers.get(name.trim()).copied()).collect();
-        let by_name = matches!(self.origin, Origin::Names | Origin::Run);
-        let in_order = !by_name && names.len() == self.len();
-        if in_order && known.iter().all(Option::is_none) {
+        let known = self.known(names);
+        let nameless = matches!(self.origin, Origin::Numbers | Origin::Count);
+        if nameless && names.len() == self.len() && known.iter().all(Option::is_none) {
             return Ok((0..self.len() as u32).collect());
         }
         let unknown = |name: &String| {
@@ -170,10 +184,53 @@ impl Classes {
         names.iter().zip(known).map(|(name, class)| class.ok_or_else(|| unknown(name))).collect()
     }
 
+    /// One line for the user, where labels became other numbers than the file has.
+    pub fn note(&self) -> Option<String> {
+        let count = self.len();
+        (self.origin == Origin::Values).then(|| {
+            format!(
+                "the labels are the numbers {}, not 0 to {}: each is the name of a class, in this \
+                 order",
+                self.listed(),
+                count - 1
+            )
+        })
+    }
+
+    /// Whether a number is the name of a class, not its position.
+    fn are_values(&self) -> bool {
+        let is_number = |name: &String| name.parse::<i64>().is_ok();
+        match self.origin {
+            Origin::Values => true,
+            Origin::Names => self.names.iter().all(is_number),
+            _ => false,
+        }
+    }
+
+    fn known(&self, names: &[String]) -> Vec<Option<u32>> {
+        names.iter().map(|name| self.named_class(name.trim())).collect()
+    }
+
+    fn named_class(&self, name: &str) -> Option<u32> {
+        self.numbers.get(name).or_else(|| self.aliases.get(name)).copied()
+    }
+
+    /// The same where the training source has K classes of other names, as folders `n01440764`
+    /// for a class "tench": they are these classes in order.
+    fn also_called(mut self, labels: &RawLabels) -> Self {
+        if let Some(names) = labels.class_names()
+            && names.len() == self.len()
+            && self.known(names).iter().all(Option::is_none)
+        {
+            self.aliases = names.iter().map(|name| name.trim().to_string()).zip(0..).collect();
+        }
+        self
+    }
+
     /// The names of some classes for a message: the first few.
     pub fn names_of(&self, classes: &[usize]) -> String {
         let shown = classes.iter().take(5).map(|class| match self.origin {
-            Origin::Numbers | Origin::Count => class.to_string(),
+            Origin::Numbers | Origin::Count | Origin::Values => self.names[*class].clone(),
             _ => format!("{:?}", self.names[*class]),
         });
         let more = classes.len().saturating_sub(5);
@@ -191,19 +248,23 @@ impl Classes {
             Origin::Given => "correct it, or add it to the class names",
             Origin::Run => "the run knows no other: correct it, or leave the example out",
             Origin::Count => "correct it, or raise data.classes",
-            Origin::Names => {
+            Origin::Names | Origin::Beside => {
                 "the training source decides the classes: correct it, or name all classes in \
                  data.class_names"
             }
             Origin::Numbers => {
                 "the training labels decide the classes: correct it, or set data.classes"
             }
+            Origin::Values => {
+                "the training labels decide the classes: correct it, leave the example out, or \
+                 train on examples of that class too"
+            }
         }
     }
 
     fn new(names: Vec<String>, origin: Origin) -> Self {
         let numbers = names.iter().cloned().zip(0..).collect();
-        Self { names, numbers, origin }
+        Self { names, numbers, aliases: BTreeMap::new(), origin }
     }
 
     fn from_file(path: &Path, count: Option<usize>) -> Result<Self, DataError> {
@@ -219,14 +280,15 @@ impl Classes {
     }
 
     /// Classes of these names, whatever the labels say.
-    pub fn given(names: &[String]) -> Result<Self, DataError> {
+    pub fn given(names: &[String], labels: &RawLabels) -> Result<Self, DataError> {
         check_names(names, "class", 0, Path::new("class_names"))?;
-        Ok(Self::new(names.to_vec(), Origin::Given))
+        Ok(Self::new(names.to_vec(), Origin::Given).also_called(labels))
     }
 
     /// The classes of a trained run.
     pub fn of_run(names: &[String]) -> Result<Self, DataError> {
-        Ok(Self { origin: Origin::Run, ..Self::given(names)? })
+        check_names(names, "class", 0, Path::new("class_names"))?;
+        Ok(Self::new(names.to_vec(), Origin::Run))
     }
 
     fn named(names: &[String], path: &Path) -> Result<Self, DataError> {
@@ -235,6 +297,8 @@ impl Classes {
         Ok(Self::new(names, Origin::Names))
     }
 
+    /// Numbers 0 to K − 1 are classes as they are. Others are encoded: the distinct values in their
+    /// order become the classes.
     fn numbered(
         found: &BTreeSet<i64>,
         path: &Path,
@@ -242,26 +306,27 @@ impl Classes {
         beside: Option<&[String]>,
     ) -> Result<Self, DataError> {
         let last = found.last().copied().unwrap_or(-1);
-        if last >= MOST_CLASSES as i64 {
-            return Err(too_many(path, last));
-        }
-        let needed = (last + 1) as usize;
-        if let Some(names) = beside.filter(|names| names.len() == count.unwrap_or(needed)) {
-            return Self::named(names, path);
+        let needed = usize::try_from(last.saturating_add(1)).unwrap_or(0);
+        let is_counted = found.first().is_none_or(|first| *first >= 0);
+        let fits = |names: &&[String]| is_counted && names.len() == count.unwrap_or(needed);
+        if let Some(names) = beside.filter(fits) {
+            return Ok(Self { origin: Origin::Beside, ..Self::named(names, path)? });
         }
         if let Some(count) = count {
             return Ok(Self::new(numbers_as_names(count), Origin::Count));
         }
-        let gap = found.iter().zip(0..).find(|(class, position)| *class != position);
-        let Some((_, empty)) = gap else {
+        if found.iter().zip(0..).all(|(class, position)| *class == position) {
             return Ok(Self::new(numbers_as_names(needed), Origin::Numbers));
-        };
-        let message = format!(
-            "class {empty} is empty: labels run from 0 to {last}, but none is {empty}; number the \
-             classes from 0 without gaps, or set data.classes = {needed} to allow classes without \
-             examples"
-        );
-        Err(DataError::invalid(path, message))
+        }
+        if let Some(names) = beside {
+            let message = format!(
+                "its labels go up to {last}, but the file of the inputs names {} classes: number \
+                 the labels by these names from 0, or name all classes in data.class_names",
+                names.len()
+            );
+            return Err(DataError::invalid(path, message));
+        }
+        Ok(Self::new(found.iter().map(i64::to_string).collect(), Origin::Values))
     }
 }
 
@@ -270,6 +335,8 @@ impl Classes {
 struct DistinctLabels {
     words: BTreeSet<String>,
     numbers: BTreeSet<i64>,
+    /// Whether a negative number is a label; of annotators it is no answer.
+    negative: bool,
 }
 
 impl DistinctLabels {
@@ -293,8 +360,7 @@ impl DistinctLabels {
     fn add(&mut self, cell: Cell) {
         match cell {
             Cell::Word(word) => drop(self.words.insert(word.to_string())),
-            // A negative one is no answer, or refused with its row when labels are read.
-            Cell::Whole(value) if value >= 0 => drop(self.numbers.insert(value)),
+            Cell::Whole(value) if value >= 0 || self.negative => drop(self.numbers.insert(value)),
             Cell::Missing | Cell::Whole(_) | Cell::Fraction(_) => {}
         }
     }

@@ -75,10 +75,13 @@ impl LabelFiles {
         let names = self.class_names.as_deref();
         let find = |count| Classes::find(count, names, labels, clean, None);
         let numbers: Vec<String> = (0..expected).map(|class| class.to_string()).collect();
+        // Numbers such as −1 and 1 are classes in the order of the columns of probabilities.
+        let encoded = find(None).ok().filter(|it| it.note().is_some() && it.len() == expected);
         let classes = match names {
             Some(_) => find(None)?,
+            None if encoded.is_some() => find(None)?,
             None => match find(Some(expected)) {
-                Ok(classes) if classes.names == numbers => Classes::given(&numbers)?,
+                Ok(classes) if classes.names == numbers => Classes::given(&numbers, labels)?,
                 Ok(classes) => classes,
                 // Words or columns of another number; any other error is found again.
                 Err(_) => find(None)?,

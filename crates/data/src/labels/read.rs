@@ -13,6 +13,7 @@ use super::{DenseRows, Labels, SparseRows};
 use crate::array::Values;
 use crate::error::DataError;
 use crate::ids::Ids;
+use crate::inputs::names_beside_labels;
 
 /// How far from 1 a row of probabilities may sum: three decimals, as in files with rounded numbers.
 const SUM_TOLERANCE: f64 = 1e-3;
@@ -78,8 +79,30 @@ impl RawLabels {
     pub fn load(spec: &str, kind: LabelKind, link: Link, role: Role) -> Result<Self, DataError> {
         match LabelsById::load(spec, role.kind(kind), link)? {
             Some(labels) => Ok(Self::ById(labels)),
-            None => Self::for_role(Table::load(spec)?, kind, link, role),
+            None => {
+                let table = Table::load(spec)?;
+                match Self::with_names(spec, &table, role.kind(kind))? {
+                    Some(labels) => Ok(labels),
+                    None => Self::for_role(table, kind, link, role),
+                }
+            }
         }
+    }
+
+    /// Class numbers whose names stand in the same file.
+    fn with_names(spec: &str, table: &Table, kind: LabelKind) -> Result<Option<Self>, DataError> {
+        let (Values::Int(numbers), 1) = (&table.cells, table.width) else { return Ok(None) };
+        if !matches!(kind, LabelKind::Auto | LabelKind::Single) {
+            return Ok(None);
+        }
+        let labels: Option<Vec<u32>> = numbers.iter().map(|it| u32::try_from(*it).ok()).collect();
+        let names = names_beside_labels(spec)?;
+        let carried = |(labels, names)| Self::Carried {
+            labels,
+            names: Some(names),
+            path: PathBuf::from(spec),
+        };
+        Ok(labels.zip(names).map(carried))
     }
 
     /// A table whose rows are in the order of the examples; that of a held-out source may be one
@@ -158,6 +181,16 @@ impl RawLabels {
         }
     }
 
+    /// What the training source itself calls the classes: its folders or columns.
+    pub fn class_names(&self) -> Option<&[String]> {
+        match self {
+            Self::Carried { names, .. } => names.as_deref(),
+            Self::MultiHot(table) | Self::Soft(table) => table.columns.as_deref(),
+            Self::ById(labels) => labels.labels.class_names(),
+            _ => None,
+        }
+    }
+
     /// Whether each class is on or off.
     pub fn is_multi_hot(&self) -> bool {
         match self {
@@ -171,7 +204,7 @@ impl RawLabels {
     pub fn read(&self, classes: &Classes, ids: &Ids, link: Link) -> Result<Labels, DataError> {
         match self {
             Self::Carried { labels, names, path } => {
-                carried(labels, names.as_deref(), path, classes).map(Labels::Single)
+                carried(labels, names.as_deref(), path, classes, ids.len()).map(Labels::Single)
             }
             Self::Single(table) => single(table, classes, ids.len()).map(Labels::Single),
             Self::MultiHot(table) => multi_hot(table, classes, ids.len()).map(Labels::MultiHot),
@@ -200,12 +233,23 @@ fn carried(
     names: Option<&[String]>,
     path: &std::path::Path,
     classes: &Classes,
+    examples: usize,
 ) -> Result<Vec<u32>, DataError> {
     let class_of = names.map(|names| classes.align(names, path)).transpose()?;
+    if labels.len() != examples {
+        let message = format!(
+            "has {} labels, but there are {examples} examples; each example needs its label, in \
+             the same order",
+            labels.len()
+        );
+        return Err(DataError::invalid(path, message));
+    }
     let class = |(row, label): (usize, &u32)| match &class_of {
         Some(class_of) => class_of.get(*label as usize).copied().ok_or_else(|| {
             let named = class_of.len();
-            DataError::invalid(path, format!("example {row} has class {label} of {named}"))
+            let place = "(counted from 0)";
+            let message = format!("example {row} {place} has class {label} of {named}");
+            DataError::invalid(path, message)
         }),
         None => classes.class(Cell::Whole(i64::from(*label)), &|message| {
             DataError::invalid(path, format!("example {row} (counted from 0): {message}"))

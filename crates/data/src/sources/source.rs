@@ -42,9 +42,10 @@ impl OpenSource {
         data: &Data,
         link: Link,
         role: Role,
+        features: Option<&[String]>,
     ) -> Result<Self, DataError> {
         let path = path_of(&source.inputs);
-        let (opened, ids) = inputs_and_ids(source, &data.framing)?;
+        let (opened, ids) = inputs_and_ids(source, &data.framing, features)?;
         let (labels, beside) = match (&source.labels, opened.labels) {
             (Some(spec), _) => {
                 (RawLabels::load(spec, data.label_kind, link, role)?, opened.class_names)
@@ -85,7 +86,7 @@ impl OpenSource {
         link: Link,
     ) -> Result<Classes, DataError> {
         let classes = match names {
-            Some(names) => Classes::given(names)?,
+            Some(names) => Classes::given(names, &self.labels)?,
             None => {
                 let (clean, beside) = (self.clean.as_ref(), self.beside.as_deref());
                 let names = data.class_names.as_deref();
@@ -162,12 +163,13 @@ fn check_carried(
 }
 
 /// The inputs of a source with what their files say beside them, and the ids of its examples: as
-/// the recipe says, else as the files do, else the rows.
+/// the recipe says, else as the files do, else the rows. `features` names the columns of a table.
 pub(crate) fn inputs_and_ids(
     source: &recipe::Source,
     framing: &Framing,
+    features: Option<&[String]>,
 ) -> Result<(Opened, Ids), DataError> {
-    let mut opened = Inputs::open(&source.inputs, framing)?;
+    let mut opened = Inputs::open_like(&source.inputs, framing, features)?;
     let ids = match (&source.ids, opened.ids.take()) {
         (Some(spec), _) => read_ids(spec, opened.inputs.len())?,
         (None, Some(names)) => Ids::named(names, path_of(&source.inputs))?,
@@ -208,6 +210,7 @@ pub(crate) fn own_source(held_out: Option<&HeldOut>) -> Option<&recipe::Source> 
 pub(crate) fn path_of(inputs: &InputSource) -> PathBuf {
     match inputs {
         InputSource::Features(spec) => spec.into(),
+        InputSource::Table(table) => table.file.clone().into(),
         InputSource::Images(paths) => paths[0].clone(),
         InputSource::Digits => "digits".into(),
         InputSource::Memory(_) => "memory".into(),

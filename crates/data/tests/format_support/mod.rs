@@ -9,11 +9,11 @@ use std::sync::Arc;
 use aleator_data::DataError;
 use aleator_data::inputs::recognise::Recognised;
 use aleator_data::inputs::{Inputs, Opened};
-use aleator_run::recipe::{DataOverlay, Framing, HeldOut, InputSource, Source};
+use aleator_run::recipe::{DataOverlay, Framing, HeldOut, InputSource, Source, TableSource};
 use parquet::basic::Compression;
 use parquet::data_type::DataType;
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
 /// A folder that goes away, with files in it.
@@ -161,6 +161,64 @@ pub fn parquet_file<'a, T: DataType>(
     file
 }
 
+/// A Parquet file of one row group whose columns `write` writes, in the order of the schema.
+pub fn parquet_columns(schema: &str, note: Option<&str>, write: impl Fn(&mut Columns)) -> Vec<u8> {
+    use parquet::file::metadata::KeyValue;
+    let schema = Arc::new(parse_message_type(&format!("message m {{ {schema} }}")).unwrap());
+    let note = note.map(|note| vec![KeyValue::new("huggingface".into(), note.to_string())]);
+    let properties = Arc::new(plain().set_key_value_metadata(note).build());
+    let mut writer = SerializedFileWriter::new(vec![], schema, properties).unwrap();
+    {
+        let mut columns = Columns(writer.next_row_group().unwrap());
+        write(&mut columns);
+        columns.0.close().unwrap();
+    }
+    writer.into_inner().unwrap()
+}
+
+/// Writes the columns of a row group, one after the other.
+pub struct Columns<'a>(SerializedRowGroupWriter<'a, Vec<u8>>);
+
+impl Columns<'_> {
+    fn write<T: DataType>(&mut self, values: &[T::T], levels: Option<(&[i16], &[i16])>) {
+        let mut column = self.0.next_column().unwrap().unwrap();
+        let (definition, repetition) = levels.unzip();
+        let repetition = repetition.filter(|levels| !levels.is_empty());
+        column.typed::<T>().write_batch(values, definition, repetition).unwrap();
+        column.close().unwrap();
+    }
+
+    /// A column `required int64`.
+    pub fn numbers(&mut self, values: &[i64]) {
+        self.write::<parquet::data_type::Int64Type>(values, None);
+    }
+
+    /// A column `required double`.
+    pub fn doubles(&mut self, values: &[f64]) {
+        self.write::<parquet::data_type::DoubleType>(values, None);
+    }
+
+    /// A column `optional double`.
+    pub fn optional_doubles(&mut self, values: &[Option<f64>]) {
+        let there: Vec<i16> = values.iter().map(|value| value.is_some().into()).collect();
+        let values: Vec<f64> = values.iter().copied().flatten().collect();
+        self.write::<parquet::data_type::DoubleType>(&values, Some((&there, &[])));
+    }
+
+    /// A column `required binary (UTF8)`.
+    pub fn words(&mut self, words: &[&str]) {
+        let words: Vec<parquet::data_type::ByteArray> = words.iter().map(|w| (*w).into()).collect();
+        self.write::<parquet::data_type::ByteArrayType>(&words, None);
+    }
+
+    /// A column of [`list_of`] floats, all of one length.
+    pub fn lists(&mut self, rows: &[&[f32]]) {
+        let (definition, repetition) = full_levels(rows.len(), rows[0].len());
+        let levels = Some((&definition[..], &repetition[..]));
+        self.write::<parquet::data_type::FloatType>(&rows.concat(), levels);
+    }
+}
+
 /// `optional group <name> (LIST)` of `element`, as every writer makes it today.
 pub fn list_of(name: &str, element: &str) -> String {
     format!("optional group {name} (LIST) {{ repeated group list {{ optional {element} }} }}")
@@ -277,6 +335,21 @@ pub fn settings(found: &Recognised, folder: &Folder) -> Vec<(String, String)> {
             InputSource::Features(file) => add(&format!("{name}.features"), Some(file.clone())),
             InputSource::Images(paths) => {
                 add(&format!("{name}.images"), Some(paths[0].display().to_string()));
+            }
+            InputSource::Table(table) => {
+                let TableSource { file, label, clean_label, id, split, rows, ignore } = table;
+                add(&format!("{name}.table.file"), Some(file.clone()));
+                for (key, value) in [
+                    ("label", label),
+                    ("clean_label", clean_label),
+                    ("id", id),
+                    ("split", split),
+                    ("rows", rows),
+                ] {
+                    add(&format!("{name}.table.{key}"), value.clone());
+                }
+                let ignore = (!ignore.is_empty()).then(|| ignore.join(","));
+                add(&format!("{name}.table.ignore"), ignore);
             }
             InputSource::Digits | InputSource::Memory(_) => panic!("in no file"),
         }

@@ -84,6 +84,7 @@ impl Folds {
             noise: Noise::LowRank { rank: 1 },
             class_names: ["=cat", "dog", "<b>fox</b>", "owl"].map(String::from).to_vec(),
             input_shape: vec![4],
+            feature_names: None,
             examples: counts,
             set_aside: vec![],
             pretrained: None,

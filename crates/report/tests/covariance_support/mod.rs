@@ -45,6 +45,7 @@ impl Case {
             noise,
             class_names: names(classes),
             input_shape: vec![4],
+            feature_names: None,
             examples: SplitCounts { train: 0, validation: 0, test: count },
             set_aside: vec![],
             pretrained: None,

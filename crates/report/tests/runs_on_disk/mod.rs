@@ -47,6 +47,7 @@ impl Made {
                 noise: Noise::None,
                 class_names: class_names.clone(),
                 input_shape: vec![4],
+                feature_names: None,
                 examples: SplitCounts { train: 1, validation: 2, test: 2 },
                 set_aside: vec![],
                 pretrained: None,

@@ -64,6 +64,7 @@ impl Fixture {
             noise: Noise::SharedLowRank { rank: self.rank },
             class_names: self.names.clone(),
             input_shape: vec![4],
+            feature_names: None,
             examples: SplitCounts {
                 train: self.examples,
                 validation: self.examples,

@@ -37,6 +37,9 @@ impl Recipe {
 fn source(section: &str, source: &mut Source, folder: &Path) -> Result<(), RecipeError> {
     match &mut source.inputs {
         InputSource::Features(file) => absolute(&format!("{section}.features"), file, folder)?,
+        InputSource::Table(table) => {
+            absolute(&format!("{section}.table"), &mut table.file, folder)?;
+        }
         InputSource::Images(images) => {
             for image in images {
                 absolute(&format!("{section}.images"), image, folder)?;

@@ -103,6 +103,8 @@ pub enum InputSource {
     /// `features = "x.npy"`: a matrix of embeddings (`.npy`, `.safetensors`, `.parquet`);
     /// `file#name` names a tensor or a column.
     Features(#[serde(deserialize_with = "path")] String),
+    /// `table = { file = "wine.csv", label = "class" }`: a table with a column for each feature.
+    Table(TableSource),
     /// `images = "folder"`, or a list of paths: a folder per class, a manifest, WebDataset shards,
     /// Parquet files with encoded images, CIFAR binary files, or an IDX file. Never empty. A path
     /// may be a pattern with `{000..099}`, `{a,b}` or `*`.
@@ -113,6 +115,29 @@ pub enum InputSource {
     /// `memory = "FINGERPRINT"`: arrays that the calling program gave, with their labels. Only a
     /// program that gives the same arrays again can resume or evaluate the run.
     Memory(String),
+}
+
+/// A table (`.csv`, `.tsv`, `.parquet`) whose columns are the features, or one of which holds a list
+/// of numbers, with the labels in another column. Every column that has no other use is a feature.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename = "inline")]
+pub struct TableSource {
+    /// The file.
+    #[serde(deserialize_with = "path")]
+    pub file: String,
+    /// The column of labels.
+    pub label: Option<String>,
+    /// The column of true labels, where they are known; never trained on.
+    pub clean_label: Option<String>,
+    /// The column of ids; without it the row number is the id.
+    pub id: Option<String>,
+    /// The column that divides the rows into splits.
+    pub split: Option<String>,
+    /// The rows of this source: those that have this in the column `split`.
+    pub rows: Option<String>,
+    /// Columns that are not used.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ignore: Vec<String>,
 }
 
 /// `builtin = "digits"`.
@@ -135,6 +160,11 @@ mod builtin {
 }
 
 impl InputSource {
+    /// Whether they are vectors of numbers by what the recipe says; arrays in memory may be either.
+    pub fn are_features(&self) -> bool {
+        matches!(self, Self::Features(_) | Self::Table(_))
+    }
+
     /// Images at one path.
     ///
     /// ```
