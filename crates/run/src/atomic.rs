@@ -43,7 +43,7 @@ pub fn write_file_by<E: From<RunError>>(
     write: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
     let temporary = Temporary(temporary_sibling(path)?);
-    with_default_permissions(&temporary.0, write)?;
+    write_by_default(&temporary.0, path, write)?;
     sync(&temporary.0)?;
     fs::rename(&temporary.0, path).map_err(RunError::io("write", path))?;
     sync_parent(path)?;
@@ -72,12 +72,21 @@ pub fn with_default_permissions<E: From<RunError>>(
     path: &Path,
     write: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
+    write_by_default(path, path, write)
+}
+
+/// As [`with_default_permissions`]; errors name `place`, where the file goes.
+fn write_by_default<E: From<RunError>>(
+    path: &Path,
+    place: &Path,
+    write: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
     let created = File::create(path).and_then(|file| file.metadata());
-    let default = created.map_err(RunError::io("write", path))?.permissions();
+    let default = created.map_err(RunError::io("write", place))?.permissions();
     write(path)?;
-    let written = fs::metadata(path).map_err(RunError::io("write", path))?.permissions();
+    let written = fs::metadata(path).map_err(RunError::io("write", place))?.permissions();
     if written != default {
-        fs::set_permissions(path, default).map_err(RunError::io("write", path))?;
+        fs::set_permissions(path, default).map_err(RunError::io("write", place))?;
     }
     Ok(())
 }
