@@ -19,18 +19,17 @@
 //! };
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // Two clouds of points; one label in ten is wrong.
+//! // Two clouds of points; one label in eleven is wrong.
 //! let class = |row: usize| row % 2;
 //! let point = |row: usize| [(4 * class(row)) as f32 + (row % 7) as f32 / 7.0, (row % 5) as f32];
 //! let values: Vec<f32> = (0..400).flat_map(point).collect();
-//! let labels = (0..400).map(|row| (class(row) + usize::from(row % 10 == 0)) as i64 % 2);
+//! let labels = (0..400).map(|row| (class(row) + usize::from(row % 11 == 0)) as i64 % 2);
 //!
 //! let arrays = Arrays::new(ArraySplit::new(
 //!     ArrayInputs::Features { values: values.clone(), width: 2 },
 //!     LabelArray::numbers(labels),
 //! ));
-//! let mut experiment = Experiment::on_arrays(arrays, "features-full", &[], None)?;
-//! experiment.recipe.schedule.epochs = 5;
+//! let experiment = Experiment::on_arrays(arrays, "features-full", &[], None)?;
 //!
 //! # let dir = tempfile::tempdir()?;
 //! # let out = dir.path().join("run");
@@ -57,20 +56,19 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let class = |row: usize| row % 2;
 //! let point = |row: usize| [(4 * class(row)) as f32 + (row % 7) as f32 / 7.0, (row % 5) as f32];
-//! let labels = (0..400).map(|row| (class(row) + usize::from(row % 20 == 3)) as i64 % 2);
+//! let labels = (0..400).map(|row| (class(row) + usize::from(row % 23 == 3)) as i64 % 2);
 //! let arrays = Arrays::new(ArraySplit::new(
 //!     ArrayInputs::Features { values: (0..400).flat_map(point).collect(), width: 2 },
 //!     LabelArray::numbers(labels),
 //! ));
-//! let mut experiment = Experiment::on_arrays(arrays, "features-full", &[], None)?;
-//! experiment.recipe.schedule.epochs = 5;
+//! let experiment = Experiment::on_arrays(arrays, "features-full", &[], None)?;
 //!
 //! # let dir = tempfile::tempdir()?;
 //! # let out = dir.path().join("audit");
 //! let audit = audit(&experiment, 3, &out, &mut Watch::silent())?;
 //! let worst = &audit.issues[0]; // most surely wrong first
 //! println!("{}: given {:?}, suggested {:?}", worst.id, worst.given, worst.suggested);
-//! assert_eq!(worst.id.parse::<usize>()? % 20, 3);
+//! assert_eq!(worst.id.parse::<usize>()? % 23, 3);
 //! # Ok(())
 //! # }
 //! ```

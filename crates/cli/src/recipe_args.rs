@@ -91,8 +91,9 @@ impl RecipeArgs {
 
 /// Whether a file or folder that stands where a recipe is expected is data to train on.
 fn is_data(path: &Path) -> bool {
+    const DATA: [&str; 8] = ["npy", "npz", "csv", "tsv", "parquet", "safetensors", "jsonl", "tar"];
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    path.exists() && !path.is_dir() && !ending.eq_ignore_ascii_case("toml")
+    path.is_file() && DATA.iter().any(|data| ending.eq_ignore_ascii_case(data))
 }
 
 /// The default directory of a run: `runs/NAME-seedN`, or the first such name that is free.

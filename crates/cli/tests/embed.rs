@@ -46,7 +46,8 @@ fn images_become_embeddings_that_can_be_trained_on() {
     assert_eq!((rows(&train), rows(&test)), (80, 20));
     assert!(ended.stdout.contains("x.safetensors: 80 embeddings of 4 numbers, with labels of 2"));
 
-    let ended = place.succeeds(&format!("train --data x.safetensors --out run {SMALL}"));
+    let ended =
+        place.succeeds(&format!("train --data x.safetensors --out run {SMALL}").replace(" -q", ""));
     assert!(ended.stderr.contains("Embeddings in x.safetensors#features"), "{}", ended.stderr);
     assert!(ended.stderr.contains("test data in x-test.safetensors#features"), "{}", ended.stderr);
     let examples = String::from_utf8(place.read("run/examples.csv")).unwrap();

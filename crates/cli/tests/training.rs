@@ -98,7 +98,7 @@ fn sets_of_classes_are_predicted_as_their_likeliest_classes() {
 #[test]
 fn data_alone_choose_the_recipe() {
     let place = Place::with_features();
-    let ended = place.succeeds(&format!("train --data x.npy {SMALL} --out run"));
+    let ended = place.succeeds(&format!("train --data x.npy {SMALL} --out run").replace(" -q", ""));
     assert!(ended.stderr.contains("x.npy") && ended.stderr.contains("y.npy"), "{}", ended.stderr);
     assert_eq!(place.json("run/run.json")["noise"]["kind"], "full");
     assert!(number(&place.json("run/evaluation.json"), "validation.top1") >= 0.0);

@@ -124,7 +124,7 @@ fn the_command_line_sets_any_key() {
             "head.draws=sobol",
             "network.normalize=per-feature",
             "seeds=[0,1,2]",
-            "optimizer.clip_norm=1",
+            "training.patience=3",
             "data.classes=10",
             "data.test.features=t.npy",
             "data.test.labels=t.csv#label",
@@ -141,7 +141,7 @@ fn the_command_line_sets_any_key() {
     assert_eq!(recipe.head.draws, Draws::Sobol);
     assert_eq!(recipe.network.normalize, Normalize::PerFeature);
     assert_eq!(recipe.seeds, [0, 1, 2]);
-    assert_eq!(recipe.optimizer.clip_norm, Some(1.0));
+    assert_eq!(recipe.training.patience, Some(3));
     assert_eq!(recipe.data.classes, Some(10));
     let Some(HeldOut::Source(test)) = recipe.data.test else { panic!() };
     assert_eq!(test.labels.as_deref(), Some("t.csv#label"));

@@ -214,10 +214,18 @@ pub fn read(path: &Path) -> Vec<u8> {
 pub const FILES: &str = "--set data.train.features=x.npy --set data.train.labels=y.npy \
                          --set data.test.features=tx.npy --set data.test.labels=ty.npy";
 
-/// A network and samples that are small enough for a test.
+/// A network and samples that are small enough for a test, trained in batches at fixed settings.
 pub const SMALL: &str = "--set network.kind=mlp --set network.hidden=[8] --set head.samples=16 \
                          --set evaluation.samples=32 --set schedule.epochs=3 \
-                         --set schedule.warm_up=0.5 -q";
+                         --set schedule.warm_up=0.5 --set tune=off \
+                         --set optimizer= --set optimizer.kind=adam \
+                         --set optimizer.learning_rate=5e-3 --set optimizer.beta1=0.9 \
+                         --set optimizer.beta2=0.999 --set optimizer.epsilon=1e-8 \
+                         --set optimizer.l2.network=1e-4 --set optimizer.l2.mean=1e-2 \
+                         --set optimizer.l2.covariance=1e-2 --set schedule.kind=cosine \
+                         --set training.batch=256 --set training.min_steps=32 \
+                         --set training.parts=1 --set training.validate_every= \
+                         --set checkpoint.keep=2 --set evaluation.weights=best -q";
 
 /// The rule of stochastic gradient descent with so much momentum, whatever the preset has.
 pub fn sgd(learning_rate: &str, momentum: &str, nesterov: bool) -> String {

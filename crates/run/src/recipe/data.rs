@@ -294,6 +294,7 @@ pub struct RandAugment {
 
 /// A split to measure on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::large_enum_variant, reason = "a recipe has at most two of them")]
 pub enum HeldOut {
     /// `fraction = 0.1, seed = 0`: this share of the training data, chosen by example id and
     /// this seed, so that runs of different training seeds hold out the same examples.
