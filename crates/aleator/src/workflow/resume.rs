@@ -13,13 +13,14 @@ use crate::{Demo, Error, Fit, TrainedRun, Transfer, Tuning, Watch};
 
 /// What a directory turned out to hold, now complete.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Resumed {
     /// Runs of [`fit`](crate::fit()).
     Fit(Fit),
     /// Runs of [`sweep`](crate::sweep()).
     Sweep(Vec<TrainedRun>),
     /// Trials of [`tune`](crate::tune()).
-    Tuning(Box<Tuning>),
+    Tuning(Tuning),
     /// Tasks of [`transfer`](crate::transfer()).
     Transfer(Transfer),
     /// An audit of [`audit`](crate::audit()).
@@ -49,7 +50,7 @@ fn finish_all(dir: &Path, arrays: Option<Arrays>, watch: &mut Watch<'_>) -> Resu
     Ok(match group.kind {
         Kind::Seeds => Resumed::Fit(fit::conclude(dir, runs(watch)?)?),
         Kind::Sweep => Resumed::Sweep(runs(watch)?),
-        Kind::Tune => Resumed::Tuning(Box::new(tune::conclude(dir, &group.members, runs(watch)?)?)),
+        Kind::Tune => Resumed::Tuning(tune::conclude(dir, &group.members, runs(watch)?)?),
         Kind::Transfer => Resumed::Transfer(transfer::conclude(dir, runs(watch)?)?),
         Kind::Audit => {
             audit::finish_embeddings(dir, watch)?;
