@@ -312,9 +312,9 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_one_before_it() {
 fn a_loss_that_is_not_finite_ends_the_run_with_the_step_and_the_examples() {
     let place = Place::with_features();
     let command = format!(
-        "train features-none {FILES} {} --set network.kind=mlp --set network.hidden=[8] \
-         --set schedule.warm_up=0 --set checkpoint.every_steps=1 --set training.batch=16 \
-         --set training.min_steps= --out run",
+        "train features-none {FILES} {SMALL} {} --set schedule.warm_up=0 \
+         --set checkpoint.every_steps=1 --set training.batch=16 --set training.min_steps= \
+         --out run",
         sgd("1e30", "0", false)
     );
     let words = ["not finite at step 1", "16 of the batch's examples", "learning_rate"];
