@@ -26,7 +26,7 @@ import numpy as np
 from sklearn import datasets
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.multioutput import MultiOutputClassifier
 
 ROOT = Path(__file__).parent.parent
@@ -123,7 +123,7 @@ def ours(noise, folder, seed, multilabel):
         command += ["--set", f"data.{split}.features={folder}/{file}x.npy"]
         command += ["--set", f"data.{split}.labels={folder}/{file}y.npy"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    scores = json.loads((run / "evaluation.json").read_text())["test"]["given"]
+    scores = json.loads((run / "evaluation.json").read_text())["test"]
     return 100 * scores["top1"], scores["nll"]
 
 
@@ -149,7 +149,7 @@ def regression(x, y, test_x, test_y):
     for train, test in scaled(x, test_x):
         for c in np.logspace(-4, 4, 10):
             model = wrap(LogisticRegression(C=c, max_iter=1000))
-            folds = 5 if multilabel else StratifiedKFold(5, shuffle=True, random_state=0)
+            folds = (KFold if multilabel else StratifiedKFold)(5, shuffle=True, random_state=0)
             probs = stack(cross_val_predict(model, train, y, cv=folds, method="predict_proba"))
             loss = scores(probs, y)[1]
             if best is None or loss < best[0]:
@@ -170,7 +170,7 @@ def measure(make, seeds):
             np.save(folder / "y.npy", y)
             np.save(folder / "test_y.npy", test_y)
             own = [ours(noise, folder, seed, multilabel) for noise in NOISES]
-        theirs = regression(*(a.astype(np.float64) for a in (x,)), y, test_x.astype(np.float64), test_y)
+        theirs = regression(x.astype(np.float64), y, test_x.astype(np.float64), test_y)
         rows.append([theirs, *own])
     return np.array(rows)  # [seeds, methods, 2]
 
