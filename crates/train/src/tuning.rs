@@ -108,17 +108,13 @@ impl Settings {
                     recipe.head.noise = recipe.head.noise.with_rank(rank);
                 }
             }
-            // Noise that begins at zero stays there; a softplus scale learns to be small instead.
-            None => recipe.head.covariance_init = 0.0,
+            None => recipe.head.noise = Noise::None,
         }
     }
 
     /// Writes them into the recipe of a trial.
     fn write_to_trial(&self, recipe: &mut Recipe) {
         self.write_to(recipe, 1.0);
-        if self.noise.is_none() {
-            recipe.head.noise = Noise::None;
-        }
         recipe.head.samples = recipe.head.samples.min(SAMPLES);
         recipe.evaluation.samples = recipe.evaluation.samples.min(HELD_OUT_SAMPLES);
         if let Rule::Lbfgs { tolerance, .. } = &mut recipe.optimizer.rule {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use aleator_run::recipe::{Noise, Normalize, Recipe, Tune};
 use aleator_train::group::{self, Group, GroupOutcome, Kind};
-use aleator_train::{Event, Tuning, load_run};
+use aleator_train::{Event, Settings, Tuning, load_run};
 
 use crate::support::{DIGITS, Files, RECIPE, Trial, column, cycle, npy, resolve};
 
@@ -56,20 +56,12 @@ fn a_resumed_search_comes_to_the_same_bits() {
 }
 
 #[test]
-fn noise_that_begins_at_zero_stays_there() {
-    let sets = [
-        &[DIGITS, "data.limit=300", "head.covariance_init=0.0", "head.diag_scale=affine"][..],
-        &FULL,
-    ]
-    .concat();
-    let trial = Trial::new(&lbfgs(), &sets);
-    let steps = trial.train().steps.len();
-    let weights = trial.weights(steps);
-    let moved = |name: &str| weights[name].1.iter().any(|weight| weight.abs() > 1e-4);
-    assert!(moved("output.head.mean.weight"));
-    for name in ["diag_scale.weight", "diag_scale.bias", "loadings.weight", "loadings.bias"] {
-        assert!(!moved(&format!("output.head.{name}")), "{name}");
-    }
+fn without_a_use_for_noise_the_run_has_none() {
+    let mut recipe = resolve(&lbfgs(), &[&[DIGITS, "tune=auto"][..], &FULL].concat());
+    Settings { normalize: Normalize::Global, mean: 0.5, noise: None }.write_to(&mut recipe, 0.1);
+    assert_eq!((recipe.head.noise, recipe.tune), (Noise::None, Tune::Off));
+    assert!((recipe.optimizer.l2.mean - 0.05).abs() < 1e-12);
+    recipe.check().unwrap();
 }
 
 #[test]
@@ -141,7 +133,7 @@ fn the_scale_is_chosen_so_that_no_feature_drowns_the_others() {
     assert_eq!(recipe.network.normalize, Normalize::PerFeature);
     assert_eq!(recipe.tune, Tune::Off, "the recipe of the run has the values themselves");
     assert_eq!(run.info().noise, recipe.head.noise);
-    assert!(matches!(recipe.head.noise, Noise::LowRank { rank: 1 | 2 }));
+    assert!(matches!(recipe.head.noise, Noise::None | Noise::LowRank { rank: 1 | 2 }));
     assert!(read(&out, "untuned.toml").contains("tune = \"auto\""));
     let tuning: Tuning = run.read_json(Tuning::NAME).unwrap();
     let best = tuning.trials.iter().min_by(|a, b| a.nll.total_cmp(&b.nll)).unwrap();
