@@ -159,10 +159,12 @@ impl Progress {
                 (self.epochs, self.total_steps) =
                     (total_steps / steps_per_epoch.max(1), total_steps);
                 let already = if step > 0 { format!(", from step {step}") } else { String::new() };
-                self.say(&format!(
-                    "{parameters} parameters, {} epochs of {steps_per_epoch} steps{already}",
-                    self.epochs
-                ));
+                let epochs = self.epochs;
+                let steps = match steps_per_epoch {
+                    1 => format!("at most {epochs} steps on all examples"),
+                    _ => format!("{epochs} epochs of {steps_per_epoch} steps"),
+                };
+                self.say(&format!("{parameters} parameters, {steps}{already}"));
                 self.count("steps", step);
             }
             TrainEvent::Opened { .. } => {}

@@ -142,7 +142,7 @@ fn maximise<T>(at: impl Fn(f64) -> (f64, T)) -> (f64, T) {
     (best, at(best).1)
 }
 
-/// EM stops where a step gains less than this per label, or after so many steps.
+/// EM stops when a step gains less than this per label, or after `STEPS` steps.
 const GAIN: f64 = 1e-7;
 const STEPS: usize = 300;
 

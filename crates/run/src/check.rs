@@ -6,8 +6,8 @@ use crate::decode::{decode, no_meaning};
 use crate::document::{Document, Table, Value};
 use crate::presets::example;
 use crate::recipe::{
-    Crop, Data, Decay, Framing, HeldOut, ImageNetwork, LabelKind, Layers, Link, Method, NoiseKind,
-    Pretraining, Recipe, Rule, Tune, WarmUp,
+    Annotations, Crop, Data, Decay, Framing, HeldOut, ImageNetwork, LabelKind, Layers, Link,
+    Method, NoiseKind, Pretraining, Recipe, Rule, Tune, WarmUp,
 };
 use crate::recipe_error::RecipeError;
 use crate::schema::{Shape, join};
@@ -222,6 +222,7 @@ fn check_optimizer(recipe: &Recipe) -> Result<(), Conflict> {
         (recipe.optimizer.clip_norm.is_some(), "optimizer.clip_norm"),
         (recipe.optimizer.network_rate.is_some(), "optimizer.network_rate"),
         (recipe.data.augment.is_some(), "data.augment"),
+        (recipe.data.annotations == Annotations::Sampled, "data.annotations"),
     ] {
         require(!(whole && given), key, || {
             format!(

@@ -14,7 +14,7 @@ use crate::{Error, Event, Examples, Predictor, Watch};
 /// What is written of each example.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PredictionColumns {
-    /// Only so many of the most probable classes, in place of all probabilities.
+    /// The number of most probable classes to write; `None` writes all probabilities.
     pub top: Option<usize>,
     /// All probabilities of the true class too; a `.npy` file has them in place of those of the
     /// label.
