@@ -218,6 +218,21 @@ fn impossible_optimizers_are_refused() {
 }
 
 #[test]
+fn what_changes_the_objective_is_refused_beside_lbfgs() {
+    for set in [
+        "training.ema=0.9",
+        "optimizer.clip_norm=1",
+        "optimizer.network_rate=0.1",
+        "data.annotations=sampled",
+    ] {
+        refuses("features-full", &[set], "changes what every step minimises");
+    }
+    refuses_values("features-full", "optimizer.memory", &["0", "101"], "an integer from 1 to 100");
+    refuses_values("features-full", "optimizer.tolerance", &["0", "-1"], "above 0");
+    refuses("digits-full", &["tune=auto"], "tune = \"auto\" needs optimizer.kind = \"lbfgs\"");
+}
+
+#[test]
 fn impossible_schedules_are_refused() {
     refuses_values("digits-full", "schedule.epochs", &["0", "-1", "1000001"], "an integer from 1");
     refuses_values(
