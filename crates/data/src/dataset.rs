@@ -103,21 +103,34 @@ impl Split {
         }
     }
 
+    /// These examples, then those of another part of the same source.
+    fn followed_by(&self, next: &Self) -> Self {
+        let weights = self.weights.as_ref().zip(next.weights.as_ref());
+        Self {
+            rows: [&self.rows[..], &next.rows].concat(),
+            ids: self.ids.followed_by(&next.ids),
+            labels: self.labels.followed_by(&next.labels),
+            clean_labels: None,
+            weights: weights.map(|(own, next)| mean_one([&own[..], next].concat())),
+            ..self.clone()
+        }
+    }
+
     /// At most this many examples, chosen by their ids.
     pub fn sample(&self, most: usize) -> Self {
         if self.len() <= most { self.clone() } else { self.part(&split::sample(&self.ids, most)) }
     }
 
     /// What is left without each of some equal parts, and the part; each has about as many
-    /// examples of every class.
+    /// examples of every class. Another seed divides otherwise.
     ///
     /// # Panics
     /// When there are fewer than two folds, or fewer examples than folds.
-    pub fn folds(&self, folds: usize) -> Vec<(Self, Self)> {
+    pub fn folds(&self, folds: usize, seed: u64) -> Vec<(Self, Self)> {
         assert!((2..=self.len()).contains(&folds), "{folds} folds of {} examples", self.len());
         let strata = self.labels.strata(&self.ids);
         let fold = |fold| {
-            let parts = split::fold(&self.ids, &strata, (fold, folds), 0);
+            let parts = split::fold(&self.ids, &strata, (fold, folds), seed);
             (self.part(&parts.rest), self.part(&parts.held_out))
         };
         (0..folds).map(fold).collect()
@@ -125,6 +138,13 @@ impl Split {
 }
 
 impl DataSet {
+    /// The examples of the training and of the validation split, in this order, where both are
+    /// parts of one source; a validation split of its own is never trained on.
+    pub fn train_and_validation(&self) -> Option<Split> {
+        let one_source = Arc::ptr_eq(&self.train.inputs, &self.validation.inputs);
+        one_source.then(|| self.train.followed_by(&self.validation))
+    }
+
     /// [`Sources::open`], then [`Sources::divide`]: for data that are divided once.
     ///
     /// # Errors

@@ -90,6 +90,19 @@ impl Ids {
         }
     }
 
+    /// These ids, then others of the same source.
+    pub(crate) fn followed_by(&self, next: &Self) -> Self {
+        let rows = |ids: &Self| match ids {
+            Self::Rows(count) => (0..*count).collect(),
+            Self::Selected(rows) => rows.clone(),
+            Self::Names(_) => panic!("ids of one source are of one kind"),
+        };
+        match (self, next) {
+            (Self::Names(own), Self::Names(next)) => Self::Names([&own[..], next].concat()),
+            _ => Self::Selected([rows(self), rows(next)].concat()),
+        }
+    }
+
     /// The ids of these examples, in this order.
     pub fn select(&self, examples: &[usize]) -> Self {
         match self {

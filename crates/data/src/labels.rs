@@ -160,6 +160,31 @@ impl Labels {
         }
     }
 
+    /// These labels, then others of the same kind.
+    ///
+    /// # Panics
+    /// If the kinds differ.
+    pub(crate) fn followed_by(&self, next: &Self) -> Self {
+        match (self, next) {
+            (Self::Single(own), Self::Single(next)) => Self::Single([&own[..], next].concat()),
+            (Self::MultiHot(own), Self::MultiHot(next)) => Self::MultiHot(SparseRows {
+                offsets: joined(&own.offsets, &next.offsets),
+                classes: [&own.classes[..], &next.classes].concat(),
+            }),
+            (Self::Soft(own), Self::Soft(next)) => Self::Soft(DenseRows {
+                classes: own.classes,
+                values: [&own.values[..], &next.values].concat(),
+            }),
+            (Self::Annotations(own), Self::Annotations(next)) => Self::Annotations(Votes {
+                offsets: joined(&own.offsets, &next.offsets),
+                annotators: [&own.annotators[..], &next.annotators].concat(),
+                labels: [&own.labels[..], &next.labels].concat(),
+                annotator_names: own.annotator_names.clone(),
+            }),
+            _ => panic!("labels of one source are of one kind"),
+        }
+    }
+
     /// For each class, whether some example has it: as a label, with some probability, or given by
     /// an annotator.
     pub(crate) fn classes_present(&self, classes: usize) -> Vec<bool> {
@@ -254,6 +279,12 @@ fn largest(values: impl Iterator<Item = f64> + Clone, seed: u64, key: u64) -> u3
 
 pub(crate) fn pick<T: Clone>(values: &[T], examples: &[usize]) -> Vec<T> {
     examples.iter().map(|index| values[*index].clone()).collect()
+}
+
+/// Offsets of two lists that stand one after the other.
+fn joined(own: &[usize], next: &[usize]) -> Vec<usize> {
+    let end = own[own.len() - 1];
+    own.iter().copied().chain(next[1..].iter().map(|offset| end + offset)).collect()
 }
 
 fn gather<T: Copy>(offsets: &[usize], values: &[T], examples: &[usize]) -> (Vec<usize>, Vec<T>) {

@@ -8,6 +8,7 @@ use crate::calibration::{
     fit_temperature, fit_temperature_multilabel, fit_temperature_soft, scale_log_probs,
     scale_multilabel,
 };
+use crate::classification::{example_nll, example_nll_soft, multilabel};
 use crate::summary::Summary;
 use crate::true_class::TrueClass;
 
@@ -53,6 +54,20 @@ impl LogProbs {
             (Some(off), _) => {
                 Summary::multilabel(on, off, classes, &truth.multi_hot(classes), bins)
             }
+        }
+    }
+
+    /// −log p of the label of each example, `[N]`; of several labels the sum.
+    ///
+    /// # Panics
+    /// If the labels do not fit the probabilities, in kind or size.
+    pub fn example_nll(&self, truth: &Truth) -> Vec<f64> {
+        let (on, classes) = (&self.on, self.classes);
+        match (&self.off, truth) {
+            (None, Truth::Classes(labels)) => example_nll(on, classes, labels),
+            (None, Truth::Soft(targets)) => example_nll_soft(on, classes, targets),
+            (None, Truth::MultiHot(_)) => panic!("multilabel scores need log(1 - p)"),
+            (Some(off), _) => multilabel::example_nll(on, off, classes, &truth.multi_hot(classes)),
         }
     }
 

@@ -6,8 +6,8 @@ use crate::decode::{decode, no_meaning};
 use crate::document::{Document, Table, Value};
 use crate::presets::example;
 use crate::recipe::{
-    Annotations, Crop, Data, Decay, Framing, HeldOut, ImageNetwork, LabelKind, Layers, Link,
-    Method, NoiseKind, Pretraining, Recipe, Rule, Tune, WarmUp,
+    Annotations, Crop, Data, Decay, EvaluatedWeights, Framing, HeldOut, ImageNetwork, LabelKind,
+    Layers, Link, Method, NoiseKind, Pretraining, Recipe, Rule, Tune, WarmUp,
 };
 use crate::recipe_error::RecipeError;
 use crate::schema::{Shape, join};
@@ -214,6 +214,12 @@ fn check_optimizer(recipe: &Recipe) -> Result<(), Conflict> {
     require(whole || recipe.tune == Tune::Off, "tune", || {
         "tune = \"auto\" needs optimizer.kind = \"lbfgs\"; with another optimizer take tune = \
          \"off\""
+            .to_string()
+    })?;
+    let last = recipe.evaluation.weights == EvaluatedWeights::Last;
+    require(!recipe.optimizer.rule.refits() || last, "optimizer.refit", || {
+        "optimizer.refit = true needs evaluation.weights = \"last\"; with \"best\" take \
+         optimizer.refit = false"
             .to_string()
     })?;
     for (given, key) in [

@@ -170,10 +170,20 @@ pub enum Rule {
         /// Pairs of differences that are remembered.
         #[serde(deserialize_with = "count::<1, 100, _, _>")]
         memory: usize,
-        /// A relative decrease of the objective below this ends training.
+        /// A relative decrease of the objective below this, over ten points, ends training.
         #[serde(deserialize_with = "positive")]
         tolerance: f64,
+        /// Whether it then goes on with the validation examples too, where they are a part of the
+        /// training source; they are still scored by weights that have not seen them.
+        refit: bool,
     },
+}
+
+impl Rule {
+    /// Whether validation examples are trained on in the end.
+    pub fn refits(&self) -> bool {
+        matches!(self, Self::Lbfgs { refit: true, .. })
+    }
 }
 
 /// The running averages of Adam.

@@ -136,18 +136,18 @@ impl Checkpoints {
         Ok(counts.logs)
     }
 
-    /// Removes all but the last `keep` up to the one of step `newest`, and the best. Those after
+    /// Removes all but the last `keep` up to the one of step `newest`, and `others`. Those after
     /// it are damaged, and must not be kept in place of complete ones.
     pub(crate) fn prune(
         &self,
         newest: usize,
         keep: usize,
-        best: Option<usize>,
+        others: &[Option<usize>],
     ) -> Result<(), TrainError> {
         let (whole, damaged): (Vec<usize>, Vec<usize>) =
             self.steps()?.into_iter().partition(|step| *step <= newest);
         let old = &whole[..whole.len().saturating_sub(keep)];
-        for step in old.iter().filter(|step| Some(**step) != best).chain(&damaged) {
+        for step in old.iter().filter(|step| !others.contains(&Some(**step))).chain(&damaged) {
             aleator_run::remove_folder(&self.path(*step))?;
         }
         Ok(())

@@ -46,11 +46,21 @@ pub fn evaluate(
     let weights = settings.weights.unwrap_or(job.recipe.evaluation.weights);
     let state = trained_state(job.run, job.recipe, weights, observer)?;
     let samples = settings.samples.unwrap_or(job.recipe.evaluation.samples);
-    let scorer = Scorer::new(job.recipe, job.run.info().seed, &state, samples);
+    let seed = job.run.info().seed;
+    let scorer = Scorer::new(job.recipe, seed, &state, samples);
     let loadings_mib = job.recipe.evaluation.loadings_mib;
     let data = job.data;
 
-    let predictions = scorer.predictions(&data.validation, loadings_mib, observer)?;
+    // Weights that have seen the validation examples cannot be validated by them.
+    let predictions = match state.progress.joined {
+        Some(step) if step != state.progress.step => {
+            let mut unseen = unfitted_state(job.run, job.recipe);
+            Checkpoints::new(job.run.checkpoints_path()).restore(step, &mut unseen)?;
+            let scorer = Scorer::new(job.recipe, seed, &unseen, samples);
+            scorer.predictions(&data.validation, loadings_mib, observer)?
+        }
+        _ => scorer.predictions(&data.validation, loadings_mib, observer)?,
+    };
     let log_probs = log_probs(&predictions);
     let given = truth(&data.validation);
     let calibrate = settings.calibrate || job.recipe.evaluation.calibrate;
@@ -106,20 +116,22 @@ pub(crate) fn validate(
     state: &State,
     observer: &mut Observer<'_>,
 ) -> Result<Summary, TrainError> {
-    measure(job.recipe, job.run.info().seed, state, &job.data.validation, observer)
+    let samples = job.recipe.evaluation.samples;
+    let scorer = Scorer::new(job.recipe, job.run.info().seed, state, samples);
+    let predictions = scorer.predictions(&job.data.validation, 0, observer)?;
+    Ok(log_probs(&predictions).summary(&truth(&job.data.validation)))
 }
 
-/// Any split, by the weights as they are.
-pub(crate) fn measure(
+/// −log p of the given label of each example of a split, by the weights as they are.
+pub(crate) fn losses(
     recipe: &Recipe,
     seed: u64,
     state: &State,
     split: &Arc<Split>,
-    observer: &mut Observer<'_>,
-) -> Result<Summary, TrainError> {
+) -> Result<Vec<f64>, TrainError> {
     let scorer = Scorer::new(recipe, seed, state, recipe.evaluation.samples);
-    let predictions = scorer.predictions(split, 0, observer)?;
-    Ok(log_probs(&predictions).summary(&truth(split)))
+    let predictions = scorer.predictions(split, 0, &mut |_| {})?;
+    Ok(log_probs(&predictions).example_nll(&truth(split)))
 }
 
 /// The state of the best or the last checkpoint.

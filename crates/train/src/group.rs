@@ -216,7 +216,9 @@ impl Tunings {
                 Outcome::Interrupted { .. } => return Ok(None),
             },
         };
-        let recipe = tuning.write(run, &own, data.train.len())?;
+        let more = data.train_and_validation().filter(|_| own.optimizer.rule.refits());
+        let examples = more.map_or(data.train.len(), |all| all.len());
+        let recipe = tuning.write(run, &own, examples)?;
         observer(Event::Tuned(&tuning));
         self.known.push((key, tuning));
         Ok(Some(recipe))

@@ -21,6 +21,10 @@ const CURVATURE: f64 = 1e-10;
 /// Along a direction on which the objective does not fall even this near, it is at its minimum.
 const NEAREST: f64 = 1e-6;
 
+/// Accepted points after which the decrease is measured: a single small one may be followed by
+/// larger ones where the objective is badly scaled.
+const PERIOD: usize = 10;
+
 /// Numbers of all parameters: one list for each.
 pub(crate) type Vector = Vec<Values>;
 
@@ -35,6 +39,12 @@ pub(crate) struct Search {
     distance: f64,
     /// Pairs of differences that were remembered so far, those that were overwritten included.
     pairs: usize,
+    /// Points that were accepted so far.
+    #[serde(default)]
+    points: usize,
+    /// The objective at the last of them whose number is a multiple of `PERIOD`.
+    #[serde(default)]
+    mark: f64,
     /// Whether the objective has stopped falling.
     pub converged: bool,
 }
@@ -42,7 +52,7 @@ pub(crate) struct Search {
 /// A search for the minimum of an objective.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Lbfgs {
-    /// A relative decrease below this is convergence.
+    /// A relative decrease below this, over `PERIOD` points, is convergence.
     tolerance: f64,
     pub search: Search,
     /// The accepted point, the gradient there and the direction from it; then the differences of
@@ -126,9 +136,13 @@ impl Lbfgs {
                 }
                 return;
             }
-            let decrease = accepted - objective;
-            search.converged = decrease <= self.tolerance * objective.abs();
         }
+        if search.points.is_multiple_of(PERIOD) {
+            let decrease = search.mark - objective;
+            search.converged = search.points > 0 && decrease <= self.tolerance * objective.abs();
+            search.mark = objective;
+        }
+        search.points += 1;
         search.accepted = Some(objective);
         let mut gradient_here = gradient.to_vec();
         for ((gradient, point), l2) in gradient_here.iter_mut().zip(&here).zip(decays) {

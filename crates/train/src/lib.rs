@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `lib` | the loop, on one screen |
 //! | `session` | what the loop does around a step: resume, log, validate, save |
-//! | `step`, `sum` | the parts of a step, and their sum along a fixed tree |
+//! | `parts`, `step`, `sum` | the parts of a step, what each adds, and their sum along a fixed tree |
 //! | `method`, `method/` | training methods, one file each |
 //! | `state`, `network` | what training changes; one network with its average and its optimizer |
 //! | `optimizer`, `schedule`, `normalize` | how weights move, how fast; what is done to inputs first |
@@ -33,6 +33,7 @@ mod network;
 mod normalize;
 mod optimizer;
 mod outputs;
+mod parts;
 mod predict;
 mod prediction;
 mod runs;
@@ -45,11 +46,9 @@ mod sum;
 mod tensors;
 mod tuning;
 
-use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aleator_data::{Batch, DataSet, Order, Split, training_batches};
+use aleator_data::DataSet;
 use aleator_run::RunDir;
 use aleator_run::recipe::Recipe;
 
@@ -181,40 +180,25 @@ pub type Observer<'a> = dyn FnMut(Event<'_>) + 'a;
 /// Killed at any point and called again, it comes to the same bits.
 pub fn train(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<Outcome, TrainError> {
     let mut session = Session::open(job, observer)?;
-    let order = session.order;
-    let (steps, workers) = (session.steps_to_do(), job.recipe.training.workers);
     let mut stopped = false;
-    for_each_part(&job.data.train, order, steps, workers, |part| {
-        if let Some(step) = session.add(part)? {
-            observer(step);
-            if session.is_validation_due() {
-                session.finish_epoch(observer)?;
-            } else if session.is_save_due() {
+    while !(session.state.progress.finished || stopped) {
+        let (mut parts, steps) = session.to_do();
+        parts.for_each(steps.clone(), |part| {
+            if let Some(step) = session.add(part)? {
+                observer(step);
+                if session.is_validation_due() {
+                    session.finish_epoch(observer)?;
+                } else if session.is_save_due() {
+                    session.save()?;
+                }
+            }
+            stopped = !session.state.progress.finished && job.stop.load(Ordering::Relaxed);
+            if stopped {
                 session.save()?;
             }
-        }
-        stopped = !session.state.progress.finished && job.stop.load(Ordering::Relaxed);
-        if stopped {
-            session.save()?;
-        }
-        Ok(!(session.state.progress.finished || stopped))
-    })?;
+            Ok(!(session.state.progress.finished || stopped || session.are_over(&steps)))
+        })?;
+    }
     let step = session.state.progress.step;
     Ok(if stopped { Outcome::Interrupted { step } } else { Outcome::Finished(()) })
-}
-
-/// The loop: every part of these steps, until `each` says that it is enough.
-fn for_each_part(
-    split: &Arc<Split>,
-    order: Order,
-    steps: Range<usize>,
-    workers: usize,
-    mut each: impl FnMut(Batch) -> Result<bool, TrainError>,
-) -> Result<(), TrainError> {
-    for part in training_batches(split.clone(), order, steps, 0..order.parts(), workers) {
-        if !each(part?)? {
-            break;
-        }
-    }
-    Ok(())
 }

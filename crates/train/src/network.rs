@@ -205,7 +205,7 @@ impl Network {
     }
 
     /// Forgets what came before these weights.
-    fn restart(&mut self) {
+    pub fn restart(&mut self) {
         let weights = self.weights();
         self.optimizer = self.optimizer.restarted();
         for NamedTensor { name, shape, values } in &weights {

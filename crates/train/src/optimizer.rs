@@ -95,7 +95,7 @@ impl Optimizer {
     /// A rule that has made no update, for no parameters yet.
     pub fn new(settings: &Settings, frozen: bool) -> Self {
         let kept = match settings.rule {
-            Rule::Lbfgs { memory, tolerance } => {
+            Rule::Lbfgs { memory, tolerance, .. } => {
                 Kept::Search(Lbfgs::new(memory, tolerance), vec![])
             }
             _ => Kept::Averages(vec![]),

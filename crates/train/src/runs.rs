@@ -25,7 +25,8 @@ pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
             data.shape
         ));
     }
-    let (examples, batch) = (data.train.len(), recipe.training.batch);
+    let more = if recipe.optimizer.rule.refits() { data.validation.len() } else { 0 };
+    let (examples, batch) = (data.train.len() + more, recipe.training.batch);
     if matches!(recipe.optimizer.rule, Rule::Lbfgs { .. }) && batch < examples {
         return refuse(format!(
             "optimizer.kind = \"lbfgs\" needs all {examples} examples in one step, and \

@@ -1,8 +1,9 @@
 //! What the loop does around a step: resume, log, validate, save.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use aleator_data::{Batch, InputShape, Order};
+use aleator_data::{InputShape, Order, Split};
 use aleator_model::params;
 use aleator_run::recipe::Recipe;
 use aleator_run::{RunDir, RunInfo};
@@ -11,6 +12,7 @@ use crate::checkpoint;
 use crate::experiment::Shape;
 use crate::logs::Logs;
 use crate::network::Network;
+use crate::parts::{Loaded, Parts};
 use crate::runs::same_weights;
 use crate::state::{Best, State};
 use crate::step::Stepper;
@@ -21,7 +23,9 @@ pub(crate) struct Session<'a> {
     job: Job<'a>,
     pub state: State,
     stepper: Stepper,
-    pub order: Order,
+    /// What is trained on, and in which order.
+    examples: Arc<Split>,
+    order: Order,
     schedule: Schedule,
     checkpoints: Checkpoints,
     logs: Logs,
@@ -33,7 +37,7 @@ impl<'a> Session<'a> {
     /// From the newest complete checkpoint, or from the start.
     pub fn open(job: &Job<'a>, observer: &mut Observer<'_>) -> Result<Self, TrainError> {
         let recipe = job.recipe;
-        let order = order_of(job);
+        let order = order_of(job, job.data.train.len());
         let peak = recipe.optimizer.learning_rate;
         let schedule = Schedule::new(&recipe.schedule, peak, order.steps_per_epoch());
         let checkpoints = Checkpoints::new(job.run.checkpoints_path());
@@ -53,20 +57,44 @@ impl<'a> Session<'a> {
             steps_per_epoch: schedule.steps_per_epoch(),
             parameters: params::learned(&params::read(state.networks[0].model())),
         });
-        Ok(Self { job: *job, state, stepper, order, schedule, checkpoints, logs, saved })
+        let examples = Arc::clone(&job.data.train);
+        let mut session =
+            Self { job: *job, state, stepper, examples, order, schedule, checkpoints, logs, saved };
+        if session.state.progress.joined.is_some() {
+            session.take_more_examples();
+        }
+        Ok(session)
     }
 
-    pub fn steps_to_do(&self) -> Range<usize> {
-        let first = self.state.progress.step;
-        let end = if self.state.progress.finished { first } else { self.schedule.total_steps() };
-        first..end
+    /// The parts of every step, and the steps that are left to do.
+    pub fn to_do(&self) -> (Parts, Range<usize>) {
+        let state = &self.state;
+        let parts = Parts::new(
+            Arc::clone(&self.examples),
+            self.order,
+            self.job.recipe.training.workers,
+            state.normalization.clone(),
+            state.networks[0].optimizer.search().is_some(),
+        );
+        (parts, state.progress.step..self.last_step())
+    }
+
+    /// The step that ends this training at the latest; after the validation examples joined it
+    /// has as many steps again.
+    fn last_step(&self) -> usize {
+        self.state.progress.joined.unwrap_or(0) + self.schedule.total_steps()
+    }
+
+    /// Whether these steps ended with the last one, because the examples changed.
+    pub fn are_over(&self, steps: &Range<usize>) -> bool {
+        steps.end != self.last_step()
     }
 
     /// Computes a part of a step; the last one completes it, which is the event.
-    pub fn add(&mut self, part: Batch) -> Result<Option<Event<'static>>, TrainError> {
-        let (epoch, examples) = (part.epoch, part.step_examples);
+    pub fn add(&mut self, part: &Loaded) -> Result<Option<Event<'static>>, TrainError> {
+        let (epoch, examples) = (part.batch.epoch, part.batch.step_examples);
         let rate = self.schedule.learning_rate(self.state.progress.step);
-        let names = |example: usize| self.job.data.train.ids.name(example).to_string();
+        let names = |example: usize| self.examples.ids.name(example).to_string();
         let report = self.stepper.add(&mut self.state, part, rate);
         let Some(report) = report.map_err(|error| error.named(names))? else { return Ok(None) };
         let step = self.state.progress.step;
@@ -82,7 +110,7 @@ impl<'a> Session<'a> {
     }
 
     fn is_last_step(&self) -> bool {
-        let all = self.state.progress.step == self.schedule.total_steps();
+        let all = self.state.progress.step == self.last_step();
         all || self.state.networks[0].has_converged()
     }
 
@@ -97,6 +125,11 @@ impl<'a> Session<'a> {
         let epoch = step / self.schedule.steps_per_epoch();
         if is_last {
             self.state.networks.iter_mut().for_each(Network::settle);
+        }
+        if self.state.progress.joined.is_some() {
+            // The validation examples are trained on by now, and say nothing any more.
+            self.state.progress.finished = is_last;
+            return self.save();
         }
         let summary = evaluate::validate(&self.job, &self.state, observer)?;
         if !summary.nll.is_finite() {
@@ -119,7 +152,23 @@ impl<'a> Session<'a> {
         if out_of_patience && !is_last {
             observer(Event::StoppedEarly { epoch });
         }
+        if is_last && self.job.recipe.optimizer.rule.refits() && self.take_more_examples() {
+            let progress = &mut self.state.progress;
+            (progress.joined, progress.finished) = (Some(step), false);
+            self.state.networks.iter_mut().for_each(Network::restart);
+        }
         self.save()
+    }
+
+    /// Adds the validation examples to those that are trained on; false where they have a source
+    /// of their own.
+    fn take_more_examples(&mut self) -> bool {
+        let Some(all) = self.job.data.train_and_validation() else { return false };
+        self.examples = Arc::new(all);
+        self.order = order_of(&self.job, self.examples.len());
+        let seed = self.job.run.info().seed;
+        self.stepper = Stepper::new(self.job.recipe, seed, self.order.parts());
+        true
     }
 
     /// Saves the state, unless the newest checkpoint is of this step.
@@ -130,14 +179,14 @@ impl<'a> Session<'a> {
         }
         self.checkpoints.save(&self.state, self.logs.sync()?)?;
         self.saved = Some(step);
-        let best = self.state.progress.best.map(|best| best.step);
-        self.checkpoints.prune(step, self.job.recipe.checkpoint.keep, best)
+        let progress = &self.state.progress;
+        let kept = [progress.best.map(|best| best.step), progress.joined];
+        self.checkpoints.prune(step, self.job.recipe.checkpoint.keep, &kept)
     }
 }
 
-pub(crate) fn order_of(job: &Job<'_>) -> Order {
+pub(crate) fn order_of(job: &Job<'_>, examples: usize) -> Order {
     let training = &job.recipe.training;
-    let examples = job.data.train.len();
     let largest = training.min_steps.map_or(training.batch, |steps| (examples / steps).max(1));
     let part = training.batch.div_ceil(training.parts);
     Order { examples, batch: training.batch.min(largest), part, seed: job.run.info().seed }

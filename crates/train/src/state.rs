@@ -33,6 +33,10 @@ pub(crate) struct Progress {
     pub best: Option<Best>,
     /// Epochs since then.
     pub epochs_since_best: usize,
+    /// Steps done when the validation examples joined those that are trained on; names the
+    /// checkpoint that has not seen them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined: Option<usize>,
     /// Whether training is over: all steps done, or stopped early.
     pub finished: bool,
 }

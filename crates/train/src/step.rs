@@ -10,7 +10,8 @@ use burn::tensor::Tensor;
 
 use crate::method::{self, Method};
 use crate::network::{Gradients, Network};
-use crate::state::{State, device};
+use crate::parts::Loaded;
+use crate::state::State;
 use crate::sum::{Block, Summand, TreeSum};
 use crate::{TrainError, optimizer};
 
@@ -82,11 +83,11 @@ impl Stepper {
     pub fn add(
         &mut self,
         state: &mut State,
-        batch: Batch,
+        part: &Loaded,
         rate: f64,
     ) -> Result<Option<StepReport>, TrainError> {
-        let index = batch.part;
-        let contribution = self.part(state, batch)?;
+        let index = part.batch.part;
+        let contribution = self.part(state, part)?;
         self.sum.add(Block::part(index, contribution));
         if index + 1 < self.parts {
             return Ok(None);
@@ -114,11 +115,11 @@ impl Stepper {
         if fixed { 0 } else { state.progress.step as u64 }
     }
 
-    fn part(&self, state: &State, mut batch: Batch) -> Result<Contribution, TrainError> {
+    fn part(&self, state: &State, loaded: &Loaded) -> Result<Contribution, TrainError> {
+        let Loaded { batch, inputs } = loaded;
         let size = batch.examples.len();
-        let inputs = std::mem::take(&mut batch.inputs);
         let part = Part {
-            inputs: state.normalization.tensor(inputs, &device().autodiff()),
+            inputs: inputs.clone(),
             noise: BatchNoise {
                 key: NoiseKey { seed: self.seed, step: self.noise_step(state) },
                 ids: batch.keys.clone(),
@@ -126,7 +127,7 @@ impl Stepper {
                 draws: self.draws,
             },
             weights: vec![1.0 / size as f32; size],
-            batch: &batch,
+            batch,
         };
         let mut contribution = self.method.part(state, &part).map_err(|rows| {
             let examples = rows.into_iter().map(|row| batch.examples[row]).collect();

@@ -9,8 +9,10 @@ use aleator_run::recipe::{BootstrapTargets, Bootstrapping as Settings, Recipe};
 use burn::tensor::{Tensor, TensorData};
 
 use super::*;
+use crate::Normalization;
 use crate::checkpoint::{Checkpoints, LogPositions};
 use crate::experiment::Shape;
+use crate::parts::Loaded;
 use crate::state::device;
 use crate::step::Stepper;
 use crate::tensors::NamedTensor;
@@ -54,6 +56,10 @@ fn batch(step: usize, part: usize, parts: usize) -> Batch {
         inputs: inputs()[rows.start * WIDTH..rows.end * WIDTH].to_vec(),
         targets: Targets::Classes(LABELS[rows].to_vec()),
     }
+}
+
+fn loaded(step: usize, part: usize, parts: usize) -> Loaded {
+    Loaded::new(batch(step, part, parts), &Normalization::identity(WIDTH))
 }
 
 /// The loss of bootstrapping in f64 with plain loops. `held` are the log-probabilities that make
@@ -216,8 +222,9 @@ fn tensors_and_networks_of_a_method_are_saved_by_name_and_resumed_to_the_same_bi
     let train = |state: &mut State, steps: std::ops::Range<usize>| {
         let mut stepper = stepper();
         for step in steps {
-            let reports: Vec<_> =
-                (0..2).map(|part| stepper.add(state, batch(step, part, 2), 0.1).unwrap()).collect();
+            let reports: Vec<_> = (0..2)
+                .map(|part| stepper.add(state, &loaded(step, part, 2), 0.1).unwrap())
+                .collect();
             assert!(reports[0].is_none() && reports[1].is_some());
         }
     };
@@ -255,7 +262,7 @@ fn a_plain_step_in_parts_is_near_the_step_of_the_whole() {
         let mut state = fresh(&recipe);
         let mut stepper = Stepper::new(&recipe, 1, parts);
         stepper.method = Box::new(Plain);
-        (0..parts).for_each(|part| drop(stepper.add(&mut state, batch(0, part, parts), 0.1)));
+        (0..parts).for_each(|part| drop(stepper.add(&mut state, &loaded(0, part, parts), 0.1)));
         assert_eq!(state.progress.step, 1);
         state.networks[0].parts()[0].clone().unwrap()
     };

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use aleator_run::{AtomicFolder, RunError, remove_folder};
 use serde::{Deserialize, Serialize};
 
-use super::search::{Settings, Start};
+use super::search::{HeldOutLoss, Settings, Start};
 use crate::TrainError;
 use crate::tensors::{self, NamedTensor};
 
@@ -30,13 +30,20 @@ pub struct Trial {
     pub nll: f64,
 }
 
+/// A trial that was made.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Known {
+    settings: Settings,
+    loss: HeldOutLoss,
+}
+
 /// Weights by name, for each fold.
 pub(super) type Weights = Vec<Vec<NamedTensor>>;
 
 /// The trials of a tuning.
 pub(super) struct Ledger {
     dir: PathBuf,
-    trials: Vec<Trial>,
+    trials: Vec<Known>,
     /// How many of them were asked for since the program was started.
     asked: usize,
     /// Those of the last trial, and of the one that was kept last.
@@ -53,19 +60,25 @@ impl Ledger {
         Self { dir, trials, asked: 0, previous, kept, saved: Instant::now() }
     }
 
-    pub fn trials(&self) -> &[Trial] {
-        &self.trials
+    /// How many trials were made.
+    pub fn len(&self) -> usize {
+        self.trials.len()
+    }
+
+    pub fn trials(&self) -> Vec<Trial> {
+        let trial = |known: &Known| Trial { settings: known.settings, nll: known.loss.nll };
+        self.trials.iter().map(trial).collect()
     }
 
     /// The loss of these settings, if an earlier start of the program tried them next.
-    pub fn replay(&mut self, settings: &Settings) -> Option<f64> {
+    pub fn replay(&mut self, settings: &Settings) -> Option<HeldOutLoss> {
         let known = self.trials.get(self.asked).filter(|known| known.settings == *settings);
-        let Some(known) = known else {
+        let Some(known) = known.cloned() else {
             self.trials.truncate(self.asked);
             return None;
         };
         self.asked += 1;
-        Some(known.nll)
+        Some(known.loss)
     }
 
     /// The weights that a trial begins with in a fold; none for fresh ones.
@@ -80,8 +93,13 @@ impl Ledger {
     }
 
     /// Adds a trial and its weights.
-    pub fn add(&mut self, trial: Trial, weights: Weights) -> Result<(), TrainError> {
-        self.trials.push(trial);
+    pub fn add(
+        &mut self,
+        settings: Settings,
+        loss: HeldOutLoss,
+        weights: Weights,
+    ) -> Result<(), TrainError> {
+        self.trials.push(Known { settings, loss });
         self.asked = self.trials.len();
         self.previous = weights;
         if self.saved.elapsed() >= SAVED_EVERY {
@@ -125,14 +143,14 @@ pub(super) fn remove(run: &Path) -> Result<(), TrainError> {
     Ok(remove_folder(&run.join(DIRECTORY))?)
 }
 
-fn read(dir: &Path) -> Option<(Vec<Trial>, [Weights; 2])> {
+fn read(dir: &Path) -> Option<(Vec<Known>, [Weights; 2])> {
     let trials = serde_json::from_slice(&fs::read(dir.join(TRIALS)).ok()?).ok()?;
     let mut weights = [vec![], vec![]];
     let path = dir.join(WEIGHTS);
     for tensor in tensors::parse_all(&path, &fs::read(&path).ok()?).ok()? {
         let mut parts = tensor.name.splitn(3, '/');
         let place: usize = parts.next()?.parse().ok()?;
-        let fold: usize = parts.next()?.parse().ok().filter(|fold| *fold < super::FOLDS)?;
+        let fold: usize = parts.next()?.parse().ok().filter(|fold| *fold < super::MOST_FOLDS)?;
         let (name, folds) = (parts.next()?.to_string(), weights.get_mut(place)?);
         folds.resize_with(folds.len().max(fold + 1), Vec::new);
         folds[fold].push(NamedTensor { name, ..tensor });

@@ -1,9 +1,11 @@
 //! Which settings are tried, in which order.
 //!
 //! First the mean alone, which is cheap: for each way to scale the features, decays from strong to
-//! weak until the held-out loss rises. Then the noise: its decay, that of the mean again, that of
+//! weak, a decade apart, until the held-out loss rises; then half a decade around the best. Then the
+//! noise: its decay, that of the mean again, that of
 //! the diagonal part, the rank, one after the other, each as long as the loss falls.
 
+use aleator_metrics::significance::sample_std;
 use aleator_run::recipe::Normalize;
 use serde::{Deserialize, Serialize};
 
@@ -60,13 +62,34 @@ pub(super) trait Trials {
     type Error;
 
     /// The held-out loss of some settings.
-    fn score(&mut self, settings: &Settings, start: Start) -> Result<f64, Self::Error>;
+    fn score(&mut self, settings: &Settings, start: Start) -> Result<HeldOutLoss, Self::Error>;
 
     /// Keeps the weights of the last trial for [`Start::Kept`].
     fn keep(&mut self);
 }
 
-/// The factor between neighbouring decays.
+/// How well settings do on examples that were held out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct HeldOutLoss {
+    /// −log p of a label, on average.
+    pub nll: f64,
+    /// The same of groups of examples, which are those of every other trial.
+    pub groups: Vec<f64>,
+}
+
+impl HeldOutLoss {
+    /// Whether it is lower than another by more than the standard error of the difference, as far
+    /// as there are groups to tell.
+    fn is_surely_below(&self, other: &Self) -> bool {
+        let gains = other.groups.iter().zip(&self.groups).map(|(other, own)| other - own);
+        let gains: Vec<f64> = gains.collect();
+        let error = sample_std(&gains).map_or(0.0, |std| std / (gains.len() as f64).sqrt());
+        other.nll - self.nll > error
+    }
+}
+
+/// The factor between decays of the mean in the first pass, and its root, between neighbours.
+const DECADE: f64 = 10.0;
 const STEP: f64 = 3.162_277_660_168_379_5;
 /// Decays of the mean that are tried. Features have unit variance, so these are far too strong
 /// and far too weak for any data.
@@ -74,140 +97,158 @@ const STRONGEST: f64 = 10.0;
 const WEAKEST: f64 = 1e-8;
 /// Smaller relative changes of the held-out loss are no change.
 const NEGLIGIBLE: f64 = 1e-4;
-/// Decays of the mean that may pass without a lower loss.
-const RISES: usize = 2;
-/// Steps in one direction.
-const MOST_STEPS: usize = 4;
+/// Trials with noise, which take most of the time.
+const NOISE_TRIALS: usize = 10;
 
 /// Settings with their held-out loss.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Scored {
     settings: Settings,
-    nll: f64,
+    loss: HeldOutLoss,
 }
 
 /// The settings with the lowest held-out loss.
 pub(super) fn search<T: Trials>(space: &Space, trials: &mut T) -> Result<Settings, T::Error> {
     let mut best: Option<Scored> = None;
     for normalize in &space.normalize {
-        mean_path(*normalize, trials, &mut best)?;
+        let own = mean_path(*normalize, best.as_ref(), trials)?;
+        if best.as_ref().is_none_or(|best| falls(best.loss.nll, own.loss.nll)) {
+            best = Some(own);
+        }
     }
     let plain = best.expect("there is a way to scale the features");
     let Some(rank) = space.noise else { return Ok(plain.settings) };
-    let noisy = noise(plain.settings, rank, trials)?;
+    let noisy = NoiseSearch::start(plain.settings, rank, trials)?.run(rank)?;
     // Noise has to pay for its parameters.
-    Ok(if noisy.nll < plain.nll { noisy.settings } else { plain.settings })
+    Ok(if noisy.loss.is_surely_below(&plain.loss) { noisy.settings } else { plain.settings })
 }
 
-/// Weaker and weaker decays of the mean, each from the weights of the one before.
+/// Weaker and weaker decays of the mean, each from the weights of the one before, until the loss
+/// rises; then half a decade on either side of the best. Keeps the weights of what is better than
+/// all before it.
 fn mean_path<T: Trials>(
     normalize: Normalize,
+    best: Option<&Scored>,
     trials: &mut T,
-    best: &mut Option<Scored>,
-) -> Result<(), T::Error> {
-    let (mut lowest, mut rises) = (f64::INFINITY, 0);
-    let mut start = Start::Fresh;
-    let mut mean = STRONGEST;
-    while mean > WEAKEST && rises < RISES {
+) -> Result<Scored, T::Error> {
+    let mut own: Option<Scored> = None;
+    let mut score = |mean: f64, start: Start, own: &mut Option<Scored>| {
         let settings = Settings { normalize, mean, noise: None };
-        let nll = trials.score(&settings, start)?;
-        if best.is_none_or(|best| falls(best.nll, nll)) {
-            *best = Some(Scored { settings, nll });
-            trials.keep();
+        let loss = trials.score(&settings, start)?;
+        let lower = |than: Option<&Scored>| than.is_none_or(|it| falls(it.loss.nll, loss.nll));
+        let lowest = lower(own.as_ref());
+        if lowest {
+            if lower(best) {
+                trials.keep();
+            }
+            *own = Some(Scored { settings, loss });
         }
-        if falls(lowest, nll) {
-            (lowest, rises) = (nll, 0);
-        } else {
-            rises += 1;
-        }
-        start = Start::Previous;
-        mean /= STEP;
+        Ok(lowest)
+    };
+    let (mut mean, mut start) = (STRONGEST, Start::Fresh);
+    while mean > WEAKEST && score(mean, start, &mut own)? {
+        (mean, start) = (mean / DECADE, Start::Previous);
     }
-    Ok(())
+    // From the weights of the last trial, the weakest decay, to those around the best.
+    let centre = own.as_ref().map_or(mean, |best| best.settings.mean);
+    score(centre / STEP, Start::Previous, &mut own)?;
+    score(centre * STEP, Start::Previous, &mut own)?;
+    Ok(own.expect("a path has a first trial"))
 }
 
 /// From the best settings without noise to the best with it.
-fn noise<T: Trials>(
-    plain: Settings,
-    rank: Option<(usize, usize)>,
-    trials: &mut T,
-) -> Result<Scored, T::Error> {
-    let noise = NoiseSettings {
-        diagonal: plain.mean,
-        loadings: plain.mean,
-        rank: rank.map(|(first, _)| first),
-    };
-    let settings = Settings { noise: Some(noise), ..plain };
-    let mut best = Scored { settings, nll: trials.score(&settings, Start::KeptMean)? };
-    trials.keep();
-    let scale = |settings: &mut Settings, factor: f64| {
-        if let Some(noise) = &mut settings.noise {
-            noise.diagonal *= factor;
-            noise.loadings *= factor;
-        }
-    };
-    descend(&mut best, trials, Start::KeptMean, scale)?;
-    descend(&mut best, trials, Start::Kept, |settings, factor| settings.mean *= factor)?;
-    if let Some((_, most)) = rank {
-        let diagonal = |settings: &mut Settings, factor: f64| {
-            settings.noise.iter_mut().for_each(|noise| noise.diagonal *= factor);
-        };
-        descend(&mut best, trials, Start::Kept, diagonal)?;
-        ranks(&mut best, trials, most)?;
-    }
-    Ok(best)
+struct NoiseSearch<'a, T> {
+    trials: &'a mut T,
+    best: Scored,
+    /// Trials that may still be made.
+    left: usize,
 }
 
-/// Changes a setting by a factor as long as the loss falls; if it never does, by its inverse, from
-/// weights of their own.
-fn descend<T: Trials>(
-    best: &mut Scored,
-    trials: &mut T,
-    start_down: Start,
-    change: impl Fn(&mut Settings, f64),
-) -> Result<(), T::Error> {
-    for (factor, start) in [(STEP, Start::Kept), (1.0 / STEP, start_down)] {
-        let before = best.nll;
-        for _ in 0..MOST_STEPS {
-            let mut settings = best.settings;
-            change(&mut settings, factor);
-            if !is_better(best, trials, settings, start)? {
+impl<'a, T: Trials> NoiseSearch<'a, T> {
+    fn start(
+        plain: Settings,
+        rank: Option<(usize, usize)>,
+        trials: &'a mut T,
+    ) -> Result<Self, T::Error> {
+        let noise = NoiseSettings {
+            diagonal: plain.mean,
+            loadings: plain.mean,
+            rank: rank.map(|(first, _)| first),
+        };
+        let settings = Settings { noise: Some(noise), ..plain };
+        let loss = trials.score(&settings, Start::KeptMean)?;
+        trials.keep();
+        Ok(Self { trials, best: Scored { settings, loss }, left: NOISE_TRIALS - 1 })
+    }
+
+    /// The decay of the noise, that of the mean again, that of the diagonal part, the rank.
+    fn run(mut self, rank: Option<(usize, usize)>) -> Result<Scored, T::Error> {
+        self.descend(Start::KeptMean, |settings, factor| {
+            if let Some(noise) = &mut settings.noise {
+                noise.diagonal *= factor;
+                noise.loadings *= factor;
+            }
+        })?;
+        self.descend(Start::Kept, |settings, factor| settings.mean *= factor)?;
+        if let Some((_, most)) = rank {
+            self.descend(Start::Kept, |settings, factor| {
+                settings.noise.iter_mut().for_each(|noise| noise.diagonal *= factor);
+            })?;
+            self.ranks(most)?;
+        }
+        Ok(self.best)
+    }
+
+    /// Changes a setting by a factor as long as the loss falls; if it never does, by its inverse,
+    /// from weights of their own.
+    fn descend(
+        &mut self,
+        start_down: Start,
+        change: impl Fn(&mut Settings, f64),
+    ) -> Result<(), T::Error> {
+        for (factor, start) in [(STEP, Start::Kept), (1.0 / STEP, start_down)] {
+            let before = self.best.loss.nll;
+            loop {
+                let mut settings = self.best.settings;
+                change(&mut settings, factor);
+                if !self.is_better(settings, start)? {
+                    break;
+                }
+            }
+            if self.best.loss.nll < before {
                 break;
             }
         }
-        if best.nll < before {
-            break;
-        }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Twice the rank, or half of it.
-fn ranks<T: Trials>(best: &mut Scored, trials: &mut T, most: usize) -> Result<(), T::Error> {
-    let Some(rank) = best.settings.noise.and_then(|noise| noise.rank) else { return Ok(()) };
-    for other in [(2 * rank).min(most), rank.div_ceil(2)] {
-        let mut settings = best.settings;
-        settings.noise.iter_mut().for_each(|noise| noise.rank = Some(other));
-        if other != rank && is_better(best, trials, settings, Start::Kept)? {
-            break;
+    /// Twice the rank, or half of it.
+    fn ranks(&mut self, most: usize) -> Result<(), T::Error> {
+        let noise = self.best.settings.noise;
+        let Some(rank) = noise.and_then(|noise| noise.rank) else { return Ok(()) };
+        for other in [(2 * rank).min(most), rank.div_ceil(2)] {
+            let mut settings = self.best.settings;
+            settings.noise.iter_mut().for_each(|noise| noise.rank = Some(other));
+            if other != rank && self.is_better(settings, Start::Kept)? {
+                break;
+            }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-fn is_better<T: Trials>(
-    best: &mut Scored,
-    trials: &mut T,
-    settings: Settings,
-    start: Start,
-) -> Result<bool, T::Error> {
-    let nll = trials.score(&settings, start)?;
-    let better = falls(best.nll, nll);
-    if better {
-        *best = Scored { settings, nll };
-        trials.keep();
+    fn is_better(&mut self, settings: Settings, start: Start) -> Result<bool, T::Error> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        self.left -= 1;
+        let loss = self.trials.score(&settings, start)?;
+        let better = falls(self.best.loss.nll, loss.nll);
+        if better {
+            self.best = Scored { settings, loss };
+            self.trials.keep();
+        }
+        Ok(better)
     }
-    Ok(better)
 }
 
 fn falls(from: f64, to: f64) -> bool {
@@ -227,9 +268,10 @@ mod tests {
     impl<F: Fn(&Settings) -> f64> Trials for Surface<F> {
         type Error = std::convert::Infallible;
 
-        fn score(&mut self, settings: &Settings, start: Start) -> Result<f64, Self::Error> {
+        fn score(&mut self, settings: &Settings, start: Start) -> Result<HeldOutLoss, Self::Error> {
             self.asked.push((*settings, start));
-            Ok((self.loss)(settings))
+            let nll = (self.loss)(settings);
+            Ok(HeldOutLoss { nll, groups: vec![nll - 0.01, nll + 0.01] })
         }
 
         fn keep(&mut self) {}

@@ -5,24 +5,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use aleator_data::{Order, Split};
 use aleator_run::recipe::{Normalize, Recipe};
+use rayon::prelude::*;
 
-use super::ledger::{Ledger, Trial};
-use super::search::{Settings, Start, Trials};
+use super::ledger::Ledger;
+use super::search::{HeldOutLoss, Settings, Start, Trials};
 use crate::experiment::Shape;
+use crate::parts::Parts;
 use crate::state::State;
 use crate::step::Stepper;
-use crate::{Event, Normalization, Observer, TrainError, evaluate, for_each_part};
+use crate::tensors::NamedTensor;
+use crate::{Event, Normalization, Observer, TrainError, evaluate};
 
 /// Evaluations of one fit.
-const MOST_EVALUATIONS: usize = 150;
+const MOST_EVALUATIONS: usize = 1_000;
+
+/// Groups of the held-out examples of a fold, whose losses tell chance from improvement.
+const GROUPS: usize = 10;
 
 /// The examples of a trial.
 pub(super) struct Fold {
     pub train: Arc<Split>,
     /// What it is measured on, and how much an example of it counts.
     held_out: Vec<(Arc<Split>, f64)>,
-    /// By the way in which they scale the features.
-    normalizations: Vec<(Normalize, Normalization)>,
+    /// The parts of a step, scaled for the trial before.
+    parts: Option<(Normalize, Parts)>,
+}
+
+/// What a fold says of some settings.
+struct Measured {
+    /// The losses of what is held out, and how many there are.
+    sum: f64,
+    examples: f64,
+    /// The mean loss of each group.
+    groups: Vec<f64>,
+    weights: Vec<NamedTensor>,
 }
 
 /// Why there is no result.
@@ -54,80 +70,105 @@ pub(super) struct Bench<'a, 'o> {
 impl Fold {
     pub fn new(train: Split, held_out: Vec<(Split, f64)>) -> Self {
         let held_out = held_out.into_iter().map(|(split, weight)| (Arc::new(split), weight));
-        Self { train: Arc::new(train), held_out: held_out.collect(), normalizations: vec![] }
+        Self { train: Arc::new(train), held_out: held_out.collect(), parts: None }
     }
 
-    fn normalization(&mut self, kind: Normalize) -> Result<Normalization, TrainError> {
-        if let Some((_, known)) = self.normalizations.iter().find(|(known, _)| *known == kind) {
-            return Ok(known.clone());
-        }
-        let fitted = Normalization::fit(kind, &self.train)?;
-        self.normalizations.push((kind, fitted.clone()));
-        Ok(fitted)
-    }
-}
-
-impl Trials for Bench<'_, '_> {
-    type Error = Unfinished;
-
-    fn score(&mut self, settings: &Settings, start: Start) -> Result<f64, Unfinished> {
-        if let Some(nll) = self.ledger.replay(settings) {
-            return Ok(nll);
-        }
-        let mut recipe = self.recipe.clone();
-        settings.write_to_trial(&mut recipe);
-        let (mut sum, mut examples, mut weights) = (0.0, 0.0, vec![]);
-        for index in 0..self.folds.len() {
-            let mut state = State::start(&recipe, self.seed, self.shape);
-            state.normalization = self.folds[index].normalization(settings.normalize)?;
-            if let Some(from) = self.ledger.start(start, index) {
-                state.networks[0].begin_with(&from);
+    /// The parts of a step, with features scaled in this way.
+    fn parts(
+        &mut self,
+        recipe: &Recipe,
+        seed: u64,
+        kind: Normalize,
+    ) -> Result<&mut Parts, TrainError> {
+        let known = self.parts.take().filter(|(known, _)| *known == kind);
+        let parts = match known {
+            Some((_, parts)) => parts,
+            None => {
+                let examples = self.train.len();
+                let part = recipe.training.batch.div_ceil(recipe.training.parts);
+                let order = Order { examples, batch: examples, part, seed };
+                let normalization = Normalization::fit(kind, &self.train)?;
+                let workers = recipe.training.workers;
+                Parts::new(Arc::clone(&self.train), order, workers, normalization, true)
             }
-            let fold = &self.folds[index];
-            self.fit(&recipe, &mut state, &fold.train)?;
-            for (split, weight) in &fold.held_out {
-                let summary = evaluate::measure(&recipe, self.seed, &state, split, &mut |_| {})?;
-                let counts = weight * split.len() as f64;
-                sum += summary.nll * counts;
-                examples += counts;
-            }
-            weights.push(state.networks[0].weights());
-        }
-        let nll = sum / examples;
-        if !nll.is_finite() {
-            return Err(TrainError::not_finite(0, vec![]).into());
-        }
-        self.ledger.add(Trial { settings: *settings, nll }, weights)?;
-        (self.observer)(Event::Trial { done: self.ledger.trials().len(), nll });
-        Ok(nll)
+        };
+        Ok(&mut self.parts.insert((kind, parts)).1)
     }
 
-    fn keep(&mut self) {
-        self.ledger.keep();
-    }
-}
-
-impl Bench<'_, '_> {
     /// Trains until the objective no longer falls.
     fn fit(
-        &self,
+        &mut self,
         recipe: &Recipe,
+        seed: u64,
         state: &mut State,
-        train: &Arc<Split>,
+        normalize: Normalize,
+        stop: &AtomicBool,
     ) -> Result<(), Unfinished> {
-        let examples = train.len();
-        let part = recipe.training.batch.div_ceil(recipe.training.parts);
-        let order = Order { examples, batch: examples, part, seed: self.seed };
-        let mut stepper = Stepper::new(recipe, self.seed, order.parts());
-        let names = |example: usize| train.ids.name(example).to_string();
+        let train = Arc::clone(&self.train);
+        let names = |example: usize| train.ids.name(example).into_owned();
+        let parts = self.parts(recipe, seed, normalize)?;
+        state.normalization = parts.normalization().clone();
+        let mut stepper = Stepper::new(recipe, seed, parts.count());
         let mut stopped = false;
-        for_each_part(train, order, 0..MOST_EVALUATIONS, recipe.training.workers, |part| {
-            stopped = self.stop.load(Ordering::Relaxed);
+        parts.for_each(0..MOST_EVALUATIONS, |part| {
+            stopped = stop.load(Ordering::Relaxed);
             let report = stepper.add(state, part, 1.0).map_err(|error| error.named(names))?;
             let converged = report.is_some() && state.networks[0].has_converged();
             Ok(!(converged || stopped))
         })?;
         state.networks[0].settle();
         if stopped { Err(Unfinished::Stopped) } else { Ok(()) }
+    }
+
+    /// The loss of what is held out.
+    fn measure(&self, recipe: &Recipe, seed: u64, state: State) -> Result<Measured, Unfinished> {
+        let (mut sum, mut examples, mut groups) = (0.0, 0.0, vec![]);
+        for (split, weight) in &self.held_out {
+            let losses = evaluate::losses(recipe, seed, &state, split)?;
+            sum += weight * losses.iter().sum::<f64>();
+            examples += weight * split.len() as f64;
+            let mean = |group: &[f64]| group.iter().sum::<f64>() / group.len() as f64;
+            groups.extend(losses.chunks(losses.len().div_ceil(GROUPS)).map(mean));
+        }
+        Ok(Measured { sum, examples, groups, weights: state.networks[0].weights() })
+    }
+}
+
+impl Trials for Bench<'_, '_> {
+    type Error = Unfinished;
+
+    fn score(&mut self, settings: &Settings, start: Start) -> Result<HeldOutLoss, Unfinished> {
+        if let Some(loss) = self.ledger.replay(settings) {
+            return Ok(loss);
+        }
+        let mut recipe = self.recipe.clone();
+        settings.write_to_trial(&mut recipe);
+        let (seed, shape, stop) = (self.seed, self.shape, self.stop);
+        let ledger = &self.ledger;
+        // Each fold on one thread: fits of few examples are too small to share.
+        let folds = self.folds.par_iter_mut().enumerate().map(|(index, fold)| {
+            let mut state = State::start(&recipe, seed, shape);
+            if let Some(from) = ledger.start(start, index) {
+                state.networks[0].begin_with(&from);
+            }
+            fold.fit(&recipe, seed, &mut state, settings.normalize, stop)?;
+            fold.measure(&recipe, seed, state)
+        });
+        let folds = folds.collect::<Result<Vec<Measured>, Unfinished>>()?;
+        let nll = folds.iter().map(|fold| fold.sum).sum::<f64>()
+            / folds.iter().map(|fold| fold.examples).sum::<f64>();
+        if !nll.is_finite() {
+            return Err(TrainError::not_finite(0, vec![]).into());
+        }
+        let (groups, weights): (Vec<_>, _) =
+            folds.into_iter().map(|fold| (fold.groups, fold.weights)).unzip();
+        let loss = HeldOutLoss { nll, groups: groups.concat() };
+        self.ledger.add(*settings, loss.clone(), weights)?;
+        (self.observer)(Event::Trial { done: self.ledger.len(), nll });
+        Ok(loss)
+    }
+
+    fn keep(&mut self) {
+        self.ledger.keep();
     }
 }
