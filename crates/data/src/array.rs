@@ -13,7 +13,7 @@ pub(crate) mod tensors;
 
 use std::path::{Path, PathBuf};
 
-use crate::ending::Ending;
+use crate::ending::{self, Ending};
 use crate::error::DataError;
 use crate::inputs::mapped::{Mapped, open_file};
 use element::Located;
@@ -229,6 +229,9 @@ impl Format {
             _ => {}
         }
         let file = Mapped::open(path)?;
+        if let Some(how) = ending::conversion(path) {
+            return Err(DataError::invalid(path, how));
+        }
         match file.bytes() {
             [0x93, b'N', b'U', b'M', ..] => Ok(Self::Npy),
             [b'P', b'A', b'R', b'1', ..] => Ok(Self::Parquet),

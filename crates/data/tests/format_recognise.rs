@@ -324,3 +324,29 @@ fn features_that_are_no_matrix_say_so_in_a_folder_too() {
     assert_refused(recognise(folder.path()), &path, &words);
     assert_refused(recognise(&path), &path, &words);
 }
+
+#[test]
+fn files_of_other_formats_say_how_to_convert_them() {
+    for (name, line) in [
+        ("x.pt", "torch.load(\"FILE\", weights_only=True)"),
+        ("x.PTH", "torch.load(\"FILE\", weights_only=True)"),
+        ("x.pkl", "pandas.read_pickle(\"FILE\")"),
+        ("x.pickle", "pandas.read_pickle(\"FILE\")"),
+        ("x.joblib", "joblib.load(\"FILE\")"),
+        ("x.h5", "h5py.File(\"FILE\")"),
+        ("x.hdf5", "h5py.File(\"FILE\")"),
+        ("x.mat", "scipy.io.loadmat(\"FILE\")"),
+        ("x.xlsx", "pandas.read_excel(\"FILE\")"),
+        ("x.xls", "pandas.read_excel(\"FILE\")"),
+        ("x.feather", "pandas.read_feather(\"FILE\")"),
+        ("x.arrow", "datasets.Dataset.from_file(\"FILE\")"),
+        ("x.jsonl", "pandas.read_json(\"FILE\", lines=True)"),
+    ] {
+        let folder = Folder::new();
+        let path = folder.write(name, "anything");
+        let line = line.replace("FILE", path.to_str().unwrap());
+        assert_refused(recognise(&path), &path, &["convert it in Python", &line]);
+        assert_refused(recognise(folder.path()), &path, &["convert it in Python", &line]);
+        assert_refused(features(&path), &path, &["convert it in Python", &line]);
+    }
+}
