@@ -174,10 +174,15 @@ pub fn parquet_file<'a, T: DataType>(
 }
 
 /// A Parquet file of one row group whose columns `write` writes, in the order of the schema.
-pub fn parquet_columns(schema: &str, note: Option<&str>, write: impl Fn(&mut Columns)) -> Vec<u8> {
+/// `note` is a key of the file's metadata and its value.
+pub fn parquet_columns(
+    schema: &str,
+    note: Option<(&str, &str)>,
+    write: impl Fn(&mut Columns),
+) -> Vec<u8> {
     use parquet::file::metadata::KeyValue;
     let schema = Arc::new(parse_message_type(&format!("message m {{ {schema} }}")).unwrap());
-    let note = note.map(|note| vec![KeyValue::new("huggingface".into(), note.to_string())]);
+    let note = note.map(|(key, value)| vec![KeyValue::new(key.into(), value.to_string())]);
     let properties = Arc::new(plain().set_key_value_metadata(note).build());
     let mut writer = SerializedFileWriter::new(vec![], schema, properties).unwrap();
     {
