@@ -191,8 +191,8 @@ impl Classes {
         let count = self.len();
         (self.origin == Origin::Values).then(|| {
             format!(
-                "the labels are the numbers {}, not 0 to {}: each is the name of a class, in this \
-                 order",
+                "The labels are the numbers {}, not 0 to {}: each is the name of a class, in this \
+                 order.",
                 self.listed(),
                 count - 1
             )
