@@ -78,12 +78,12 @@ impl Array {
                 let file = Mapped::open(path)?;
                 let tensors = tensors::list(path, file.bytes())?;
                 let (_, at) = tensors::choose(path, tensors, name, "tensor", |_| true)?;
-                Self::decode(path, at, file.bytes())
+                Self::decode(Path::new(spec), at, file.bytes())
             }
             Format::Npz => {
                 let choose = |arrays| tensors::choose(path, arrays, name, "array", |_| true);
                 let (file, at) = npz::open(path, choose)?;
-                Self::decode(path, at, file.bytes())
+                Self::decode(Path::new(spec), at, file.bytes())
             }
             Format::Idx => {
                 let (file, at) = idx::open(path)?;

@@ -125,6 +125,23 @@ fn words_of_pandas_in_an_archive_are_read() {
     let path = folder.write("a.npz", npz(&[("X", matrix()), ("y", object_labels())], true));
     let labels = Array::load(&format!("{}#y", path.display())).unwrap();
     assert_eq!(labels.values, Values::Text(vec!["cat".into(), "dog".into()]));
+    let objects = npy("|O", "(2, 2)", b".");
+    let path = folder.write("b.npz", npz(&[("X", objects)], true));
+    let spec = format!("{}#X", path.display());
+    let words = ["b.npz#X", "holds object, not numbers", ".astype(numpy.float32)"];
+    assert_refused(features(&spec), &path, &words);
+}
+
+#[test]
+fn an_archive_with_a_vector_for_each_example_lists_some_of_them() {
+    let folder = Folder::new();
+    let names: Vec<String> = (0..12).map(|at| format!("{at}.png")).collect();
+    let vectors: Vec<(&str, Vec<u8>)> =
+        names.iter().map(|name| (name.as_str(), npy_f32("(3,)", &[0.5; 3]))).collect();
+    let path = folder.write("dict.npz", npz(&vectors, false));
+    let words = ["no matrix of numbers", "0.png: float32 [3]; 1.png", "and 2 more"];
+    assert_refused(recognise(&path), &path, &words);
+    assert_refused(recognise(folder.path()), &path, &words);
 }
 
 #[test]
@@ -133,7 +150,7 @@ fn images_in_an_archive_say_how_to_make_them_features() {
     let pixels = npy("|u1", "(2, 2, 2)", &[7; 8]);
     let members = [("x_train", pixels), ("y_train", npy_i64("(2,)", &[0, 1]))];
     let path = folder.write("mnist.npz", npz(&members, true));
-    let words = ["3-dimensional", "[2, 2, 2]", "x.reshape(len(x), -1)"];
+    let words = ["mnist.npz#x_train", "3-dimensional", "[2, 2, 2]", "x.reshape(len(x), -1)"];
     assert_refused(recognise(&path), &path, &words);
     assert_refused(recognise(folder.path()), &path, &words);
 }

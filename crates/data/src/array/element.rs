@@ -254,15 +254,15 @@ fn objects(path: &Path, bytes: &[u8], shape: &[usize]) -> Result<Vec<String>, Da
     })
 }
 
-/// How to turn the Python objects of a file into words or numbers.
+/// How to turn what a file or `file#name` holds into words or numbers.
 pub(crate) fn saved_as(path: &Path, kind: &str) -> String {
     let file = path.display();
     match Ending::of(path) {
-        Some(Ending::Npz) => format!("save it again with y.astype({kind}) in place of y"),
-        _ => format!(
+        Some(Ending::Npy) => format!(
             "convert it with numpy.save(\"{file}\", numpy.load(\"{file}\", \
              allow_pickle=True).astype({kind}))"
         ),
+        _ => format!("save the file again with .astype({kind}) after this array"),
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn choose_matrix(
     if tensors.iter().any(|tensor| tensor.at.as_ref().is_ok_and(is_floats)) {
         return choose(path, tensors, name, "matrix of floats", is_floats);
     }
-    choose(path, tensors, name, "matrix of numbers", is_matrix)
+    choose(path, tensors, name, "matrix of numbers [examples, numbers]", is_matrix)
 }
 
 fn explain(error: &SafeTensorError) -> String {

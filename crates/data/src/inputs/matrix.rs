@@ -48,12 +48,12 @@ impl Matrix {
                 let file = Mapped::open(path)?;
                 let tensors = tensors::list(path, file.bytes())?;
                 let (_, at) = tensors::choose_matrix(path, tensors, name)?;
-                Self::at(path, file, at)
+                Self::at(Path::new(spec), file, at)
             }
             Format::Npz => {
                 let choose = |arrays| tensors::choose_matrix(path, arrays, name);
                 let (file, at) = npz::open(path, choose)?;
-                Self::at(path, file, at)
+                Self::at(Path::new(spec), file, at)
             }
             Format::Parquet => Self::of_lists(path, name),
             Format::Table { .. } | Format::Lines | Format::Idx => Err(DataError::invalid(

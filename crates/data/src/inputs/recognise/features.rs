@@ -18,8 +18,8 @@ const LABEL_COLUMNS: [&str; 6] = ["label", "labels", "class", "target", "y", "ca
 pub(super) fn in_folder(path: &Path) -> Result<Option<Recognised>, DataError> {
     let arrays = Arrays::in_folder(path, path)?;
     let found = arrays.recognise(|_| true)?;
-    if let (None, Some(unit)) = (&found, arrays.meant_as_matrix(|_| true)) {
-        Matrix::open(&unit.spec)?;
+    if let (None, Some(spec)) = (&found, arrays.meant_as_matrix(|_| true)) {
+        Matrix::open(&spec)?;
     }
     Ok(found)
 }
@@ -41,10 +41,8 @@ pub(super) fn in_file(path: &Path) -> Result<Option<Recognised>, DataError> {
     let found = arrays.recognise(is_it)?;
     if found.is_none() {
         // Whatever is wrong with it, the reader says it best.
-        match arrays.meant_as_matrix(is_it) {
-            Some(unit) => Matrix::open(&unit.spec)?,
-            None => Matrix::open(&text(path)?)?,
-        };
+        let spec = arrays.meant_as_matrix(is_it);
+        Matrix::open(&spec.map_or_else(|| text(path), Ok)?)?;
     }
     Ok(found)
 }
@@ -75,16 +73,19 @@ impl<'a> Arrays<'a> {
         all
     }
 
-    /// An array that would be the features if it were a matrix.
-    fn meant_as_matrix(&self, wanted: impl Fn(&Unit) -> bool) -> Option<&Unit> {
+    /// What would be the features if it were a matrix: an array by its name, or else any file of
+    /// arrays.
+    fn meant_as_matrix(&self, wanted: impl Fn(&Unit) -> bool) -> Option<String> {
         let is_array = |unit: &&Unit| {
             let ending = Ending::of(&unit.file);
             let is_array = matches!(ending, Some(Ending::Npy | Ending::Npz | Ending::Safetensors));
             is_array && wanted(unit)
         };
-        let arrays = || self.units.iter().filter(is_array);
-        let of = |role: Role| arrays().find(|unit| unit.role == role);
-        of(Role::Inputs).or_else(|| of(Role::Unsaid))
+        let of = |role: Role| self.units.iter().filter(is_array).find(|unit| unit.role == role);
+        match (of(Role::Inputs), of(Role::Unsaid)) {
+            (Some(named), _) => Some(named.spec.clone()),
+            (None, unsaid) => unsaid.and_then(|unit| text(&unit.file).ok()),
+        }
     }
 
     /// How to train on one of these matrices: the only one that is for training, or else the only
