@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::format_support::*;
 use aleator_data::DataError;
 use aleator_data::array::{Array, Values};
+use aleator_data::inputs::recognise::recognise;
 use aleator_data::inputs::{Inputs, Opened};
 use half::f16;
 use parquet::basic::Compression;
@@ -153,7 +154,7 @@ fn a_column_of_another_type_is_refused_and_the_columns_are_listed() {
 fn lists_of_whole_numbers_and_booleans_are_features() {
     let folder = Folder::new();
     #[track_caller]
-    fn assert_rows<T: parquet::data_type::DataType>(
+    fn assert_rows<T: DataType>(
         folder: &Folder,
         element: &str,
         values: &[T::T],
@@ -170,8 +171,15 @@ fn lists_of_whole_numbers_and_booleans_are_features() {
     assert_rows::<Int32Type>(&folder, "int32 element (UINT_32);", &[7, -1], [7.0, largest]);
     let largest = 18_446_744_073_709_551_615_u64 as f32;
     assert_rows::<Int64Type>(&folder, "int64 element (UINT_64);", &[7, -1], [7.0, largest]);
+    let schema = format!("{} required int64 label;", list_of("emb", "int64 element;"));
+    let file = parquet_columns(&schema, None, |columns| {
+        columns.whole_lists(&[&[1, -2], &[3, 4]]);
+        columns.numbers(&[0, 1]);
+    });
+    let said = recognise(&folder.write("table.parquet", file)).unwrap().explanation;
+    assert!(said.contains("lists of int64 (read as float32) in column \"emb\""), "{said}");
     let booleans = [true, false];
-    assert_rows::<parquet::data_type::BoolType>(&folder, "boolean element;", &booleans, [1.0, 0.0]);
+    assert_rows::<BoolType>(&folder, "boolean element;", &booleans, [1.0, 0.0]);
 }
 
 #[test]

@@ -228,6 +228,13 @@ impl Columns<'_> {
         self.write::<parquet::data_type::ByteArrayType>(&words, None);
     }
 
+    /// A column of [`list_of`] `int64`, all of one length.
+    pub fn whole_lists(&mut self, rows: &[&[i64]]) {
+        let (definition, repetition) = full_levels(rows.len(), rows[0].len());
+        let levels = Some((&definition[..], &repetition[..]));
+        self.write::<parquet::data_type::Int64Type>(&rows.concat(), levels);
+    }
+
     /// A column of [`list_of`] floats, all of one length.
     pub fn lists(&mut self, rows: &[&[f32]]) {
         let (definition, repetition) = full_levels(rows.len(), rows[0].len());

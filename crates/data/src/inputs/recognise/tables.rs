@@ -268,7 +268,9 @@ impl Choice<'_> {
                 "has several columns of lists: {}; leave out all but one with --ignore COLUMN",
                 lists.join(", ")
             ))),
-            ([only], _) => Ok(format!("lists of numbers in column {only:?}")),
+            ([only], _) => {
+                Ok(format!("lists of {} in column {only:?}", self.table.list_content(only)))
+            }
             (_, []) => Err(self.refuse(format!(
                 "has no column of numbers that could be a feature; it has {}",
                 self.described()

@@ -133,6 +133,16 @@ impl TableFile {
         }
     }
 
+    /// What the lists of a column hold, and that it is converted if it is not floats.
+    pub fn list_content(&self, name: &str) -> String {
+        let Rows::Parquet { columns, .. } = &self.rows else { return String::new() };
+        let column = columns.iter().find(|column| column.name == name);
+        match column.and_then(Column::element).filter(|element| !element.is_float()) {
+            Some(element) => format!("{} (read as float32)", element.name()),
+            None => "numbers".into(),
+        }
+    }
+
     /// A column as text: whole numbers without a fraction, the empty text where it is missing.
     pub fn words(&self, name: &str) -> Result<Vec<String>, DataError> {
         let at = self.position(name)?;
