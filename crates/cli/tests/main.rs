@@ -17,6 +17,10 @@ mod report;
 #[cfg(unix)]
 mod resume;
 mod support;
+mod tables;
 mod tidy;
 mod training;
 mod transfer;
+#[path = "../../data/tests/format_support/zip.rs"]
+#[allow(dead_code, reason = "each test program uses a part of it")]
+mod zip;

@@ -4,6 +4,8 @@ pub(crate) mod columns;
 pub(crate) mod element;
 pub(crate) mod idx;
 pub(crate) mod npy;
+pub(crate) mod npz;
+mod objects;
 mod pages;
 pub(crate) mod records;
 pub(crate) mod table;
@@ -11,7 +13,7 @@ pub(crate) mod tensors;
 
 use std::path::{Path, PathBuf};
 
-use crate::ending::Ending;
+use crate::ending::{self, Ending};
 use crate::error::DataError;
 use crate::inputs::mapped::{Mapped, open_file};
 use element::Located;
@@ -44,7 +46,7 @@ impl Array {
     /// - `.npy`: numbers and words of any shape, either byte order, C or Fortran order.
     /// - `.csv`, `.tsv`: one column gives `[N]`, several `[N, M]`; a header is recognised.
     /// - `.txt`: one value per line, no header.
-    /// - `.safetensors`: the tensor that is named, or the only one.
+    /// - `.npz`, `.safetensors`: the array that is named, or the only one.
     /// - `.parquet`: one column gives `[N]` (a column of lists `[N, M]`), several `[N, M]`.
     /// - IDX, plain or gzipped, as MNIST's labels.
     ///
@@ -75,8 +77,13 @@ impl Array {
             Format::Safetensors => {
                 let file = Mapped::open(path)?;
                 let tensors = tensors::list(path, file.bytes())?;
-                let at = tensors::choose(path, tensors, name, "tensor", |_| true)?;
-                Self::decode(path, at, file.bytes())
+                let (_, at) = tensors::choose(path, tensors, name, "tensor", |_| true)?;
+                Self::decode(Path::new(spec), at, file.bytes())
+            }
+            Format::Npz => {
+                let choose = |arrays| tensors::choose(path, arrays, name, "array", |_| true);
+                let (file, at) = npz::open(path, choose)?;
+                Self::decode(Path::new(spec), at, file.bytes())
             }
             Format::Idx => {
                 let (file, at) = idx::open(path)?;
@@ -199,6 +206,7 @@ fn c_order<T: Clone>(fortran: &[T], shape: &[usize]) -> Vec<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Npy,
+    Npz,
     Safetensors,
     Parquet,
     Idx,
@@ -211,6 +219,7 @@ impl Format {
     pub(crate) fn of(path: &Path) -> Result<Self, DataError> {
         match Ending::of(path) {
             Some(Ending::Npy) => return Ok(Self::Npy),
+            Some(Ending::Npz) => return Ok(Self::Npz),
             Some(Ending::Safetensors) => return Ok(Self::Safetensors),
             Some(Ending::Parquet) => return Ok(Self::Parquet),
             Some(Ending::Csv) => return Ok(Self::Table { delimiter: b',' }),
@@ -220,13 +229,16 @@ impl Format {
             _ => {}
         }
         let file = Mapped::open(path)?;
+        if let Some(how) = ending::conversion(path) {
+            return Err(DataError::invalid(path, how));
+        }
         match file.bytes() {
             [0x93, b'N', b'U', b'M', ..] => Ok(Self::Npy),
             [b'P', b'A', b'R', b'1', ..] => Ok(Self::Parquet),
             [0x1f, 0x8b, ..] | [0, 0, 8..=14, 1..=8, ..] => Ok(Self::Idx),
             _ => Err(DataError::invalid(
                 path,
-                "has an unknown format; known are .npy, .csv, .tsv, .txt, .safetensors, \
+                "has an unknown format; known are .npy, .npz, .csv, .tsv, .txt, .safetensors, \
                  .parquet and IDX",
             )),
         }
@@ -240,6 +252,16 @@ pub(crate) fn split_spec(spec: &str) -> (PathBuf, Option<&str>) {
             (PathBuf::from(file), Some(name))
         }
         _ => (PathBuf::from(spec), None),
+    }
+}
+
+/// The first few of some names, for messages.
+pub(crate) fn listed(names: &[String], separator: &str) -> String {
+    const MOST: usize = 10;
+    let shown = names.iter().take(MOST).cloned().collect::<Vec<_>>().join(separator);
+    match names.len().saturating_sub(MOST) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 

@@ -53,3 +53,28 @@ impl Ending {
         })
     }
 }
+
+/// Formats that are not read as features: their endings, and the Python that turns `FILE` into one
+/// that is.
+const FOREIGN: [(&[&str], &str); 9] = [
+    (&["pt", "pth"], r#"numpy.save("x.npy", torch.load("FILE", weights_only=True).numpy())"#),
+    (
+        &["pkl", "pickle"],
+        r#"pandas.DataFrame(pandas.read_pickle("FILE")).to_csv("x.csv", index=False)"#,
+    ),
+    (&["joblib"], r#"numpy.save("x.npy", joblib.load("FILE"))"#),
+    (&["h5", "hdf5"], r#"f = h5py.File("FILE"); numpy.savez("x.npz", X=f["X"][:], y=f["y"][:])"#),
+    (&["mat"], r#"m = scipy.io.loadmat("FILE"); numpy.savez("x.npz", X=m["X"], y=m["y"].ravel())"#),
+    (&["xlsx", "xls"], r#"pandas.read_excel("FILE").to_csv("x.csv", index=False)"#),
+    (&["feather"], r#"pandas.read_feather("FILE").to_parquet("x.parquet")"#),
+    (&["arrow"], r#"datasets.Dataset.from_file("FILE").to_parquet("x.parquet")"#),
+    (&["jsonl", "ndjson"], r#"pandas.read_json("FILE", lines=True).to_parquet("x.parquet")"#),
+];
+
+/// For a file of such a format, what to do.
+pub(crate) fn conversion(path: &Path) -> Option<String> {
+    let ending = path.extension()?.to_str()?.to_lowercase();
+    let (_, line) = FOREIGN.iter().find(|(endings, _)| endings.contains(&ending.as_str()))?;
+    let line = line.replace("FILE", &path.display().to_string());
+    Some(format!("features are not read from .{ending} files; convert it in Python: {line}"))
+}

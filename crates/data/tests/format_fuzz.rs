@@ -130,6 +130,23 @@ fn damaged_npy_files() {
     let fortran = "{'descr': '<f4', 'fortran_order': True, 'shape': (12, 5), }";
     survives("x.npy", &npy_with(fortran, &floats(&numbers())), as_features_and_array);
     survives("y.npy", &npy("<U3", "(5,)", &[0; 60]), as_array);
+    survives("y.npy", &object_labels(), as_array);
+}
+
+#[test]
+fn damaged_npz_files() {
+    let x = npy_f32("(12, 5)", &numbers());
+    for (deflate, zip64) in [(false, false), (true, false), (false, true), (true, true)] {
+        let y = object_labels();
+        let x = Zipped { name: "X.npy", content: &x, deflate, zip64 };
+        let y = Zipped { name: "y.npy", content: &y, deflate, zip64 };
+        let file = zip_file(&[zip_member(&x), zip_member(&y)], zip64);
+        survives("a.npz", &file, |path| {
+            as_features(path);
+            as_array(Path::new(&format!("{}#y", path.display())));
+            let _ = recognise(path);
+        });
+    }
 }
 
 #[test]

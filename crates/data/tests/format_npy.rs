@@ -146,27 +146,62 @@ fn trailing_bytes_are_refused() {
 }
 
 #[test]
-fn python_objects_and_records_are_refused() {
-    refused(npy("|O", "(2, 2)", &[0; 8]), &["Python objects"]);
+fn words_that_pandas_saved_as_objects_are_read() {
+    let folder = Folder::new();
+    let labels = load(&folder, object_labels()).unwrap();
+    assert_eq!(labels.shape, [2]);
+    assert_eq!(labels.values, Values::Text(vec!["cat".into(), "dog".into()]));
+}
+
+#[test]
+fn other_objects_say_how_to_convert_them() {
+    let folder = Folder::new();
+    for (shape, content) in [("(2,)", &b"\x80\x03cposix\nsystem\n."[..]), ("(2, 2)", b".")] {
+        let path = folder.write("y.npy", npy("|O", shape, content));
+        let line = format!("numpy.load(\"{}\", allow_pickle=True).astype(", path.display());
+        let words = ["Python objects", "numpy.save(", &line, "str)"];
+        assert_refused(Array::load(path.to_str().unwrap()), &path, &words);
+        let words = ["holds object, not numbers", &line, "numpy.float32)"];
+        assert_refused(features(&path), &path, &words);
+    }
+}
+
+#[test]
+fn records_and_complex_numbers_are_refused() {
     let records = "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }";
     refused(npy_with(records, &[0; 8]), &["named fields"]);
     refused(npy("<c8", "(1, 1)", &[0; 8]), &["\"<c8\"", "astype"]);
 }
 
 #[test]
-fn whole_numbers_as_embeddings_say_how_to_convert() {
+fn whole_numbers_and_booleans_are_features() {
     let folder = Folder::new();
-    let path = folder.write("x.npy", npy_i64("(1, 2)", &[1, 2]));
-    assert_refused(features(&path), &path, &["int64", "astype(numpy.float32)"]);
+    let bytes: Vec<u8> = vec![0, 1, 2, 200, 4, 5];
+    let path = folder.write("x.npy", npy("|u1", "(2, 3)", &bytes));
+    let opened = features(&path).unwrap().inputs;
+    assert_eq!(all_rows(&opened).unwrap(), [0.0, 1.0, 2.0, 200.0, 4.0, 5.0]);
+    assert!(opened.describe().contains("(uint8)"), "{}", opened.describe());
+    let fortran = "{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3), }";
+    let bytes: Vec<u8> =
+        [0_i16, -3, 1, 4, 2, 5].iter().flat_map(|value| value.to_le_bytes()).collect();
+    let path = folder.write("x.npy", npy_with(fortran, &bytes));
+    let rows = all_rows(&features(&path).unwrap().inputs).unwrap();
+    assert_eq!(rows, [0.0, 1.0, 2.0, -3.0, 4.0, 5.0]);
+    let path = folder.write("x.npy", npy("|b1", "(1, 2)", &[1, 0]));
+    assert_eq!(all_rows(&features(&path).unwrap().inputs).unwrap(), [1.0, 0.0]);
+    let path = folder.write("x.npy", npy("<U1", "(1, 1)", &[b'a', 0, 0, 0]));
+    assert_refused(features(&path), &path, &["holds str, not numbers", "astype(numpy.float32)"]);
 }
 
 #[test]
-fn embeddings_must_be_a_matrix() {
+fn features_must_be_a_matrix() {
     let folder = Folder::new();
     let path = folder.write("x.npy", npy_f32("(4,)", &[0.0; 4]));
-    assert_refused(features(&path), &path, &["1-dimensional", "[4]", "[examples, numbers]"]);
-    let path = folder.write("x.npy", npy_f32("(1, 2, 2)", &[0.0; 4]));
-    assert_refused(features(&path), &path, &["3-dimensional", "[1, 2, 2]"]);
+    let words = ["1-dimensional", "[4]", "[examples, numbers]", "x.reshape(-1, 1)"];
+    assert_refused(features(&path), &path, &words);
+    let path = folder.write("x.npy", npy("|u1", "(1, 2, 2)", &[0; 4]));
+    let words = ["3-dimensional", "[1, 2, 2]", "x.reshape(len(x), -1)"];
+    assert_refused(features(&path), &path, &words);
 }
 
 #[test]

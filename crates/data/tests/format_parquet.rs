@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::format_support::*;
 use aleator_data::DataError;
 use aleator_data::array::{Array, Values};
+use aleator_data::inputs::recognise::recognise;
 use aleator_data::inputs::{Inputs, Opened};
 use half::f16;
 use parquet::basic::Compression;
@@ -136,15 +137,49 @@ fn a_file_without_rows_is_refused() {
 #[test]
 fn a_column_of_another_type_is_refused_and_the_columns_are_listed() {
     let folder = Folder::new();
-    let levels = Levels { values: &[1, 2], definition: &[3; 2], repetition: &[0, 1] };
-    let file = parquet_file::<Int64Type>(&list_of("emb", "int64 element;"), plain(), &[levels]);
+    let words: Vec<ByteArray> = ["a", "b"].iter().map(|&word| word.into()).collect();
+    let levels = Levels { values: &words, definition: &[3; 2], repetition: &[0, 1] };
+    let schema = list_of("emb", "binary element (UTF8);");
+    let file = parquet_file::<ByteArrayType>(&schema, plain(), &[levels]);
     let path = folder.write("x.parquet", file);
-    let words = ["no column of lists of floats", "emb: list of int64"];
+    let words = ["no column of lists of numbers", "emb: list of text"];
     assert_refused(features(&path), &path, &words);
     let spec = format!("{}#emb", path.display());
-    assert_refused(features(&spec), &path, &["emb: list of int64 is not a column of lists"]);
+    assert_refused(features(&spec), &path, &["emb: list of text is not a column of lists"]);
     let spec = format!("{}#other", path.display());
-    assert_refused(features(&spec), &path, &["no column \"other\"", "emb: list of int64"]);
+    assert_refused(features(&spec), &path, &["no column \"other\"", "emb: list of text"]);
+}
+
+#[test]
+fn lists_of_whole_numbers_and_booleans_are_features() {
+    let folder = Folder::new();
+    #[track_caller]
+    fn assert_rows<T: DataType>(
+        folder: &Folder,
+        element: &str,
+        values: &[T::T],
+        expected: [f32; 2],
+    ) {
+        let levels = Levels { values, definition: &[3; 2], repetition: &[0, 1] };
+        let file = parquet_file::<T>(&list_of("emb", element), plain(), &[levels]);
+        let path = folder.write("x.parquet", file);
+        assert_eq!(all_rows(&features(&path).unwrap().inputs).unwrap(), expected, "{element}");
+    }
+    assert_rows::<Int64Type>(&folder, "int64 element;", &[1, -2], [1.0, -2.0]);
+    assert_rows::<Int32Type>(&folder, "int32 element (INT_8);", &[7, -2], [7.0, -2.0]);
+    let largest = 4_294_967_295_u32 as f32;
+    assert_rows::<Int32Type>(&folder, "int32 element (UINT_32);", &[7, -1], [7.0, largest]);
+    let largest = 18_446_744_073_709_551_615_u64 as f32;
+    assert_rows::<Int64Type>(&folder, "int64 element (UINT_64);", &[7, -1], [7.0, largest]);
+    let schema = format!("{} required int64 label;", list_of("emb", "int64 element;"));
+    let file = parquet_columns(&schema, None, |columns| {
+        columns.whole_lists(&[&[1, -2], &[3, 4]]);
+        columns.numbers(&[0, 1]);
+    });
+    let said = recognise(&folder.write("table.parquet", file)).unwrap().explanation;
+    assert!(said.contains("lists of int64 (read as float32) in column \"emb\""), "{said}");
+    let booleans = [true, false];
+    assert_rows::<BoolType>(&folder, "boolean element;", &booleans, [1.0, 0.0]);
 }
 
 #[test]

@@ -289,3 +289,64 @@ fn a_file_that_holds_no_embeddings_says_why() {
     let path = folder.write("features.npy", &matrix()[..40]);
     assert_refused(recognise(folder.path()), &path, &["header"]);
 }
+
+#[test]
+fn words_that_pandas_saved_are_found_as_labels() {
+    let folder = Folder::new();
+    folder.write("x.npy", matrix());
+    let labels = folder.write("y.npy", object_labels());
+    let expected = [("data.train.features", "x.npy"), ("data.train.labels", "y.npy")];
+    assert_settings(folder.path(), &folder, Family::Features, &expected);
+    folder.write("y.npy", npy("|O", "(2,)", b"\x80\x03cdatetime\ndate\n."));
+    let words = ["objects made by datetime.date", "allow_pickle=True).astype(str)"];
+    assert_refused(recognise(folder.path()), &labels, &words);
+}
+
+#[test]
+fn matrices_of_whole_numbers_are_features_where_there_are_no_floats() {
+    let folder = Folder::new();
+    let path = folder.write("x.npy", npy("|u1", "(2, 3)", &[7; 6]));
+    folder.write("y.npy", classes());
+    let expected = [("data.train.features", "x.npy"), ("data.train.labels", "y.npy")];
+    assert_settings(folder.path(), &folder, Family::Features, &expected);
+    let said = recognise(&path).unwrap().explanation;
+    assert!(said.starts_with("Embeddings in x.npy (uint8, read as float32);"), "{said}");
+    folder.write("counts.npy", npy_i64("(2, 2)", &[1, 2, 3, 4]));
+    assert_settings(folder.path(), &folder, Family::Features, &expected);
+}
+
+#[test]
+fn features_that_are_no_matrix_say_so_in_a_folder_too() {
+    let folder = Folder::new();
+    let path = folder.write("x.npy", npy("|u1", "(2, 2, 2)", &[7; 8]));
+    folder.write("y.npy", classes());
+    let words = ["3-dimensional", "x.reshape(len(x), -1)"];
+    assert_refused(recognise(folder.path()), &path, &words);
+    assert_refused(recognise(&path), &path, &words);
+}
+
+#[test]
+fn files_of_other_formats_say_how_to_convert_them() {
+    for (name, line) in [
+        ("x.pt", "torch.load(\"FILE\", weights_only=True)"),
+        ("x.PTH", "torch.load(\"FILE\", weights_only=True)"),
+        ("x.pkl", "pandas.read_pickle(\"FILE\")"),
+        ("x.pickle", "pandas.read_pickle(\"FILE\")"),
+        ("x.joblib", "joblib.load(\"FILE\")"),
+        ("x.h5", "h5py.File(\"FILE\")"),
+        ("x.hdf5", "h5py.File(\"FILE\")"),
+        ("x.mat", "scipy.io.loadmat(\"FILE\")"),
+        ("x.xlsx", "pandas.read_excel(\"FILE\")"),
+        ("x.xls", "pandas.read_excel(\"FILE\")"),
+        ("x.feather", "pandas.read_feather(\"FILE\")"),
+        ("x.arrow", "datasets.Dataset.from_file(\"FILE\")"),
+        ("x.jsonl", "pandas.read_json(\"FILE\", lines=True)"),
+    ] {
+        let folder = Folder::new();
+        let path = folder.write(name, "anything");
+        let line = line.replace("FILE", path.to_str().unwrap());
+        assert_refused(recognise(&path), &path, &["convert it in Python", &line]);
+        assert_refused(recognise(folder.path()), &path, &["convert it in Python", &line]);
+        assert_refused(features(&path), &path, &["convert it in Python", &line]);
+    }
+}

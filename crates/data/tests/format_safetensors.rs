@@ -34,7 +34,7 @@ fn without_a_name_several_matrices_are_listed() {
     let path = folder.write("x.safetensors", two());
     assert_refused(features(&path), &path, &["more than one", "a: F32 [2, 1]", "#name"]);
     let spec = format!("{}#c", path.display());
-    assert_refused(features(&spec), &path, &["no tensor \"c\"", "b: F32 [1, 2]"]);
+    assert_refused(features(&spec), &path, &["nothing called \"c\"", "b: F32 [1, 2]"]);
 }
 
 #[test]
@@ -43,15 +43,25 @@ fn a_tensor_of_another_type_or_shape_is_refused() {
     let path = folder.write("x.safetensors", two());
     let spec = format!("{}#y", path.display());
     assert_refused(features(&spec), &path, &["1-dimensional"]);
-    let ints = r#"{"x":{"dtype":"I32","shape":[1,2],"data_offsets":[0,8]}}"#;
+    let ints = r#"{"x":{"dtype":"I32","shape":[2],"data_offsets":[0,8]}}"#;
     let path = folder.write("ints.safetensors", safetensors(ints, &[0; 8]));
-    assert_refused(features(&path), &path, &["no matrix of floats", "x: I32 [1, 2]"]);
-    let spec = format!("{}#x", path.display());
-    assert_refused(features(&spec), &path, &["int32", "astype(numpy.float32)"]);
+    assert_refused(features(&path), &path, &["no matrix of numbers", "x: I32 [2]"]);
     let eighths = r#"{"x":{"dtype":"F8_E4M3","shape":[1,2],"data_offsets":[0,2]}}"#;
     let path = folder.write("eighths.safetensors", safetensors(eighths, &[0; 2]));
     let spec = format!("{}#x", path.display());
     assert_refused(features(&spec), &path, &["type that cannot be read"]);
+}
+
+#[test]
+fn whole_numbers_are_features_where_there_are_no_floats() {
+    let folder = Folder::new();
+    let ints = r#"{"x":{"dtype":"I16","shape":[1,2],"data_offsets":[0,4]}}"#;
+    let path = folder.write("ints.safetensors", safetensors(ints, &[255, 255, 3, 0]));
+    assert_eq!(all_rows(&features(&path).unwrap().inputs).unwrap(), [-1.0, 3.0]);
+    let both = r#"{"x":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]},"y":{"dtype":"U8","shape":[1,4],"data_offsets":[4,8]}}"#;
+    let file = safetensors(both, &[floats(&[0.5]), vec![1, 0, 0, 1]].concat());
+    let path = folder.write("both.safetensors", file);
+    assert_eq!(all_rows(&features(&path).unwrap().inputs).unwrap(), [0.5]);
 }
 
 #[test]

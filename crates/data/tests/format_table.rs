@@ -184,6 +184,35 @@ fn a_column_of_lists_may_have_any_name_and_ids_and_splits_are_used() {
 }
 
 #[test]
+fn the_index_of_pandas_is_no_feature() {
+    let folder = Folder::new();
+    let note = r#"{"index_columns": ["row", "__index_level_1__"]}"#;
+    let table = |index: &str, write: &dyn Fn(&mut Columns)| {
+        let schema = format!("required double a; required int64 label; required {index};");
+        let file = parquet_columns(&schema, Some(("pandas", note)), |columns| {
+            columns.doubles(&[0.5, 1.5, 2.5, 3.5]);
+            columns.numbers(&[0, 1, 0, 1]);
+            write(columns);
+        });
+        let path = folder.write("frame.parquet", file);
+        let found = recognise(&path).unwrap();
+        let set = opened(&found);
+        assert_eq!(set.train.inputs.feature_names().unwrap(), ["a"], "{index}");
+        (found.explanation, set.train.ids.clone())
+    };
+    let (said, _) = table("int64 row", &|columns| columns.numbers(&[5, 3, 9, 1]));
+    assert!(said.contains("\"row\" (the index of the rows)"), "{said}");
+    let (said, ids) = table("binary row (UTF8)", &|columns| columns.words(&["p", "q", "r", "s"]));
+    assert!(said.contains("ids in column \"row\""), "{said}");
+    assert!(["p", "q", "r", "s"].contains(&ids.name(0).as_ref()));
+    let (said, _) = table("binary row (UTF8)", &|columns| columns.words(&["p", "q", "p", "q"]));
+    assert!(said.contains("\"row\" (the index of the rows)"), "{said}");
+    let csv = folder.write("frame.csv", ",a,grape\np,0.5,x\nq,1.5,y\nr,2.5,x\ns,3.5,y\n");
+    let said = recognise(&csv).unwrap().explanation;
+    assert!(said.contains("labels in column \"grape\"; ids in column \"column 0\""), "{said}");
+}
+
+#[test]
 fn columns_are_named_of_tables_only() {
     let folder = Folder::new();
     let path = folder.write("x.npy", npy_f32("(2, 2)", &[0.5; 4]));

@@ -163,7 +163,7 @@ fn the_hub_names_the_classes_of_embeddings() {
     let folder = Folder::new();
     let schema = format!("{} required int64 label;", list_of("vector", "float element;"));
     let note = r#"{"info":{"features":{"label":{"names":["cat","dog"],"_type":"ClassLabel"}}}}"#;
-    let file = parquet_columns(&schema, Some(note), |group| {
+    let file = parquet_columns(&schema, Some(("huggingface", note)), |group| {
         group.lists(&[&[1.0, 2.0], &[3.0, 4.0], &[5.0, 6.0], &[7.0, 8.0]]);
         group.numbers(&[0, 1, 0, 1]);
     });

@@ -12,6 +12,7 @@ mod format_image_columns;
 mod format_images;
 mod format_manifest;
 mod format_npy;
+mod format_npz;
 mod format_parquet;
 mod format_recognise;
 mod format_recognise_images;

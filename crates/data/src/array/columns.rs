@@ -17,6 +17,9 @@ use super::pages::CheckedPages;
 use crate::error::{DataError, guarded};
 use crate::inputs::mapped::open_file;
 
+/// What pandas calls an index that has no name.
+const PANDAS_INDEX: &str = "__index_level_0__";
+
 /// The number of values that are decoded at once, approximately.
 pub(super) const BATCH_VALUES: usize = 1 << 18;
 
@@ -96,6 +99,15 @@ impl ParquetTable {
     pub(crate) fn note(&self, key: &str) -> Option<&str> {
         let notes = self.reader.metadata().file_metadata().key_value_metadata()?;
         notes.iter().find(|note| note.key == key)?.value.as_deref()
+    }
+
+    /// The names of the columns that were the index of a pandas data frame.
+    pub(crate) fn index(&self) -> Vec<String> {
+        let note = self.note("pandas").and_then(|note| serde_json::from_str(note).ok());
+        let named = note.as_ref().and_then(|note: &Value| note.get("index_columns")?.as_array());
+        // An index that only counts is described, and is no column.
+        let names = named.into_iter().flatten().filter_map(Value::as_str).map(str::to_string);
+        names.chain([PANDAS_INDEX.to_string()]).collect()
     }
 
     /// The names of the classes in a column of labels, which the tools of the Hugging Face hub keep

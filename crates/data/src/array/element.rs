@@ -8,6 +8,7 @@ use half::{bf16, f16};
 use safetensors::tensor::Dtype;
 
 use super::Values;
+use crate::ending::Ending;
 use crate::error::DataError;
 
 /// The type of an element in a file.
@@ -30,6 +31,8 @@ pub(crate) enum Element {
     Unicode(usize),
     /// Text of this many bytes, padded with zeros.
     Bytes(usize),
+    /// Python objects in a pickle, of no fixed size.
+    Objects,
 }
 
 /// The numbers of files, with their names in NumPy, in a `.npy` header and in `.safetensors`.
@@ -71,7 +74,12 @@ impl Element {
             Self::U64 | Self::I64 | Self::F64 => 8,
             Self::Unicode(chars) => 4 * chars,
             Self::Bytes(len) => len,
+            Self::Objects => 0,
         }
+    }
+
+    pub(crate) fn is_number(self) -> bool {
+        !matches!(self, Self::Unicode(_) | Self::Bytes(_) | Self::Objects)
     }
 
     pub(crate) fn is_float(self) -> bool {
@@ -83,6 +91,7 @@ impl Element {
         match self {
             Self::Unicode(_) => "str",
             Self::Bytes(_) => "bytes",
+            Self::Objects => "object",
             _ => NUMBERS.iter().find(|(element, ..)| *element == self).map_or("", |row| row.1),
         }
     }
@@ -125,18 +134,28 @@ impl Located {
     }
 }
 
-/// Floats of any width as float32.
+/// Numbers of any type as float32.
 ///
 /// # Panics
-/// If `element` is not a float or `bytes` is not as long as `out`.
-pub(crate) fn floats_into(element: Element, big_endian: bool, bytes: &[u8], out: &mut [f32]) {
+/// If `element` is not a number or `bytes` is not as long as `out`.
+pub(crate) fn numbers_into(element: Element, big_endian: bool, bytes: &[u8], out: &mut [f32]) {
     assert_eq!(bytes.len(), out.len() * element.size(), "bytes must fill out");
     match element {
         Element::F16 => half_into(bytes, big_endian, out),
         Element::Bf16 => each(bytes, big_endian, out, |b| bf16::from_le_bytes(b).to_f32()),
         Element::F32 => each(bytes, big_endian, out, f32::from_le_bytes),
         Element::F64 => each(bytes, big_endian, out, |b| f64::from_le_bytes(b) as f32),
-        _ => panic!("{} is not a float", element.name()),
+        Element::Bool | Element::U8 => each(bytes, big_endian, out, |b: [u8; 1]| b[0].into()),
+        Element::I8 => each(bytes, big_endian, out, |b| i8::from_le_bytes(b).into()),
+        Element::U16 => each(bytes, big_endian, out, |b| u16::from_le_bytes(b).into()),
+        Element::I16 => each(bytes, big_endian, out, |b| i16::from_le_bytes(b).into()),
+        Element::U32 => each(bytes, big_endian, out, |b| u32::from_le_bytes(b) as f32),
+        Element::I32 => each(bytes, big_endian, out, |b| i32::from_le_bytes(b) as f32),
+        Element::U64 => each(bytes, big_endian, out, |b| u64::from_le_bytes(b) as f32),
+        Element::I64 => each(bytes, big_endian, out, |b| i64::from_le_bytes(b) as f32),
+        Element::Unicode(_) | Element::Bytes(_) | Element::Objects => {
+            panic!("{} is not a number", element.name())
+        }
     }
 }
 
@@ -190,6 +209,7 @@ pub(crate) fn values(path: &Path, at: &Located, file: &[u8]) -> Result<Values, D
         Element::F64 => floats(bytes, big, f64::from_le_bytes),
         Element::Unicode(chars) => Values::Text(unicode(path, bytes, chars, big)?),
         Element::Bytes(len) => Values::Text(ascii(path, bytes, len)?),
+        Element::Objects => Values::Text(objects(path, bytes, &at.shape)?),
     })
 }
 
@@ -220,6 +240,30 @@ fn unicode(path: &Path, bytes: &[u8], chars: usize, big: bool) -> Result<Vec<Str
         word.ok_or_else(|| DataError::invalid(path, format!("element {at} is not valid Unicode")))
     };
     codes.chunks_exact(chars).enumerate().map(word).collect()
+}
+
+fn objects(path: &Path, bytes: &[u8], shape: &[usize]) -> Result<Vec<String>, DataError> {
+    let &[count] = shape else {
+        let how = saved_as(path, "str");
+        let message = format!("is an array of Python objects of shape {shape:?}; {how}");
+        return Err(DataError::invalid(path, message));
+    };
+    super::objects::words(bytes, count).map_err(|found| {
+        let how = saved_as(path, "str");
+        DataError::invalid(path, format!("is an array of Python objects and holds {found}; {how}"))
+    })
+}
+
+/// How to turn what a file or `file#name` holds into words or numbers.
+pub(crate) fn saved_as(path: &Path, kind: &str) -> String {
+    let file = path.display();
+    match Ending::of(path) {
+        Some(Ending::Npy) => format!(
+            "convert it with numpy.save(\"{file}\", numpy.load(\"{file}\", \
+             allow_pickle=True).astype({kind}))"
+        ),
+        _ => format!("save the file again with .astype({kind}) after this array"),
+    }
 }
 
 fn ascii(path: &Path, bytes: &[u8], len: usize) -> Result<Vec<String>, DataError> {
@@ -254,9 +298,28 @@ mod tests {
                 little.chunks(element.size()).flat_map(|word| word.iter().rev().copied()).collect();
             for (bytes, big_endian) in [(&little, false), (&big, true)] {
                 let mut out = vec![0.0; numbers.len()];
-                floats_into(element, big_endian, bytes, &mut out);
+                numbers_into(element, big_endian, bytes, &mut out);
                 assert_eq!(out, numbers, "{} big-endian {big_endian}", element.name());
             }
+        }
+    }
+
+    #[test]
+    fn whole_numbers_keep_their_sign_as_floats() {
+        for (element, bytes, number) in [
+            (Element::Bool, vec![1], 1.0),
+            (Element::U8, vec![200], 200.0),
+            (Element::I8, vec![0xff], -1.0),
+            (Element::U16, 40_000_u16.to_le_bytes().to_vec(), 40_000.0),
+            (Element::I16, (-300_i16).to_le_bytes().to_vec(), -300.0),
+            (Element::U32, u32::MAX.to_le_bytes().to_vec(), 4_294_967_296.0),
+            (Element::I32, (-70_000_i32).to_le_bytes().to_vec(), -70_000.0),
+            (Element::U64, (1_u64 << 63).to_le_bytes().to_vec(), 9_223_372_036_854_775_808.0),
+            (Element::I64, (-(1_i64 << 40)).to_le_bytes().to_vec(), -1_099_511_627_776.0),
+        ] {
+            let mut out = [0.0];
+            numbers_into(element, false, &bytes, &mut out);
+            assert_eq!(out, [number], "{}", element.name());
         }
     }
 }

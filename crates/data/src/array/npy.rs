@@ -12,14 +12,22 @@ const LONGEST_WORD: usize = 1 << 20;
 
 /// Where the array of a `.npy` file lies, checked against the file's length.
 pub(crate) fn locate(path: &Path, file: &[u8]) -> Result<Located, DataError> {
-    let invalid = |message: String| DataError::invalid(path, message);
-    let (header, start) = header(file).map_err(invalid)?;
-    let fields = Fields::parse(header).map_err(|what| {
+    parse(file, file.len()).map_err(|message| DataError::invalid(path, message))
+}
+
+/// Where the array lies in a `.npy` file of `len` bytes, of which these are the first.
+pub(super) fn parse(file: &[u8], len: usize) -> Result<Located, String> {
+    let (header, start) = header(file)?;
+    let Fields { descr, fortran, shape } = Fields::parse(header).map_err(|what| {
         let shown: String = header.chars().take(100).collect();
-        invalid(format!("its .npy header {what}; save it again with numpy.save: {shown:?}"))
+        format!("its .npy header {what}; save it again with numpy.save: {shown:?}")
     })?;
-    let element = element(&fields.descr).map_err(invalid)?;
-    Located::to_end((start, file.len()), fields.shape, element, fields.fortran).map_err(invalid)
+    let (element, big_endian) = element(&descr)?;
+    if element == Element::Objects {
+        // How long they are, only reading them shows.
+        return Ok(Located { shape, element, big_endian, fortran, bytes: start..len });
+    }
+    Located::to_end((start, len), shape, (element, big_endian), fortran)
 }
 
 /// The header's text, and where the numbers start.
@@ -53,11 +61,7 @@ fn element(descr: &str) -> Result<(Element, bool), String> {
     };
     let element = match kind {
         "?" => Element::Bool,
-        "O" => {
-            return Err("holds Python objects, which only Python can read; \
-                        save plain numbers or words: x.astype(np.float32) or x.astype(str)"
-                .into());
-        }
+        "O" => Element::Objects,
         _ => Element::of_npy(kind).or_else(|| word(kind)).ok_or_else(|| {
             format!(
                 "holds elements of type {descr:?}; known are bool, (u)int8 to 64, float16, 32 \

@@ -13,9 +13,6 @@ use super::element::Element;
 use super::{Array, Values};
 use crate::error::DataError;
 
-/// pandas keeps the names of rows in a column of this name.
-const PANDAS_INDEX: &str = "__index_level_0__";
-
 /// Reads the column that is named, or else all of them.
 pub(crate) fn load(path: &Path, column: Option<&str>) -> Result<Array, DataError> {
     let table = ParquetTable::open(path)?;
@@ -24,7 +21,8 @@ pub(crate) fn load(path: &Path, column: Option<&str>) -> Result<Array, DataError
         let suits = |column: &Column| column.element().is_some() && !column.is_nested();
         columns = vec![choose(path, &columns, column, "column of numbers or words", suits)?];
     } else {
-        columns.retain(|column| column.name != PANDAS_INDEX);
+        let index = table.index();
+        columns.retain(|column| !index.contains(&column.name));
     }
     let array = match &columns[..] {
         [only] if only.element().is_some() && !only.is_nested() => table.array(only)?,

@@ -1,17 +1,18 @@
-//! `.safetensors`: named tensors in one file.
+//! Named arrays in one file: those of `.safetensors`, and the choice among them.
 
 use std::path::Path;
 
 use safetensors::tensor::{SafeTensorError, SafeTensors};
 
 use super::element::{Element, Located};
+use super::listed;
 use crate::error::DataError;
 
-/// A tensor of a file.
+/// A named array of a file.
 pub(crate) struct Tensor {
     pub name: String,
-    /// `None` where the type cannot be read.
-    pub at: Option<Located>,
+    /// Where it lies, or why it cannot be read.
+    pub at: Result<Located, String>,
     /// As `name: F32 [3, 4]`, for messages.
     pub label: String,
 }
@@ -26,14 +27,16 @@ pub(crate) fn list(path: &Path, file: &[u8]) -> Result<Vec<Tensor>, DataError> {
     let start = header + 8;
     let tensor = |(name, info): (String, &safetensors::tensor::TensorInfo)| {
         let (from, to) = info.data_offsets;
-        let at = Element::of_tensor(info.dtype).map(|element| Located {
+        let label = format!("{name}: {:?} {:?}", info.dtype, info.shape);
+        let element = Element::of_tensor(info.dtype)
+            .ok_or_else(|| format!("{label} is of a type that cannot be read"));
+        let at = element.map(|element| Located {
             shape: info.shape.clone(),
             element,
             big_endian: false,
             fortran: false,
             bytes: start + from..start + to,
         });
-        let label = format!("{name}: {:?} {:?}", info.dtype, info.shape);
         Tensor { name, at, label }
     };
     let mut tensors: Vec<Tensor> = metadata.tensors().into_iter().map(tensor).collect();
@@ -41,28 +44,26 @@ pub(crate) fn list(path: &Path, file: &[u8]) -> Result<Vec<Tensor>, DataError> {
     Ok(tensors)
 }
 
-/// The tensor that is named, or else the only one that suits.
+/// The array that is named, or else the only one that suits.
 pub(crate) fn choose(
     path: &Path,
     tensors: Vec<Tensor>,
     name: Option<&str>,
     wanted: &str,
     suits: impl Fn(&Located) -> bool,
-) -> Result<Located, DataError> {
-    let labels: Vec<&str> = tensors.iter().map(|tensor| tensor.label.as_str()).collect();
-    let seen = if labels.is_empty() { "no tensor".into() } else { labels.join("; ") };
+) -> Result<(String, Located), DataError> {
+    let labels: Vec<String> = tensors.iter().map(|tensor| tensor.label.clone()).collect();
+    let seen = if labels.is_empty() { "nothing".into() } else { listed(&labels, "; ") };
     let invalid = |message: String| Err(DataError::invalid(path, message));
     if let Some(name) = name {
         let Some(tensor) = tensors.into_iter().find(|tensor| tensor.name == name) else {
-            return invalid(format!("has no tensor {name:?}; it has {seen}"));
+            return invalid(format!("has nothing called {name:?}; it has {seen}"));
         };
-        return tensor.at.ok_or_else(|| {
-            let message = format!("{} is of a type that cannot be read", tensor.label);
-            DataError::invalid(path, message)
-        });
+        let at = tensor.at.map_err(|why| DataError::invalid(path, why))?;
+        return Ok((tensor.name, at));
     }
-    let mut suitable: Vec<Located> =
-        tensors.into_iter().filter_map(|tensor| tensor.at).filter(|at| suits(at)).collect();
+    let suitable = |tensor: Tensor| tensor.at.ok().filter(&suits).map(|at| (tensor.name, at));
+    let mut suitable: Vec<(String, Located)> = tensors.into_iter().filter_map(suitable).collect();
     match (suitable.pop(), suitable.is_empty()) {
         (Some(only), true) => Ok(only),
         (None, _) => invalid(format!("has no {wanted}; it has {seen}")),
@@ -71,6 +72,20 @@ pub(crate) fn choose(
             invalid(format!("has more than one {wanted}: {seen}; choose with {file}#name"))
         }
     }
+}
+
+/// The matrix that is named, or else the only one of floats, or else the only one of numbers.
+pub(crate) fn choose_matrix(
+    path: &Path,
+    tensors: Vec<Tensor>,
+    name: Option<&str>,
+) -> Result<(String, Located), DataError> {
+    let is_matrix = |at: &Located| at.shape.len() == 2 && at.element.is_number();
+    let is_floats = |at: &Located| is_matrix(at) && at.element.is_float();
+    if tensors.iter().any(|tensor| tensor.at.as_ref().is_ok_and(is_floats)) {
+        return choose(path, tensors, name, "matrix of floats", is_floats);
+    }
+    choose(path, tensors, name, "matrix of numbers [examples, numbers]", is_matrix)
 }
 
 fn explain(error: &SafeTensorError) -> String {

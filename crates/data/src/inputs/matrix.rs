@@ -1,21 +1,23 @@
-//! Embeddings: a matrix of floats, one row per example, in a mapped file.
+//! Embeddings: a matrix of numbers, one row per example, in a mapped file.
 
 use std::path::Path;
 
-use parquet::data_type::{DataType, DoubleType, FixedLenByteArrayType, FloatType};
+use parquet::data_type::{
+    BoolType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type, Int64Type,
+};
 
 use super::mapped::Mapped;
 use super::spool::Spool;
 use crate::array::columns::{self, Column, ParquetTable};
-use crate::array::element::{Element, Located, floats_into};
+use crate::array::element::{Element, Located, numbers_into, saved_as};
 use crate::array::records::half;
-use crate::array::{Format, npy, refuse_name, split_spec, tensors};
+use crate::array::{Format, npy, npz, refuse_name, split_spec, tensors};
 use crate::error::DataError;
 
 /// Floats of a block of rows while a Fortran-ordered matrix is turned.
 const BLOCK_FLOATS: usize = 1 << 22;
 
-/// `[rows, width]` floats, row by row.
+/// `[rows, width]` numbers, row by row.
 #[derive(Debug)]
 pub(crate) struct Matrix {
     file: Mapped,
@@ -45,14 +47,18 @@ impl Matrix {
             Format::Safetensors => {
                 let file = Mapped::open(path)?;
                 let tensors = tensors::list(path, file.bytes())?;
-                let suits = |at: &Located| at.shape.len() == 2 && at.element.is_float();
-                let at = tensors::choose(path, tensors, name, "matrix of floats", suits)?;
-                Self::at(path, file, at)
+                let (_, at) = tensors::choose_matrix(path, tensors, name)?;
+                Self::at(Path::new(spec), file, at)
+            }
+            Format::Npz => {
+                let choose = |arrays| tensors::choose_matrix(path, arrays, name);
+                let (file, at) = npz::open(path, choose)?;
+                Self::at(Path::new(spec), file, at)
             }
             Format::Parquet => Self::of_lists(path, name),
             Format::Table { .. } | Format::Lines | Format::Idx => Err(DataError::invalid(
                 path,
-                "embeddings are read from .npy, .safetensors or .parquet; convert with \
+                "embeddings are read from .npy, .npz, .safetensors or .parquet; convert with \
                  numpy.save(\"x.npy\", x.astype(numpy.float32))",
             )),
         }
@@ -60,21 +66,19 @@ impl Matrix {
 
     /// A matrix that lies in a file as numbers.
     pub(super) fn at(path: &Path, file: Mapped, at: Located) -> Result<Self, DataError> {
+        if !at.element.is_number() {
+            let (found, how) = (at.element.name(), saved_as(path, "numpy.float32"));
+            return Err(DataError::invalid(path, format!("holds {found}, not numbers; {how}")));
+        }
         let &[rows, width] = &at.shape[..] else {
             let (dims, shape) = (at.shape.len(), &at.shape);
+            let how = if dims > 2 { "x.reshape(len(x), -1)" } else { "x.reshape(-1, 1)" };
             let message = format!(
-                "is {dims}-dimensional (shape {shape:?}); embeddings are 2-dimensional, \
-                 [examples, numbers]: reshape it"
+                "is {dims}-dimensional (shape {shape:?}); features are 2-dimensional, \
+                 [examples, numbers]: save it again with {how} in place of x"
             );
             return Err(DataError::invalid(path, message));
         };
-        if !at.element.is_float() {
-            let message = format!(
-                "holds {}; embeddings are floats: convert with x.astype(numpy.float32)",
-                at.element.name()
-            );
-            return Err(DataError::invalid(path, message));
-        }
         check_size(path, rows, width)?;
         let stored = at.element.name();
         if at.fortran && rows > 1 && width > 1 {
@@ -103,7 +107,7 @@ impl Matrix {
             for at_column in 0..width {
                 let from = (at_column * rows + first) * size;
                 let part = &bytes[from..from + count * size];
-                floats_into(at.element, at.big_endian, part, &mut column[..count]);
+                numbers_into(at.element, at.big_endian, part, &mut column[..count]);
                 for (row, &value) in column[..count].iter().enumerate() {
                     turned[row * width + at_column] = value;
                 }
@@ -113,14 +117,29 @@ impl Matrix {
         Self::of_spool(spool, rows, width, at.element)
     }
 
-    /// A column of lists of floats in a Parquet file.
+    /// A column of lists of numbers in a Parquet file.
     pub(super) fn of_lists(path: &Path, name: Option<&str>) -> Result<Self, DataError> {
         let table = ParquetTable::open(path)?;
-        let is_floats =
-            |column: &Column| column.is_list() && column.element().is_some_and(Element::is_float);
-        let column =
-            columns::choose(path, &table.columns(), name, "column of lists of floats", is_floats)?;
+        let is_numbers =
+            |column: &Column| column.is_list() && column.element().is_some_and(Element::is_number);
+        let wanted = "column of lists of numbers";
+        let column = columns::choose(path, &table.columns(), name, wanted, is_numbers)?;
         match column.element() {
+            Some(Element::Bool) => Self::of_column::<BoolType>(path, &table, &column, |&it| {
+                Ok(f32::from(u8::from(it)))
+            }),
+            Some(Element::I32) => {
+                Self::of_column::<Int32Type>(path, &table, &column, |&value| Ok(value as f32))
+            }
+            Some(Element::U32) => Self::of_column::<Int32Type>(path, &table, &column, |value| {
+                Ok(value.cast_unsigned() as f32)
+            }),
+            Some(Element::I64) => {
+                Self::of_column::<Int64Type>(path, &table, &column, |&value| Ok(value as f32))
+            }
+            Some(Element::U64) => Self::of_column::<Int64Type>(path, &table, &column, |value| {
+                Ok(value.cast_unsigned() as f32)
+            }),
             Some(Element::F64) => {
                 Self::of_column::<DoubleType>(path, &table, &column, |&value| Ok(value as f32))
             }
@@ -185,7 +204,7 @@ impl Matrix {
         let size = self.element.size();
         let from = self.start + first_row * self.width * size;
         let bytes = &self.file.bytes()[from..from + out.len() * size];
-        floats_into(self.element, self.big_endian, bytes, out);
+        numbers_into(self.element, self.big_endian, bytes, out);
     }
 }
 

@@ -12,6 +12,7 @@ use std::path::Path;
 use aleator_run::recipe::{DataOverlay, InputSource, Overlay, Source};
 
 use super::folder::{self, short};
+use crate::ending::conversion;
 use crate::error::DataError;
 
 /// Which presets suit the data.
@@ -118,8 +119,7 @@ impl Recognised {
 /// Looks at a file or folder and says how to train on it.
 ///
 /// It may be a table with a column for each feature and one of labels, a file of embeddings with its
-/// labels beside it, a folder with such files, a folder
-/// for each class, a folder with `train/` and `test/` of class folders, a manifest or the folder
+/// labels in it or beside it, a folder with such files, a folder for each class, a folder with `train/` and `test/` of class folders, a manifest or the folder
 /// that holds it, tar shards, Parquet files with an image column, or the files of CIFAR or MNIST.
 /// Where more than one reading is possible, the error lists what was seen and the keys to set.
 ///
@@ -179,7 +179,14 @@ fn recognise_any(path: &Path) -> Result<Recognised, DataError> {
         return Ok(table);
     }
     let features = if is_folder { features::in_folder(path)? } else { features::in_file(path)? };
-    features.ok_or_else(|| unsure(path, "holds nothing to train on that could be recognised"))
+    features.ok_or_else(|| {
+        let files = folder::files_in(path).unwrap_or_default();
+        let foreign = files.iter().find_map(|file| Some((file, conversion(file)?)));
+        match foreign {
+            Some((file, how)) => DataError::invalid(file, how),
+            None => unsure(path, "holds nothing to train on that could be recognised"),
+        }
+    })
 }
 
 /// The error that says what was seen and what to do.
@@ -198,7 +205,8 @@ fn unsure(path: &Path, why: &str) -> DataError {
     let seen = if seen.is_empty() { "nothing".to_string() } else { seen.join(", ") };
     let message = format!(
         "{why}; seen: {seen}. Say what is what: --set data.train.features=FILE --set \
-         data.train.labels=FILE, or --set data.train.images=FOLDER with a folder for each class"
+         data.train.labels=FILE (FILE#NAME for one array or column of several), or --set \
+         data.train.images=FOLDER with a folder for each class"
     );
     DataError::invalid(path, message)
 }

@@ -41,6 +41,11 @@ impl Spool {
         self.file.write_all(&self.scratch).map_err(|error| failed(&self.source, &error))
     }
 
+    /// Bytes written so far.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
     /// Everything written, mapped.
     pub(crate) fn finish(self) -> Result<Mapped, DataError> {
         let source = self.source.clone();

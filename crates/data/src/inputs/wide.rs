@@ -10,7 +10,7 @@ use aleator_run::recipe::TableSource;
 use super::{CarriedLabels, Inputs, Opened, Storage};
 use crate::error::DataError;
 use crate::labels::{Words, WrittenLabels};
-pub(super) use file::{Content, TableFile, listed};
+pub(super) use file::{Content, TableFile};
 
 /// Opens the rows of a source. `features` are the names of the training source's features, whose
 /// columns may be in another order here.
@@ -22,7 +22,11 @@ pub(super) fn open(source: &TableSource, features: Option<&[String]>) -> Result<
     used.iter().try_for_each(|name| table.check_column(name))?;
     let features = match features {
         Some(names) => names.to_vec(),
-        None => table.names().into_iter().filter(|name| !used.contains(&name)).collect(),
+        None => {
+            let index = table.index();
+            let is_feature = |name: &String| !used.contains(&name) && !index.contains(name);
+            table.names().into_iter().filter(is_feature).collect()
+        }
     };
     let rows = selected(source, &table)?;
     let matrix = table.matrix(&features)?;

@@ -8,6 +8,8 @@ use super::by_id::LabelsById;
 use super::read::{CleanLabels, RawLabels};
 use super::table::{Cell, Table};
 use super::written::WrittenLabels;
+use crate::array::{Array, split_spec};
+use crate::ending::Ending;
 use crate::error::DataError;
 
 /// More classes than any data set has: a number in a file must not reserve that much memory.
@@ -189,8 +191,8 @@ impl Classes {
         let count = self.len();
         (self.origin == Origin::Values).then(|| {
             format!(
-                "the labels are the numbers {}, not 0 to {}: each is the name of a class, in this \
-                 order",
+                "The labels are the numbers {}, not 0 to {}: each is the name of a class, in this \
+                 order.",
                 self.listed(),
                 count - 1
             )
@@ -268,9 +270,7 @@ impl Classes {
     }
 
     fn from_file(path: &Path, count: Option<usize>) -> Result<Self, DataError> {
-        let text = fs::read_to_string(path).map_err(|error| DataError::io(path, error))?;
-        let lines = text.trim_start_matches('\u{feff}').lines();
-        let names: Vec<String> = lines.map(|line| line.trim().to_string()).collect();
+        let names = names_in(path)?;
         if let Some(count) = count.filter(|count| *count != names.len()) {
             let message = format!("has {} names, but data.classes is {count}", names.len());
             return Err(DataError::invalid(path, message));
@@ -384,6 +384,18 @@ impl DistinctLabels {
 
 fn numbers_as_names(count: usize) -> Vec<String> {
     (0..count).map(|class| class.to_string()).collect()
+}
+
+/// The names in an array of words, or else the lines of a text file.
+fn names_in(path: &Path) -> Result<Vec<String>, DataError> {
+    let spec = path.to_string_lossy();
+    if let Some(Ending::Npy | Ending::Npz | Ending::Parquet) = Ending::of(&split_spec(&spec).0) {
+        let values = Array::load(&spec)?.values;
+        return Ok((0..values.len()).map(|class| values.text(class).trim().to_string()).collect());
+    }
+    let text = fs::read_to_string(path).map_err(|error| DataError::io(path, error))?;
+    let lines = text.trim_start_matches('\u{feff}').lines();
+    Ok(lines.map(|line| line.trim().to_string()).collect())
 }
 
 fn check_names(names: &[String], unit: &str, from: usize, path: &Path) -> Result<(), DataError> {

@@ -1,6 +1,8 @@
 //! Small files of every format, and what tests say about opening them.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+mod zip;
+
 use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +17,7 @@ use parquet::data_type::DataType;
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
+pub use zip::*;
 
 /// A folder that goes away, with files in it.
 pub struct Folder(tempfile::TempDir);
@@ -87,6 +90,15 @@ pub fn npy_with(header: &str, content: &[u8]) -> Vec<u8> {
     file.extend(header.as_bytes());
     file.extend(content);
     file
+}
+
+/// `numpy.save` of `numpy.array(["cat", "dog"], dtype=object)`.
+pub fn object_labels() -> Vec<u8> {
+    let pickle = b"\x80\x03cnumpy._core.multiarray\n_reconstruct\nq\x00cnumpy\nndarray\nq\x01K\x00\
+        \x85q\x02C\x01bq\x03\x87q\x04Rq\x05(K\x01K\x02\x85q\x06cnumpy\ndtype\nq\x07X\x02\x00\x00\x00O8q\
+        \x08\x89\x88\x87q\tRq\n(K\x03X\x01\x00\x00\x00|q\x0bNNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK?tq\
+        \x0cb\x89]q\r(X\x03\x00\x00\x00catq\x0eX\x03\x00\x00\x00dogq\x0fetq\x10b.";
+    npy("|O", "(2,)", pickle)
 }
 
 pub fn npy_f32(shape: &str, values: &[f32]) -> Vec<u8> {
@@ -162,10 +174,15 @@ pub fn parquet_file<'a, T: DataType>(
 }
 
 /// A Parquet file of one row group whose columns `write` writes, in the order of the schema.
-pub fn parquet_columns(schema: &str, note: Option<&str>, write: impl Fn(&mut Columns)) -> Vec<u8> {
+/// `note` is a key of the file's metadata and its value.
+pub fn parquet_columns(
+    schema: &str,
+    note: Option<(&str, &str)>,
+    write: impl Fn(&mut Columns),
+) -> Vec<u8> {
     use parquet::file::metadata::KeyValue;
     let schema = Arc::new(parse_message_type(&format!("message m {{ {schema} }}")).unwrap());
-    let note = note.map(|note| vec![KeyValue::new("huggingface".into(), note.to_string())]);
+    let note = note.map(|(key, value)| vec![KeyValue::new(key.into(), value.to_string())]);
     let properties = Arc::new(plain().set_key_value_metadata(note).build());
     let mut writer = SerializedFileWriter::new(vec![], schema, properties).unwrap();
     {
@@ -209,6 +226,13 @@ impl Columns<'_> {
     pub fn words(&mut self, words: &[&str]) {
         let words: Vec<parquet::data_type::ByteArray> = words.iter().map(|w| (*w).into()).collect();
         self.write::<parquet::data_type::ByteArrayType>(&words, None);
+    }
+
+    /// A column of [`list_of`] `int64`, all of one length.
+    pub fn whole_lists(&mut self, rows: &[&[i64]]) {
+        let (definition, repetition) = full_levels(rows.len(), rows[0].len());
+        let levels = Some((&definition[..], &repetition[..]));
+        self.write::<parquet::data_type::Int64Type>(&rows.concat(), levels);
     }
 
     /// A column of [`list_of`] floats, all of one length.

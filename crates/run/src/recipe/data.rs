@@ -100,8 +100,8 @@ impl Source {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InputSource {
-    /// `features = "x.npy"`: a matrix of embeddings (`.npy`, `.safetensors`, `.parquet`);
-    /// `file#name` names a tensor or a column.
+    /// `features = "x.npy"`: a matrix of embeddings (`.npy`, `.npz`, `.safetensors`, `.parquet`);
+    /// `file#name` names an array, a tensor or a column.
     Features(#[serde(deserialize_with = "path")] String),
     /// `table = { file = "wine.csv", label = "class" }`: a table with a column for each feature.
     Table(TableSource),

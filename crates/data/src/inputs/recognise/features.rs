@@ -8,6 +8,7 @@ use super::super::matrix::Matrix;
 use super::units::{self, Role, Split, Unit};
 use super::{Family, Recognised, short, source, text, unsure};
 use crate::array::Array;
+use crate::ending::Ending;
 use crate::error::DataError;
 
 /// Columns that hold the label in a table of several.
@@ -15,12 +16,18 @@ const LABEL_COLUMNS: [&str; 6] = ["label", "labels", "class", "target", "y", "ca
 
 /// A folder with the files of one data set.
 pub(super) fn in_folder(path: &Path) -> Result<Option<Recognised>, DataError> {
-    Arrays::in_folder(path, path)?.recognise(|_| true)
+    let arrays = Arrays::in_folder(path, path)?;
+    let found = arrays.recognise(|_| true)?;
+    if let (None, Some(spec)) = (&found, arrays.meant_as_matrix(|_| true)) {
+        Matrix::open(&spec)?;
+    }
+    Ok(found)
 }
 
 /// The name of any matrix of embeddings in a folder.
 pub(super) fn matrix_in(path: &Path) -> Result<Option<String>, DataError> {
-    Ok(Arrays::in_folder(path, path)?.matrices(|_| true).first().map(|unit| unit.short()))
+    let arrays = Arrays::in_folder(path, path)?;
+    Ok(arrays.matrices(Unit::is_embeddings).first().map(|unit| unit.short()))
 }
 
 /// One file of embeddings; its labels are sought beside it.
@@ -30,10 +37,12 @@ pub(super) fn in_file(path: &Path) -> Result<Option<Recognised>, DataError> {
         _ => Path::new("."),
     };
     let arrays = Arrays::in_folder(path, folder)?;
-    let found = arrays.recognise(|unit| unit.file.file_name() == path.file_name())?;
+    let is_it = |unit: &Unit| unit.file.file_name() == path.file_name();
+    let found = arrays.recognise(is_it)?;
     if found.is_none() {
         // Whatever is wrong with it, the reader says it best.
-        Matrix::open(&text(path)?)?;
+        let spec = arrays.meant_as_matrix(is_it);
+        Matrix::open(&spec.map_or_else(|| text(path), Ok)?)?;
     }
     Ok(found)
 }
@@ -50,11 +59,33 @@ impl<'a> Arrays<'a> {
         Ok(Self { path, units: units::in_folder(folder)? })
     }
 
+    /// Embeddings, or else matrices of whole numbers.
     fn matrices(&self, wanted: impl Fn(&Unit) -> bool) -> Vec<&Unit> {
         let suits = |unit: &&Unit| {
-            unit.is_matrix && matches!(unit.role, Role::Unsaid | Role::Inputs) && wanted(unit)
+            unit.matrix.is_some()
+                && matches!(unit.role, Role::Unsaid | Role::Inputs)
+                && wanted(unit)
         };
-        self.units.iter().filter(suits).collect()
+        let mut all: Vec<&Unit> = self.units.iter().filter(suits).collect();
+        if all.iter().any(|unit| unit.is_embeddings()) {
+            all.retain(|unit| unit.is_embeddings());
+        }
+        all
+    }
+
+    /// What would be the features if it were a matrix: an array by its name, or else any file of
+    /// arrays.
+    fn meant_as_matrix(&self, wanted: impl Fn(&Unit) -> bool) -> Option<String> {
+        let is_array = |unit: &&Unit| {
+            let ending = Ending::of(&unit.file);
+            let is_array = matches!(ending, Some(Ending::Npy | Ending::Npz | Ending::Safetensors));
+            is_array && wanted(unit)
+        };
+        let of = |role: Role| self.units.iter().filter(is_array).find(|unit| unit.role == role);
+        match (of(Role::Inputs), of(Role::Unsaid)) {
+            (Some(named), _) => Some(named.spec.clone()),
+            (None, unsaid) => unsaid.and_then(|unit| text(&unit.file).ok()),
+        }
     }
 
     /// How to train on one of these matrices: the only one that is for training, or else the only
@@ -75,10 +106,14 @@ impl<'a> Arrays<'a> {
             preset_family: Family::Features,
             train: source(InputSource::Features(train.spec.clone())),
             data: DataOverlay::default(),
-            explanation: format!("Embeddings in {}", train.short()),
+            explanation: format!("Embeddings in {}", train.described()),
             longest_side: None,
         };
         self.add_labels(train, &mut found)?;
+        if let Some(ids) = self.inside(Role::Ids, train, train.split) {
+            found.note(&format!("ids in {}", ids.short()));
+            found.train.ids = Some(ids.spec.clone());
+        }
         found.data.validation = self.held_out(train, Split::Validation, &mut found)?;
         found.data.test = self.held_out(train, Split::Test, &mut found)?;
         let names = self.find(Role::ClassNames, train, None)?;
@@ -137,8 +172,21 @@ impl<'a> Arrays<'a> {
         let labels = Some(Labels::of(labels)?.spec);
         let name = if split == Split::Test { "test" } else { "validation" };
         found.note(&format!("{name} data in {}", inputs.short()));
+        let ids = self.inside(Role::Ids, inputs, Some(split)).map(|ids| ids.spec.clone());
         let inputs = InputSource::Features(inputs.spec.clone());
-        Ok(Some(HeldOut::Source(Source { labels, ..source(inputs) })))
+        Ok(Some(HeldOut::Source(Source { labels, ids, ..source(inputs) })))
+    }
+
+    /// The array with this role in the file of `inputs`: of the same name, or else the only one.
+    fn inside(&self, role: Role, inputs: &Unit, split: Option<Split>) -> Option<&Unit> {
+        let is_it =
+            |unit: &&Unit| unit.role == role && unit.split == split && unit.file == inputs.file;
+        let all: Vec<&Unit> = self.units.iter().filter(is_it).collect();
+        let named: Vec<&Unit> = all.iter().filter(|unit| unit.key == inputs.key).copied().collect();
+        match (&named[..], &all[..]) {
+            ([only], _) | ([], [only]) => Some(only),
+            _ => None,
+        }
     }
 
     /// The array with this role that goes with `inputs`: in the same file, or else of the same
@@ -153,9 +201,7 @@ impl<'a> Arrays<'a> {
             let is_it = |unit: &&Unit| unit.role == role && unit.key == key && unit.split == split;
             self.units.iter().filter(is_it).collect()
         };
-        let inside: Vec<&Unit> =
-            all(&inputs.key, split).into_iter().filter(|unit| unit.file == inputs.file).collect();
-        if let [only] = inside[..] {
+        if let Some(only) = self.inside(role, inputs, split) {
             return Ok(Some(only));
         }
         // `labels.npy` without a split goes with the training inputs.
@@ -174,6 +220,21 @@ impl<'a> Arrays<'a> {
             }
         }
         Ok(None)
+    }
+}
+
+impl Unit {
+    /// Whether it holds floats, or its name says that it holds features.
+    fn is_embeddings(&self) -> bool {
+        self.matrix.is_some_and(|element| element.is_float() || self.role == Role::Inputs)
+    }
+
+    /// Where the features are, and that they are converted if they are not floats.
+    fn described(&self) -> String {
+        match self.matrix.filter(|element| !element.is_float()) {
+            Some(element) => format!("{} ({}, read as float32)", self.short(), element.name()),
+            None => self.short(),
+        }
     }
 }
 

@@ -106,7 +106,7 @@ impl PackedFormat {
     fn holds_images(self, path: &Path) -> bool {
         match self {
             Self::Tar => true,
-            Self::Parquet => image_columns::has_images(path) && !units::holds_matrix(path),
+            Self::Parquet => image_columns::has_images(path) && !units::holds_floats(path),
         }
     }
 

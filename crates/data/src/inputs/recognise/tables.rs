@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use aleator_run::recipe::{DataOverlay, HeldOut, InputSource, TableSource};
 
-use super::super::wide::{Content, TableFile, listed};
+use super::super::wide::{Content, TableFile};
 use super::units::{Split, split_of};
 use super::{ColumnNames, Family, Recognised, folder, short, source, text};
+use crate::array::listed;
 use crate::ending::Ending;
 use crate::error::DataError;
 
@@ -152,7 +153,7 @@ impl Choice<'_> {
     }
 
     fn label(&self, found: &TableSource) -> Result<String, DataError> {
-        let named = self.by_name(&LABELS);
+        let (named, index) = (self.by_name(&LABELS), self.table.index());
         let is_free = |name: &String| {
             let taken = [&found.split, &found.id, &found.clean_label];
             !taken.into_iter().flatten().chain(&found.ignore).any(|other| other == name)
@@ -161,7 +162,8 @@ impl Choice<'_> {
         let words: Vec<String> = self
             .columns
             .iter()
-            .filter(|(name, content)| *content == Content::Words && is_free(name))
+            .filter(|(_, content)| *content == Content::Words)
+            .filter(|(name, _)| is_free(name) && !index.contains(name))
             .map(|(name, _)| name.clone())
             .collect();
         match (&named[..], &words[..]) {
@@ -187,6 +189,9 @@ impl Choice<'_> {
         let mut candidates = self.by_name(&IDS);
         let ends = |name: &str| name.to_lowercase().ends_with("_id") || name.ends_with("Id");
         candidates.extend(self.columns.iter().map(|it| it.0.clone()).filter(|name| ends(name)));
+        let index = self.table.index();
+        let names_rows = |it: &&(String, Content)| it.1 == Content::Words && index.contains(&it.0);
+        candidates.extend(self.columns.iter().filter(names_rows).map(|it| it.0.clone()));
         let mut id = None;
         for name in candidates {
             if Some(&name) == names.label.as_ref() || found.ignore.contains(&name) {
@@ -229,7 +234,7 @@ impl Choice<'_> {
             free.iter().filter(|it| it.1 == content).map(|it| it.0.clone()).collect()
         };
         let (numbers, lists) = (of(Content::Numbers), of(Content::Lists));
-        let is_count = |name: &str| name.starts_with("Unnamed: ") || name == "column 0";
+        let index = self.table.index();
         let already = |name: &String| {
             self.ignored.iter().any(|said| said.starts_with(&format!("{name:?} (")))
         };
@@ -238,15 +243,15 @@ impl Choice<'_> {
         for (name, content) in &free {
             let why = match content {
                 _ if already(name) => "",
+                _ if index.contains(name) => "the index of the rows",
                 Content::Lists if lists.len() == 1 => {
                     features.push(name.clone());
                     continue;
                 }
-                Content::Numbers if lists.is_empty() && !is_count(name) => {
+                Content::Numbers if lists.is_empty() => {
                     features.push(name.clone());
                     continue;
                 }
-                Content::Numbers if lists.is_empty() => "row numbers",
                 Content::Numbers => "beside the lists",
                 Content::Words => "words: encode them as numbers to use them",
                 Content::Lists => "several columns of lists",
@@ -263,7 +268,9 @@ impl Choice<'_> {
                 "has several columns of lists: {}; leave out all but one with --ignore COLUMN",
                 lists.join(", ")
             ))),
-            ([only], _) => Ok(format!("lists of numbers in column {only:?}")),
+            ([only], _) => {
+                Ok(format!("lists of {} in column {only:?}", self.table.list_content(only)))
+            }
             (_, []) => Err(self.refuse(format!(
                 "has no column of numbers that could be a feature; it has {}",
                 self.described()
@@ -272,7 +279,7 @@ impl Choice<'_> {
             _ if features.len() <= 4 => Ok(format!(
                 "{} features ({})",
                 numbers.len().min(features.len()),
-                listed(&features)
+                listed(&features, ", ")
             )),
             _ => {
                 let (first, last) = (&features[0], &features[features.len() - 1]);
@@ -307,7 +314,7 @@ impl Choice<'_> {
             return Err(self.refuse(format!(
                 "column {split:?} must say train, validation or test in each row; it says {}. Leave \
                  it out with --ignore {split}, or replace its values",
-                listed(&words)
+                listed(&words, ", ")
             )));
         };
         recognised.train = source(train);
@@ -371,7 +378,7 @@ impl Choice<'_> {
             Content::Other => "other",
         };
         let columns = self.columns.iter().map(|(name, it)| format!("{name} ({})", kind(it)));
-        listed(&columns.collect::<Vec<_>>())
+        listed(&columns.collect::<Vec<_>>(), ", ")
     }
 
     fn refuse(&self, message: String) -> DataError {

@@ -6,7 +6,7 @@ use super::super::mapped::Mapped;
 use super::{folder, short, text};
 use crate::array::columns::ParquetTable;
 use crate::array::element::{Element, Located};
-use crate::array::{Format, npy, tensors};
+use crate::array::{Format, npy, npz, tensors};
 use crate::ending::Ending;
 use crate::error::DataError;
 
@@ -30,6 +30,7 @@ pub(super) enum Role {
     /// Labels of several annotators.
     Answers,
     ClassNames,
+    Ids,
 }
 
 /// An array: a file, a tensor of one or a column of one.
@@ -42,8 +43,8 @@ pub(super) struct Unit {
     pub key: String,
     pub split: Option<Split>,
     pub role: Role,
-    /// `[rows, width]` floats, which could be embeddings.
-    pub is_matrix: bool,
+    /// The type of a matrix `[rows, width]` of numbers, which could be features.
+    pub matrix: Option<Element>,
 }
 
 /// Reads `scene_train_x` as the training inputs of "scene": the key, the split and the role.
@@ -62,11 +63,12 @@ fn parse(name: &str) -> (String, Option<Split>, Role) {
                 role = Role::Labels;
             }
         }
-        "x" | "features" | "feature" | "embeddings" | "embedding" | "emb" | "inputs" => {
+        "x" | "features" | "feature" | "embeddings" | "embedding" | "emb" | "inputs" | "data" => {
             if role == Role::Unsaid {
                 role = Role::Inputs;
             }
         }
+        "ids" | "id" if role == Role::Unsaid => role = Role::Ids,
         "noisy" | "idx" => {}
         other => keys.push(other.to_string()),
     };
@@ -91,8 +93,9 @@ pub(super) fn split_of(name: &str) -> Option<Split> {
 }
 
 /// Whether a file holds anything that could be embeddings.
-pub(super) fn holds_matrix(path: &Path) -> bool {
-    parts(path).is_ok_and(|parts| parts.iter().any(|part| part.is_matrix))
+pub(super) fn holds_floats(path: &Path) -> bool {
+    let is_floats = |part: &Part| part.matrix.is_some_and(Element::is_float);
+    parts(path).is_ok_and(|parts| parts.iter().any(is_floats))
 }
 
 /// Every array of a folder, in the order of file names.
@@ -107,19 +110,21 @@ pub(super) fn in_folder(folder: &Path) -> Result<Vec<Unit>, DataError> {
 }
 
 fn is_array(path: &Path) -> bool {
-    use Ending::{Csv, Lines, Npy, Parquet, Safetensors, Tsv};
-    matches!(Ending::of(path), Some(Npy | Safetensors | Parquet | Csv | Tsv | Lines))
+    use Ending::{Csv, Lines, Npy, Npz, Parquet, Safetensors, Tsv};
+    matches!(Ending::of(path), Some(Npy | Npz | Safetensors | Parquet | Csv | Tsv | Lines))
 }
 
-/// Every array of a file. One that is damaged is an error only if its name says that it holds
-/// inputs: other files of a folder may be anything.
+/// Every array of a file. One that is damaged is an error if its name says that it holds inputs,
+/// or else when it is used: other files of a folder may be anything.
 fn in_file(path: &Path) -> Result<Vec<Unit>, DataError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_string();
-    match parts(path) {
-        Ok(parts) => parts.into_iter().map(|part| Unit::new(path, &stem, part)).collect(),
-        Err(error) if parse(&stem).2 == Role::Inputs => Err(error),
-        Err(_) => Ok(vec![]),
-    }
+    let parts = match parts(path) {
+        Ok(parts) => parts,
+        Err(error) if parse(&stem).2 == Role::Inputs => return Err(error),
+        Err(_) => vec![Part { name: None, matrix: None }],
+    };
+    let is_pair = parts.len() == 2;
+    parts.into_iter().map(|part| Unit::new(path, &stem, part, is_pair)).collect()
 }
 
 impl Unit {
@@ -128,49 +133,72 @@ impl Unit {
         short(Path::new(&self.spec))
     }
 
-    fn new(path: &Path, stem: &str, part: Part) -> Result<Self, DataError> {
-        let (spec, name) = match &part.name {
-            Some(part) => (format!("{}#{part}", text(path)?), format!("{stem} {part}")),
-            None => (text(path)?, stem.to_string()),
+    /// `is_pair` if the file holds two arrays.
+    fn new(path: &Path, stem: &str, part: Part, is_pair: bool) -> Result<Self, DataError> {
+        let spec = match &part.name {
+            Some(part) => format!("{}#{part}", text(path)?),
+            None => text(path)?,
         };
-        let (key, split, role) = parse(&name);
-        let role = if stem.eq_ignore_ascii_case("classes") { Role::ClassNames } else { role };
-        let is_matrix = part.is_matrix;
-        Ok(Self { file: path.to_path_buf(), spec, key, split, role, is_matrix })
+        let own = match part.name.as_deref() {
+            // What numpy.savez(file, x, y) calls them.
+            Some("arr_0") if is_pair => "x",
+            Some("arr_1") if is_pair => "y",
+            Some(name) => name,
+            None => "",
+        };
+        let (key, split, role) = parse(&format!("{stem} {own}"));
+        let role = match parse(own).2 {
+            // The name in the file says more than that of the file.
+            Role::Unsaid => role,
+            own => own,
+        };
+        let called = part.name.as_deref().unwrap_or(stem);
+        let role = match role {
+            _ if called.eq_ignore_ascii_case("classes") => Role::ClassNames,
+            // In .safetensors they are bytes of the file's own format.
+            Role::Ids if Ending::of(path) != Some(Ending::Npz) => Role::Unsaid,
+            role => role,
+        };
+        Ok(Self { file: path.to_path_buf(), spec, key, split, role, matrix: part.matrix })
     }
 }
 
 /// A tensor or column, without a name if it is the only one.
 struct Part {
     name: Option<String>,
-    is_matrix: bool,
+    matrix: Option<Element>,
 }
 
 fn parts(path: &Path) -> Result<Vec<Part>, DataError> {
-    let is_matrix = |at: &Located| at.shape.len() == 2 && at.element.is_float();
+    let matrix = |at: &Located| {
+        let is_matrix = at.shape.len() == 2 && at.element.is_number();
+        is_matrix.then_some(at.element)
+    };
+    let part = |tensor: tensors::Tensor| Part {
+        matrix: tensor.at.as_ref().ok().and_then(matrix),
+        name: Some(tensor.name),
+    };
     let mut parts = match Format::of(path)? {
         Format::Npy => {
             let at = npy::locate(path, Mapped::open(path)?.bytes())?;
-            vec![Part { name: None, is_matrix: is_matrix(&at) }]
+            vec![Part { name: None, matrix: matrix(&at) }]
+        }
+        Format::Npz => {
+            npz::list(path, Mapped::open(path)?.bytes())?.into_iter().map(part).collect()
         }
         Format::Safetensors => {
-            let tensors = tensors::list(path, Mapped::open(path)?.bytes())?;
-            let part = |tensor: tensors::Tensor| Part {
-                is_matrix: tensor.at.as_ref().is_some_and(is_matrix),
-                name: Some(tensor.name),
-            };
-            tensors.into_iter().map(part).collect()
+            tensors::list(path, Mapped::open(path)?.bytes())?.into_iter().map(part).collect()
         }
         Format::Parquet => {
             let columns = ParquetTable::open(path)?.columns();
             let part = |column: crate::array::columns::Column| Part {
-                is_matrix: column.is_list() && column.element().is_some_and(Element::is_float),
+                matrix: column.element().filter(|it| column.is_list() && it.is_number()),
                 name: Some(column.name),
             };
             columns.into_iter().map(part).collect()
         }
         Format::Table { .. } | Format::Lines | Format::Idx => {
-            vec![Part { name: None, is_matrix: false }]
+            vec![Part { name: None, matrix: None }]
         }
     };
     if let [only] = &mut parts[..] {
@@ -197,5 +225,7 @@ mod tests {
         assert_eq!(parse("class_names"), ("".into(), None, Role::ClassNames));
         assert_eq!(parse("train_answers"), ("".into(), train, Role::Answers));
         assert_eq!(parse("features_labels"), ("".into(), None, Role::Labels));
+        assert_eq!(parse("arrays ids"), ("arrays".into(), None, Role::Ids));
+        assert_eq!(parse("data_test"), ("".into(), Some(Split::Test), Role::Inputs));
     }
 }

@@ -8,14 +8,17 @@ use super::super::spool::Spool;
 use crate::array::columns::{Column, ParquetTable};
 use crate::array::element::{Element, Located};
 use crate::array::table::{boolean, damaged, is_blank, number, reader};
-use crate::array::{Format, Values};
+use crate::array::{Format, Values, listed};
 use crate::error::DataError;
-
-/// pandas keeps unnamed rows in a column of this name.
-const PANDAS_INDEX: &str = "__index_level_0__";
 
 /// The first row of a CSV file is a header if one of its cells is such a word.
 const TITLES: [&str; 8] = ["label", "labels", "class", "target", "y", "category", "id", "split"];
+
+/// What the first column is called here where the header has no name for it.
+const UNNAMED: &str = "column 0";
+
+/// How pandas calls such a column when it reads the file and writes it again.
+const PANDAS_UNNAMED: &str = "Unnamed: ";
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +55,7 @@ impl TableFile {
             }
             Format::Parquet => {
                 let table = ParquetTable::open(path)?;
-                let mut columns = table.columns();
-                columns.retain(|column| column.name != PANDAS_INDEX);
+                let columns = table.columns();
                 Rows::Parquet { table, columns }
             }
             _ => return Err(DataError::invalid(path, "is no table: .csv, .tsv or .parquet")),
@@ -75,6 +77,19 @@ impl TableFile {
         }
     }
 
+    /// The columns that name or number the rows, as pandas writes them: they are no features.
+    pub fn index(&self) -> Vec<String> {
+        match &self.rows {
+            Rows::Parquet { table, .. } => table.index(),
+            Rows::Text { names, has_header, .. } => {
+                let is_index = |name: &&String| {
+                    *has_header && (**name == UNNAMED || name.starts_with(PANDAS_UNNAMED))
+                };
+                names.iter().filter(is_index).cloned().collect()
+            }
+        }
+    }
+
     /// Refuses the name of a column that there is not.
     pub fn check_column(&self, name: &str) -> Result<(), DataError> {
         self.position(name).map(drop)
@@ -83,7 +98,7 @@ impl TableFile {
     fn position(&self, name: &str) -> Result<usize, DataError> {
         let names = self.names();
         names.iter().position(|known| known == name).ok_or_else(|| {
-            self.refuse(format!("has no column {name:?}; it has {}", listed(&names)))
+            self.refuse(format!("has no column {name:?}; it has {}", listed(&names, ", ")))
         })
     }
 
@@ -115,6 +130,16 @@ impl TableFile {
             Rows::Parquet { columns, .. } => {
                 columns.iter().any(|column| content(column) == Content::Lists)
             }
+        }
+    }
+
+    /// What the lists of a column hold, and that it is converted if it is not floats.
+    pub fn list_content(&self, name: &str) -> String {
+        let Rows::Parquet { columns, .. } = &self.rows else { return String::new() };
+        let column = columns.iter().find(|column| column.name == name);
+        match column.and_then(Column::element).filter(|element| !element.is_float()) {
+            Some(element) => format!("{} (read as float32)", element.name()),
+            None => "numbers".into(),
         }
     }
 
@@ -161,7 +186,7 @@ impl TableFile {
                 "lacks {} of the {} columns of features: {}",
                 missing.len(),
                 names.len(),
-                listed(&missing)
+                listed(&missing, ", ")
             )));
         }
         if names.is_empty() {
@@ -329,15 +354,5 @@ fn whole_words(words: Vec<String>) -> Vec<String> {
     match are_floats.then(|| words.iter().map(whole).collect()).flatten() {
         Some(whole) => whole,
         None => words,
-    }
-}
-
-/// The first few names, for messages.
-pub(in crate::inputs) fn listed(names: &[String]) -> String {
-    const MOST: usize = 10;
-    let shown = names.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(MOST) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
     }
 }
