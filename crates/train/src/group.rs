@@ -12,7 +12,7 @@ use aleator_run::{AtomicFolder, GroupFile, GroupMember, RunDir, check_vacant};
 
 use crate::runs::{divide, same_data};
 use crate::set_aside::undecodable;
-use crate::tuning::{Tuning, tune};
+use crate::tuning::{self, Tuning, tune};
 use crate::{Event, Job, Observer, Outcome, TrainError, create_run, finish_run, load_run};
 
 /// One run of a group.
@@ -216,7 +216,7 @@ impl Tunings {
                 Outcome::Interrupted { .. } => return Ok(None),
             },
         };
-        let recipe = tuning.write(run, &own, data.train.len())?;
+        let recipe = tuning::write(&tuning, run, &own, data.train.len())?;
         observer(Event::Tuned(&tuning));
         self.known.push((key, tuning));
         Ok(Some(recipe))

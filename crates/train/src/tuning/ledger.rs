@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use aleator_run::tuning::{Settings, Trial};
 use aleator_run::{AtomicFolder, RunError, remove_folder};
-use serde::{Deserialize, Serialize};
 
-use super::search::{Settings, Start};
+use super::search::Start;
 use crate::TrainError;
 use crate::tensors::{self, NamedTensor};
 
@@ -19,16 +19,6 @@ const SAVED_EVERY: Duration = Duration::from_secs(5);
 const DIRECTORY: &str = "tuning-trials";
 const TRIALS: &str = "trials.json";
 const WEIGHTS: &str = "weights.safetensors";
-
-/// Some settings and their held-out loss.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
-    /// What was tried.
-    #[serde(flatten)]
-    pub settings: Settings,
-    /// −log p of a held-out label, on average.
-    pub nll: f64,
-}
 
 /// Weights by name, for each fold.
 pub(super) type Weights = Vec<Vec<NamedTensor>>;

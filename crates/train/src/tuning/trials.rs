@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use aleator_data::{Order, Split};
 use aleator_run::recipe::{Normalize, Recipe};
 
-use super::ledger::{Ledger, Trial};
-use super::search::{Settings, Start, Trials};
+use super::ledger::Ledger;
+use super::search::{Start, Trials};
+use super::{Settings, Trial, write_to_trial};
 use crate::experiment::Shape;
 use crate::state::State;
 use crate::step::Stepper;
@@ -75,7 +76,7 @@ impl Trials for Bench<'_, '_> {
             return Ok(nll);
         }
         let mut recipe = self.recipe.clone();
-        settings.write_to_trial(&mut recipe);
+        write_to_trial(settings, &mut recipe);
         let (mut sum, mut examples, mut weights) = (0.0, 0.0, vec![]);
         for index in 0..self.folds.len() {
             let mut state = State::start(&recipe, self.seed, self.shape);
