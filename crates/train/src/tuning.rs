@@ -9,12 +9,12 @@ mod search;
 mod trials;
 
 use aleator_data::Split;
+use aleator_data::variation::Variation;
 use aleator_run::RunDir;
 use aleator_run::recipe::{Link, Noise, Normalize, Recipe, Rule};
 pub use aleator_run::tuning::{NoiseSettings, Settings, Trial, Tuning};
 
 use crate::experiment::Shape;
-use crate::normalize::Variation;
 use crate::{Job, Observer, Outcome, TrainError};
 
 use ledger::Ledger;
@@ -28,11 +28,6 @@ const ENOUGH: usize = 2_000;
 pub(crate) const FOLDS: usize = 5;
 /// Trials learn from at most this many examples, and are measured on at most a fifth of it.
 const MOST: usize = 50_000;
-/// Where all features vary alike, within this factor, one scale suits them all.
-const ALIKE: f64 = 2.0;
-/// Where a standard deviation is larger by this factor than the middle half of a feature suggests,
-/// its tails are heavy.
-const HEAVY: f64 = 2.0;
 /// Trials are compared, not reported: they may be less exact than the run.
 const SAMPLES: usize = 32;
 const HELD_OUT_SAMPLES: usize = 256;
@@ -121,19 +116,8 @@ fn folds(job: &Job<'_>) -> Vec<Fold> {
 
 /// The ways to scale the features that may matter, the recipe's first.
 fn scales(recipe: &Recipe, train: &Split) -> Result<Vec<Normalize>, TrainError> {
-    let Variation { range, tails } = Variation::of(&train.sample(MOST))?;
-    let mut scales = vec![recipe.network.normalize];
-    let may_matter = [
-        (range > ALIKE, Normalize::Global),
-        (range > ALIKE, Normalize::PerFeature),
-        (tails > HEAVY, Normalize::Robust),
-    ];
-    for (_, kind) in may_matter.into_iter().filter(|(matters, _)| *matters) {
-        if !scales.contains(&kind) {
-            scales.push(kind);
-        }
-    }
-    Ok(scales)
+    let sample = train.sample(MOST);
+    Ok(Variation::of(&sample.inputs, &sample.rows)?.scales(recipe.network.normalize))
 }
 
 /// The ranks to search. Under softmax only differences of utilities count, so K − 1 factors are
