@@ -163,7 +163,7 @@ fn a_run_is_evaluated_on_other_data() {
     place.refuses("eval run --data tx.npy --labels other.npy", &["other.npy", "7", "the run"]);
     place.write("words.csv", format!("label\n{}", "cat\n".repeat(60)));
     place.refuses("eval run --data tx.npy --labels words.csv", &["words.csv", "cat"]);
-    place.refuses("eval run", &["x.npy", "If the data moved", "recipe.toml"]);
+    place.refuses("eval run", &["x.npy", "If the data moved", "aleator resume run --data"]);
     place.refuses("resume nowhere", &["nowhere"]);
 }
 
