@@ -354,7 +354,7 @@ fn data_that_moved_are_accepted_at_their_new_place_if_they_are_the_same() {
     place.refuses("resume run --data nowhere", &["nowhere", "no such file"]);
     place.refuses("resume run --data run", &["does not hold all files", "x.npy"]);
     let labels = place.read("new/y.npy");
-    place.write("new/y.npy", npy_i64(&[160], vec![0, 1, 2, 3].repeat(40)));
+    place.write("new/y.npy", npy_i64(&[160], [0, 1, 2, 3].repeat(40)));
     place.refuses("resume run --data new", &["data", "run"]);
     assert!(place.read("run/recipe.toml") == recipe, "nothing is written for other data");
     place.write("new/y.npy", labels);

@@ -15,7 +15,8 @@ impl Recipe {
     pub fn make_paths_absolute(&mut self, folder: &Path) -> Result<(), RecipeError> {
         let absolute = |key: &str, path: &Path| {
             let parts = folder.join(path);
-            text(key, &parts.components().filter(|part| *part != Component::CurDir).collect())
+            let parts = parts.components().filter(|part| *part != Component::CurDir);
+            text(key, &parts.collect::<PathBuf>())
         };
         self.data.map_paths(&absolute)?;
         if let Some(weights) = &mut self.network.pretrained {
@@ -27,7 +28,7 @@ impl Recipe {
 
 impl Data {
     /// The same data after they were moved: `place` is where the training inputs are now, or the
-    /// folder that holds all files. `None` where some file would still be missing.
+    /// folder that holds all files. `None` where some file is neither there nor in its old place.
     ///
     /// ```
     /// use aleator_run::recipe::{Data, HeldOut, InputSource, Source};
@@ -77,11 +78,15 @@ impl Data {
                     Err(_) => path.to_path_buf(),
                 }
             };
+            if !is_there(&moved(&old)) {
+                continue;
+            }
             let mut data = self.clone();
             let complete = std::cell::Cell::new(true);
             data.map_paths(&|key, path| {
                 let (file, name) = named(path);
-                let new = moved(&file);
+                // Files that were not moved stay where they are.
+                let new = Some(moved(&file)).filter(|new| is_there(new)).unwrap_or(file);
                 complete.set(complete.get() && is_there(&new));
                 Ok(text(key, &new)? + &name)
             })?;
@@ -156,7 +161,7 @@ where
     Ok(())
 }
 
-fn text(key: &str, path: &PathBuf) -> Result<String, RecipeError> {
+fn text(key: &str, path: &Path) -> Result<String, RecipeError> {
     let text = path.to_str().ok_or_else(|| {
         Origin::Argument(key.into()).refuse(format!(
             "the absolute path {} cannot be written to a recipe, which is Unicode; rename the \
@@ -180,4 +185,57 @@ fn named(path: &Path) -> (PathBuf, String) {
 fn is_there(path: &Path) -> bool {
     let is_pattern = path.to_string_lossy().contains(['{', '*']);
     path.exists() || (is_pattern && path.parent().is_some_and(Path::exists))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the training inputs, their labels and the test inputs are after a move to `place`,
+    /// relative to the folder in which `files` are.
+    fn moved(inputs: InputSource, labels: &str, test: &str, files: &[&str], place: &str) -> String {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        for file in files {
+            let file = folder.path().join(file);
+            std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+            std::fs::write(file, "").expect("a file");
+        }
+        let train = Source { labels: Some(at(labels)), ..Source::of(inputs) };
+        let held_out = HeldOut::Fraction { fraction: 0.1, seed: 0 };
+        let mut data = Data::of(train, held_out);
+        data.test = Some(HeldOut::Source(Source::of(InputSource::Features(at(test)))));
+        data.map_paths(&|key, path| text(key, &folder.path().join(path))).expect("paths");
+        let place = folder.path().join(place);
+        let Some(moved) = data.moved_to(&place).expect("Unicode") else { return "none".into() };
+        let HeldOut::Source(test) = moved.test.expect("a test split") else { panic!("a source") };
+        let labels = moved.train.labels.expect("labels");
+        let paths = [moved.train.inputs.path(), Some(labels.as_ref()), test.inputs.path()];
+        let shown = paths.into_iter().flatten().map(|path| path.display().to_string());
+        shown.collect::<Vec<_>>().join(" ").replace(&at(""), "")
+    }
+
+    #[test]
+    fn data_are_found_wherever_they_were_moved() {
+        let x = || InputSource::Features("old/a/x.st#x".to_string());
+        let of = |files: &[&str], place| moved(x(), "old/a/y.npy", "old/b/x.npy", files, place);
+        let all = ["new/a/x.st", "new/a/y.npy", "new/b/x.npy"];
+        let expected = "new/a/x.st#x new/a/y.npy new/b/x.npy";
+        assert_eq!(of(&all, "new"), expected);
+        assert_eq!(of(&all, "new/a/x.st"), expected);
+        assert_eq!(of(&all, "new/b"), "none");
+        // Renamed; and some files stayed, or are still there too.
+        let renamed = ["new/z.st", "new/y.npy", "old/b/x.npy"];
+        assert_eq!(of(&renamed, "new/z.st"), "new/z.st#x new/y.npy old/b/x.npy");
+        let copied = ["old/a/x.st", "old/a/y.npy", "old/b/x.npy", "new/x.st"];
+        assert_eq!(of(&copied, "new"), "new/x.st#x old/a/y.npy old/b/x.npy");
+        assert_eq!(of(&["new/a/x.st", "new/a/y.npy"], "new"), "none");
+
+        let images = || InputSource::Images(vec!["old/photos".into()]);
+        let of = |files: &[&str], place| moved(images(), "old/y.npy", "old/t.npy", files, place);
+        let files = ["new/pictures/a/1.png", "old/y.npy", "old/t.npy"];
+        assert_eq!(of(&files, "new/pictures"), "new/pictures old/y.npy old/t.npy");
+        let files = ["new/photos/a/1.png", "new/y.npy", "new/t.npy"];
+        assert_eq!(of(&files, "new"), "new/photos new/y.npy new/t.npy");
+    }
 }
