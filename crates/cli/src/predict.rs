@@ -1,7 +1,6 @@
 //! `aleator predict`.
 
 use std::io::{self, IsTerminal, Write};
-use std::iter;
 use std::path::{Path, PathBuf};
 
 use aleator::train::ExamplePrediction;
@@ -106,16 +105,16 @@ fn print(
             piece.damaged.iter().for_each(|image| watch.event(Event::Warning(&image.to_string())));
             damaged += piece.damaged.len();
             done += piece.len();
-            for (row, piece) in
-                piece.prediction.iter().flat_map(|it| (0..it.len()).zip(iter::repeat(it)))
-            {
-                if json {
-                    write_json_line(&mut out, piece, row, columns)?;
-                    continue;
+            if let Some(piece) = &piece.prediction {
+                for row in 0..piece.len() {
+                    if json {
+                        write_json_line(&mut out, piece, row, columns)?;
+                        continue;
+                    }
+                    let truth = piece.true_probabilities(row).filter(|_| columns.truth);
+                    let described = piece.describe(row, columns.top);
+                    writeln!(out, "{}", in_words(&described, truth.as_deref()))?;
                 }
-                let truth = piece.true_probabilities(row).filter(|_| columns.truth);
-                let described = piece.describe(row, columns.top);
-                writeln!(out, "{}", in_words(&described, truth.as_deref()))?;
             }
             watch.event(Event::Progress { what: "examples", done, total });
         }
