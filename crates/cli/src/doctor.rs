@@ -25,8 +25,8 @@ pub struct DoctorArgs {
 
 const AFTER_HELP: &str = "\
 Reads and decodes everything once, and says: how the data would be read, how many examples of \
-which classes, sizes of images, files that cannot be decoded, duplicate files (with \
-other labels, or in two splits), labels that occur once. Changes nothing.
+which classes, sizes of images, scales of features, files that cannot be decoded, duplicate files \
+(with other labels, or in two splits), labels that occur once. Changes nothing.
 
 Examples:
   aleator doctor photos

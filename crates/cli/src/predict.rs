@@ -4,12 +4,12 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use aleator::train::ExamplePrediction;
-use aleator::{Examples, PredictionColumns, Predictor, write_json_line};
-use anyhow::Result;
+use aleator::{Event, Examples, PredictionColumns, Predictor, Watch, write_json_line};
+use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::output::line;
-use crate::progress::{counted, shown};
+use crate::progress::shown;
 use crate::values::whole;
 
 /// Arguments of `aleator predict`.
@@ -95,27 +95,33 @@ fn print(
     // On a terminal the lines themselves show how far the work is.
     let quiet = quiet || out.is_terminal();
     let total = files.iter().map(Examples::len).sum();
-    counted("examples", quiet, |progress| {
+    let mut predict_all = |watch: &mut Watch<'_>| -> Result<()> {
         if !json {
             writeln!(out, "{}", header(predictor.knows_true_class(), columns.truth))?;
         }
-        let mut done = 0;
+        let (mut done, mut damaged) = (0, 0);
         for piece in files.iter().flat_map(|examples| predictor.predict_pieces(examples)) {
             let piece = piece?;
-            for row in 0..piece.len() {
-                if json {
-                    write_json_line(&mut out, &piece, row, columns)?;
-                    continue;
-                }
-                let truth = piece.true_probabilities(row).filter(|_| columns.truth);
-                let described = piece.describe(row, columns.top);
-                writeln!(out, "{}", in_words(&described, truth.as_deref()))?;
-            }
+            piece.damaged.iter().for_each(|image| watch.event(Event::Warning(&image.to_string())));
+            damaged += piece.damaged.len();
             done += piece.len();
-            progress(done, total);
+            if let Some(piece) = &piece.prediction {
+                for row in 0..piece.len() {
+                    if json {
+                        write_json_line(&mut out, piece, row, columns)?;
+                        continue;
+                    }
+                    let truth = piece.true_probabilities(row).filter(|_| columns.truth);
+                    let described = piece.describe(row, columns.top);
+                    writeln!(out, "{}", in_words(&described, truth.as_deref()))?;
+                }
+            }
+            watch.event(Event::Progress { what: "examples", done, total });
         }
+        ensure!(damaged < total, "none of the {total} images can be decoded");
         Ok(())
-    })
+    };
+    shown(quiet, |watch| Ok(predict_all(watch)))?
 }
 
 fn header(has_true_class: bool, truth: bool) -> String {

@@ -174,7 +174,7 @@ impl Progress {
                 });
             }
             TrainEvent::SetAside(examples) => self.set_aside(examples),
-            TrainEvent::Note(note) => self.say_always(note),
+            TrainEvent::Note(note) => self.say(note),
             TrainEvent::Warning(warning) => self.warn(warning),
             TrainEvent::Damaged(error) => {
                 self.damaged = true;

@@ -14,11 +14,18 @@ use crate::{audit, demo, sweep, train, transfer, tune};
 pub struct ResumeArgs {
     /// The directory of a run, of several runs, or of an audit that was stopped
     dir: PathBuf,
+    /// Where the data are now, if they were moved: the training inputs, or the folder with all files.
+    /// They are accepted if their content is the same, and the recipe then names the new place
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
 }
 
 /// `aleator resume`.
 pub fn resume(args: &ResumeArgs, quiet: bool) -> Result<()> {
     let dir = &args.dir;
+    if let Some(data) = &args.data {
+        aleator::move_data(dir, data)?;
+    }
     match watched(quiet, |watch| aleator::resume(dir, None, watch))? {
         Resumed::Fit(fit) => train::print(&fit),
         Resumed::Sweep(runs) => sweep::print(dir, &runs),

@@ -48,8 +48,8 @@ fn the_demo_compares_the_noise_models_and_names_its_folder() {
         let row = row(noise).unwrap_or_else(|| panic!("{noise} is not in {text}"));
         let numbers: Vec<f64> =
             row.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        // Mean and deviation of four measures; the first is the accuracy in percent.
-        assert_eq!(numbers.len(), 8, "{row}");
+        // Mean and deviation of three measures; the first is the accuracy in percent.
+        assert_eq!(numbers.len(), 6, "{row}");
         assert!(numbers[0] > 50.0 && numbers[0] <= 100.0, "{row}");
         for seed in 0..3 {
             let run = format!("aleator-demo/{noise}/seed-{seed}/evaluation.json");
@@ -57,5 +57,7 @@ fn the_demo_compares_the_noise_models_and_names_its_folder() {
         }
     }
     assert!(text.contains("written to aleator-demo"), "{text}");
-    assert!(lines.iter().filter(|line| line.contains('→')).count() >= 8, "{text}");
+    assert!(lines.iter().filter(|line| line.contains('→')).count() >= 6, "{text}");
+    // What it finds comes before the comparison.
+    assert!(text.find("Which labels are wrong?") < text.find("test accuracy"), "{text}");
 }

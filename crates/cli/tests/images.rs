@@ -237,3 +237,40 @@ fn photographs_lead_to_advice_with_the_command_to_type() {
     let train = place.succeeds(&format!("train --data photos {few} --set network.channels=[2]"));
     assert!(train.stderr.contains(command), "{}", train.stderr);
 }
+
+#[test]
+fn an_image_that_cannot_be_decoded_is_left_out_of_a_prediction() {
+    let place = place();
+    place.succeeds(&format!(
+        "train images-full --set data.train.images=images --set data.image_size=16 \
+         --set network.channels=[2] {FEW} --out run"
+    ));
+    for number in 0..3 {
+        place.write(&format!("new/{number}.ppm"), picture(16, number, false));
+    }
+    let whole = place.succeeds("predict run new").stdout;
+    place.write("new/1.ppm", "P6 16 16 255 and no more");
+    let ended = place.succeeds("predict run new");
+    assert!(ended.stderr.contains("warning: 1.ppm: "), "{}", ended.stderr);
+    let expected: Vec<&str> = whole.lines().filter(|line| !line.starts_with("1.ppm")).collect();
+    assert_eq!(ended.stdout.lines().collect::<Vec<_>>(), expected);
+
+    let ended = place.succeeds("predict run new --out p.csv");
+    assert!(ended.stdout.contains("2 examples, 2 classes"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("1.ppm"), "{}", ended.stderr);
+    assert_eq!(place.lines("p.csv"), 1 + 2);
+    // Rows of a matrix stay in their places.
+    place.succeeds("predict run new --out p.npy");
+    let bytes = place.read("p.npy");
+    let (words, _) = bytes[bytes.len() - 24..].as_chunks();
+    let missing: Vec<bool> = words.iter().map(|word| f32::from_le_bytes(*word).is_nan()).collect();
+    assert_eq!(missing, [false, false, true, true, false, false]);
+    assert_eq!(place.json("p.json")["ids"].as_array().unwrap().len(), 3);
+
+    for number in [0, 2] {
+        place.write(&format!("new/{number}.ppm"), "P6 16 16 255 and no more");
+    }
+    place.refuses("predict run new", &["0.ppm", "none of the 3 images can be decoded"]);
+    place.refuses("predict run new --out q.csv", &["none of the 3 images"]);
+    assert!(!place.path("q.csv").exists());
+}

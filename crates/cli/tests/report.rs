@@ -107,8 +107,8 @@ fn the_demonstration_ends_with_its_report() {
     assert!(ended.stdout.contains("demo/report.html"), "{}", ended.stdout);
     let page = html(&place, "demo/report.html");
     let told = |words: &str| assert!(ended.stdout.contains(words), "{words}: {}", ended.stdout);
-    told("labels are suspects");
-    told("of the wrong ones");
+    told("of 1797 are suspects");
+    told("its suggestion is\nright for");
     assert!(page.contains("of the labels look wrong") && page.contains("<summary>"));
     assert!(page.contains("demo/full/seed-0") && page.contains("<img class=\"tiny\""));
 }

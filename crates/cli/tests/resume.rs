@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::support::{ADAM, Ended, FILES, Outcome, Place, SMALL, last_checkpoint, sgd};
+use crate::support::{ADAM, Ended, FILES, Outcome, Place, SMALL, last_checkpoint, npy_i64, sgd};
 
 /// 36 steps in 4 epochs, with everything that has a state: Adam, running average, parts.
 fn adam(out: &str) -> String {
@@ -334,4 +334,41 @@ fn a_finished_run_is_left_as_it_is() {
     let whole = uninterrupted(&place, &adam("whole"));
     place.succeeds("resume whole -q");
     Outcome::of(&place.path("whole")).assert_same(&whole, "resumed after its end");
+}
+
+#[test]
+fn data_that_moved_are_accepted_at_their_new_place_if_they_are_the_same() {
+    let place = Place::with_features();
+    place.succeeds(&format!("train features-full {FILES} {SMALL} --out run"));
+    place.succeeds(&format!("train features-none {FILES} {SMALL} --set seeds=[0,1] --out group"));
+    let before = place.json("run/evaluation.json");
+    let files = ["x.npy", "y.npy", "tx.npy", "ty.npy"];
+    fs::create_dir(place.path("new")).unwrap();
+    for file in files {
+        fs::rename(place.path(file), place.path("new").join(file)).unwrap();
+    }
+    for command in ["eval run", "resume group"] {
+        place.refuses(command, &["x.npy", "aleator resume", "--data PATH"]);
+    }
+    let recipe = place.read("run/recipe.toml");
+    place.refuses("resume run --data nowhere", &["nowhere", "no such file"]);
+    place.refuses("resume run --data run", &["does not hold all files", "x.npy"]);
+    let labels = place.read("new/y.npy");
+    place.write("new/y.npy", npy_i64(&[160], [0, 1, 2, 3].repeat(40)));
+    place.refuses("resume run --data new", &["data", "run"]);
+    assert!(place.read("run/recipe.toml") == recipe, "nothing is written for other data");
+    place.write("new/y.npy", labels);
+
+    place.succeeds("resume run --data new -q");
+    let moved = String::from_utf8(place.read("run/recipe.toml")).unwrap();
+    let old = String::from_utf8(recipe).unwrap();
+    let folder = place.path("").display().to_string();
+    assert_eq!(moved, old.replace(&folder, &format!("{folder}new/")));
+    place.succeeds("eval run -q");
+    assert_eq!(place.json("run/evaluation.json"), before);
+    // The training inputs say where the other files are; those of a group are in several recipes.
+    place.succeeds("resume group --data new/x.npy -q");
+    place.succeeds("eval group/seed-1 -q");
+    let group = String::from_utf8(place.read("group/group.json")).unwrap();
+    assert_eq!(group.matches("new/x.npy").count(), 2, "{group}");
 }

@@ -141,8 +141,12 @@ impl DataSet {
     /// The examples of the training and of the validation split, in this order, where both are
     /// parts of one source; a validation split of its own is never trained on.
     pub fn train_and_validation(&self) -> Option<Split> {
-        let one_source = Arc::ptr_eq(&self.train.inputs, &self.validation.inputs);
-        one_source.then(|| self.train.followed_by(&self.validation))
+        self.is_validation_a_part().then(|| self.train.followed_by(&self.validation))
+    }
+
+    /// Whether the validation split is a part of the source that is trained on.
+    pub fn is_validation_a_part(&self) -> bool {
+        Arc::ptr_eq(&self.train.inputs, &self.validation.inputs)
     }
 
     /// [`Sources::open`], then [`Sources::divide`]: for data that are divided once.

@@ -18,7 +18,7 @@ use crate::labels::Labels;
 use crate::sources::Sources;
 use crate::sources::source::Source;
 pub use duplicates::{Copied, Duplicates, Group};
-pub use features::FeatureReport;
+pub use features::{Deviation, FeatureReport, ScaleReport};
 pub use images::{Corrupt, ImageReport};
 
 /// What [`examine`] found. Its `Display` is a page of text.

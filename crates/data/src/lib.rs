@@ -25,6 +25,7 @@
 //! | [`dataset`] | the divided data; images that cannot be decoded are left out of it |
 //! | [`augment`] | random crops, flips, RandAugment and mixup of training images |
 //! | [`batch`] | order, inputs and targets of every step |
+//! | [`variation`] | how features vary, and so how they may be scaled |
 //! | [`doctor`] | a report on data before anything is trained on it |
 //! | [`thumbnails`] | pictures of examples for pages |
 //! | [`digits`] | the data set that ships with the program |
@@ -48,6 +49,7 @@ pub mod picture;
 mod sources;
 pub mod split;
 pub mod thumbnails;
+pub mod variation;
 pub mod write;
 
 pub use batch::{

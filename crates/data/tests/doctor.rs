@@ -73,7 +73,7 @@ fn embeddings_with_what_is_not_finite_equal_and_constant() {
     let report = &found.features[0];
     assert_eq!((report.rows, report.width, report.stored.as_str()), (4, 3, "float32"));
     assert_eq!((report.non_finite_rows, &report.non_finite[..]), (1, &[1][..]));
-    assert_eq!((report.constant_columns, &report.constant[..]), (1, &[1][..]));
+    assert_eq!((report.constant_columns, &report.constant[..]), (1, &["1".to_string()][..]));
     assert_eq!((found.duplicates.count, found.duplicates.different_labels), (1, 1));
     assert!(found.images.is_none());
     let page = found.to_string();
@@ -85,6 +85,52 @@ fn embeddings_with_what_is_not_finite_equal_and_constant() {
     ] {
         assert!(page.contains(line), "{line:?} is not in\n{page}");
     }
+}
+
+/// Columns: steps of 0 to 99; the same a thousand times as large; a spike in every tenth row that
+/// the middle half does not see; a constant.
+#[test]
+fn columns_of_different_scales_lead_to_what_train_tries() {
+    let folder = Folder::new();
+    let row = |at: usize| {
+        let step = (at % 100) as f32;
+        let spike = if at.is_multiple_of(10) { 50.0 } else { step / 100.0 };
+        format!("{step},{},{spike},{},7,{}\n", 1e3 * step, at % 5 / 4, ["a", "b"][at % 2])
+    };
+    let rows: String = (0..400).map(row).collect();
+    folder.write("table.csv", format!("narrow,wide,spiky,rare,same,label\n{rows}"));
+    let found = examine(&folder.path().join("table.csv"), &nothing).unwrap();
+    assert_eq!(found.features[0].constant, ["same"]);
+    let scales = found.features[0].scales.as_ref().unwrap();
+    assert_eq!((scales.narrowest.column.as_str(), scales.widest.column.as_str()), ("rare", "wide"));
+    // A uniform step function of 100 values has variance (100² − 1)/12.
+    let expected = 1e3 * (9_999.0f64 / 12.0).sqrt();
+    assert!((scales.widest.deviation / expected - 1.0).abs() < 1e-6, "{}", scales.widest.deviation);
+    assert_eq!(scales.heavy_tailed, ["spiky"]);
+    assert_eq!(scales.mostly_one_value, ["rare"]);
+    let page = found.to_string();
+    for line in [
+        "1 column is the same in all rows: same",
+        "1 column has one value in at least half of the rows: rare",
+        "standard deviations from 0.400 (column rare) to 28866 (column wide), a factor of 72165",
+        "1 column has heavy tails: spiky",
+        "aleator train tries, and chooses by the loss on held-out examples:\n    \
+         all features divided by one number\n    \
+         each feature divided by its own standard deviation\n    asinh(",
+    ] {
+        assert!(page.contains(line), "{line:?} is not in\n{page}");
+    }
+}
+
+#[test]
+fn features_that_vary_alike_have_one_scale() {
+    let folder = Folder::new();
+    let values: Vec<f32> = (0..60).map(|at| (at % 7) as f32).collect();
+    folder.write("x.npy", npy_f32("(20, 3)", &values));
+    folder.write("y.npy", npy_i64("(20,)", &[0, 1].repeat(10)));
+    let page = examine(folder.path(), &nothing).unwrap().to_string();
+    assert!(page.contains("aleator train takes all features divided by one number"), "{page}");
+    assert!(!page.contains("heavy tails"), "{page}");
 }
 
 #[test]

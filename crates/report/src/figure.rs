@@ -7,6 +7,7 @@ mod raster;
 pub(crate) mod reliability;
 mod scale;
 mod svg;
+pub(crate) mod trials;
 
 /// A drawing with its title and what it shows in words.
 #[derive(Clone, Debug, PartialEq)]

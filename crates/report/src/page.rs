@@ -13,6 +13,7 @@ mod reliability;
 mod repeat;
 mod scores;
 mod table;
+mod tuning;
 mod verdict;
 
 use std::path::{Path, PathBuf};
@@ -91,14 +92,22 @@ pub fn page(
     if let Some((at, run)) = material.detailed() {
         let seeds = material.settings[at].runs.iter().map(|run| run.dir.clone()).collect();
         let details = Details::load(run, seeds, settings)?;
+        sections.extend(tuning::section(run.dir.path(), &mut figures)?);
         sections.extend(reliability::section(run, &mut figures));
         sections.extend(confusions::of_run(&details, &mut figures)?);
-        sections.extend(cards::doubted(&details, pictures));
+        // An audit judges these labels too, and by models that did not choose their weights by them.
+        if material.audits.is_empty() {
+            sections.extend(cards::doubted(&details, pictures));
+        }
         sections.extend(cards::ambiguous(&details, pictures));
     }
     for audit in &material.audits {
         sections.extend(confusions::of_audit(audit, &mut figures));
         sections.extend(cards::suspects(audit, settings.suspects, pictures));
+    }
+    if let (None, Some(first)) = (detailed, material.audits.first()) {
+        // All folds share their settings.
+        sections.extend(tuning::section(&first.dir.join("fold-0"), &mut figures)?);
     }
     sections.extend(classes::section(&material, detailed));
     sections.extend(people::sections(&material));

@@ -7,6 +7,8 @@ use crate::support::{Fixture, SETTINGS, audit, plain, write_group};
 use aleator_report::ReportError;
 use aleator_report::page::{EncodedPicture, Page, Picture, page};
 use aleator_run::Link;
+use aleator_run::recipe::Normalize;
+use aleator_run::tuning::{NoiseSettings, Settings, Trial, Tuning};
 
 const ANIMALS: [&str; 4] = ["cat", "dog", "fox", "owl"];
 
@@ -248,4 +250,64 @@ fn an_unfinished_audit_says_how_to_resume_it() {
     let message = made.unwrap_err().to_string();
     let resume = format!("resume with `aleator resume {}`", dir.display());
     assert!(message.contains("is not finished") && message.contains(&resume), "{message}");
+}
+
+#[test]
+fn chosen_settings_are_shown_with_their_trials() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("run");
+    let run = Fixture::of(&ANIMALS).write(&dir);
+    assert!(!plain(std::slice::from_ref(&dir)).html.contains("id=\"settings\""));
+    let trial =
+        |normalize, mean, noise, nll| Trial { settings: Settings { normalize, mean, noise }, nll };
+    let noise = NoiseSettings { diagonal: 3e-3, loadings: 2e-4, rank: Some(5) };
+    let trials = vec![
+        trial(Normalize::Global, 1.0, None, 1.9),
+        trial(Normalize::Global, 0.1, None, 1.7),
+        trial(Normalize::PerFeature, 0.1, None, 1.6),
+        trial(Normalize::PerFeature, 0.1, Some(noise), 1.5),
+    ];
+    let chosen = trials[3].settings;
+    let tuning = Tuning { trained_on: 4321, folds: 5, trials, chosen };
+    run.write_json(Tuning::NAME, &tuning).unwrap();
+    let made = plain(std::slice::from_ref(&dir));
+    let section = made.html.split("<section id=\"settings\"").nth(1).unwrap();
+    let section = section.split("</section>").next().unwrap();
+    for words in [
+        "each feature divided by its own standard deviation",
+        "<dd>1.0e-1</dd>",
+        "<dd>3.0e-3</dd>",
+        "<dd>2.0e-4</dd>",
+        "<dt>Rank</dt><dd>5</dd>",
+        "<dt>Trials</dt><dd>4</dd>",
+        "<dd>4321</dd>",
+        "5 folds",
+        "per feature",
+    ] {
+        assert!(section.contains(words), "{words} is not in {section}");
+    }
+    // A dot for each trial, and a larger one for the choice.
+    assert_eq!(section.matches("<circle").count(), 5, "{section}");
+
+    // Any numbers make a figure; a damaged file is refused by name.
+    let odd =
+        vec![trial(Normalize::None, 0.0, None, 1e300), trial(Normalize::None, 1e-8, None, 0.0)];
+    let odd = Tuning { chosen: odd[0].settings, trials: odd, ..tuning };
+    run.write_json(Tuning::NAME, &odd).unwrap();
+    assert!(!plain(std::slice::from_ref(&dir)).html.contains("NaN"));
+    fs::write(dir.join(Tuning::NAME), "{}").unwrap();
+    let refused = page(&[dir], &SETTINGS, &mut |_| Picture::None).unwrap_err().to_string();
+    assert!(refused.contains("tuning.json"), "{refused}");
+}
+
+#[test]
+fn suspects_of_a_run_leave_room_for_those_of_an_audit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (run, found) = (folder.path().join("run"), folder.path().join("audit"));
+    Fixture::of(&ANIMALS).write(&run);
+    fs::create_dir(&found).unwrap();
+    audit(&ANIMALS.map(str::to_string), 30).save(&found).unwrap();
+    let titles = |dirs: &[PathBuf]| plain(dirs).html.matches("Suspect labels</h2>").count();
+    assert_eq!(titles(std::slice::from_ref(&run)), 1);
+    assert_eq!(titles(&[run, found]), 1);
 }

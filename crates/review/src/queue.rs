@@ -48,7 +48,12 @@ pub(crate) struct Queue {
     pub pairs: Vec<Pair>,
     /// The position in `pairs` of each issue.
     pair_of: Vec<Option<u32>>,
+    /// Of each label, the issues that are most surely right, the surest first.
+    sure: BTreeMap<Answer, Vec<usize>>,
 }
+
+/// Issues that are kept for each label; some may be decided otherwise, or be the one in question.
+const SURE: usize = 12;
 
 impl Queue {
     pub fn new(issues: &[Issue]) -> Self {
@@ -62,12 +67,25 @@ impl Queue {
         pairs.sort_by_key(|pair| std::cmp::Reverse(pair.count));
         let positions: BTreeMap<(Answer, Answer), u32> =
             pairs.iter().map(|pair| (pair.given, pair.suggested)).zip(0..).collect();
+        let mut sure: BTreeMap<Answer, Vec<usize>> = BTreeMap::new();
+        for (at, issue) in issues.iter().enumerate().rev().filter(|(_, issue)| !issue.wrong) {
+            let known = sure.entry(issue.given).or_default();
+            if known.len() < SURE {
+                known.push(at);
+            }
+        }
         Self {
+            sure,
             is_suspect: issues.iter().map(|issue| issue.wrong).collect(),
             suspects: issues.iter().filter(|issue| issue.wrong).count(),
             pair_of: issues.iter().map(|issue| positions.get(&key(issue)).copied()).collect(),
             pairs,
         }
+    }
+
+    /// Issues with this label that are surely right, the surest first.
+    pub fn sure(&self, label: Answer) -> &[usize] {
+        self.sure.get(&label).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a filter includes an issue.

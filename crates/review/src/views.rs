@@ -3,6 +3,7 @@
 use aleator_report::audit::Answer;
 use serde_json::{Value, json};
 
+use crate::decision::Decision;
 use crate::pictures::Pictures;
 use crate::queue::{Filter, Pair, Scope};
 use crate::session::Session;
@@ -10,6 +11,9 @@ use crate::session::Session;
 /// Issues before and after the one that is shown.
 const BEFORE: usize = 6;
 const AFTER: usize = 10;
+
+/// Examples beside each of the two labels.
+const REFERENCES: usize = 4;
 
 /// Most pairs in the menu.
 const PAIRS: usize = 400;
@@ -84,6 +88,7 @@ pub(crate) fn window(session: &Session, filter: Filter, at: At, trouble: Option<
         "total": numbers.len(),
         "decided": decided.filter(|issue| subject.queue.holds(filter, **issue as usize)).count(),
         "issues": numbers[around].iter().map(|number| issue(session, *number)).collect::<Value>(),
+        "references": shown.map(|shown| references(session, shown)),
         "progress": session.progress(),
         "can_undo": session.can_undo(),
         "trouble": trouble,
@@ -102,6 +107,21 @@ fn issue(session: &Session, number: usize) -> Value {
         "score": issue.score,
         "decision": session.decision(number),
     })
+}
+
+/// Issues to compare an issue with: for the given and the suggested label, those that have it and
+/// are surely right.
+fn references(session: &Session, number: usize) -> Value {
+    let subject = &session.subject;
+    let undisputed = |other: &&usize| {
+        **other != number && session.decision(**other).is_none_or(|it| it == Decision::Keep)
+    };
+    let of = |label: Answer| -> Vec<usize> {
+        let sure = subject.queue.sure(label).iter().filter(undisputed);
+        sure.take(REFERENCES).copied().collect()
+    };
+    let issue = &subject.audit.issues[number];
+    json!({ "given": of(issue.given), "suggested": of(issue.suggested) })
 }
 
 /// An answer: its class, and for multilabel audits whether it is on.

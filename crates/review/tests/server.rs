@@ -388,3 +388,34 @@ fn more_connections_than_a_browser_has_are_turned_away_and_silent_ones_do_not_ke
     assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
     drop(silent);
 }
+
+#[test]
+fn each_label_has_examples_that_are_surely_right() {
+    let mut labels: Vec<(String, u32, u32, bool)> = vec![("a".to_string(), 0, 1, true)];
+    labels.extend((0..6).map(|at| (format!("cat {at}"), 0, 1, false)));
+    labels.extend((0..6).map(|at| (format!("dog {at}"), 1, 0, at == 0)));
+    labels.sort_by_key(|(.., wrong)| !wrong);
+    let borrowed: Vec<_> = labels.iter().map(|(id, a, b, c)| (id.as_str(), *a, *b, *c)).collect();
+    let running = Running::on(&single(&["cat", "dog"], &borrowed));
+    let references = |at: usize| {
+        let window = running.get(&format!("/api/window?scope=all&at={at}"));
+        let ids = |side: &str| -> Vec<String> {
+            let numbers = window["references"][side].as_array().unwrap();
+            let number = |it: &Value| it.as_u64().unwrap() as usize;
+            numbers.iter().map(|it| labels[number(it)].0.clone()).collect()
+        };
+        (ids("given"), ids("suggested"))
+    };
+    // Those of the lowest rank first; suspects are not among them.
+    let (cats, dogs) = references(0);
+    assert_eq!(cats, ["cat 5", "cat 4", "cat 3", "cat 2"]);
+    assert_eq!(dogs, ["dog 5", "dog 4", "dog 3", "dog 2"]);
+    // One that is in question, or that was decided otherwise, is no example.
+    let at = |id: &str| labels.iter().position(|label| label.0 == id).unwrap();
+    assert_eq!(references(at("cat 5")).0[0], "cat 4");
+    for (issue, decision) in [("dog 5", "accept"), ("dog 4", "keep")] {
+        let body = json!({ "issue": at(issue), "decision": decision, "filter": suspects() });
+        assert_eq!(running.post("/api/decide", &body).0, 200);
+    }
+    assert_eq!(references(0).1, ["dog 4", "dog 3", "dog 2", "dog 1"]);
+}

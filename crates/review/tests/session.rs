@@ -148,7 +148,7 @@ fn damaged_and_unfinished_audits_are_refused() {
     assert!(refusal(folder.path()).contains("class 9 of 3"));
     fs::remove_file(folder.path().join("audit.json")).unwrap();
     assert!(refusal(folder.path()).contains("no finished audit"));
-    assert!(refusal(Path::new("/nowhere")).contains("no finished audit"));
+    assert!(refusal(Path::new("/nowhere")).contains("does not exist"));
 }
 
 #[test]

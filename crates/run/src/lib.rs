@@ -30,6 +30,7 @@ mod split_reader;
 mod sweep;
 mod tasks;
 mod to_toml;
+pub mod tuning;
 
 pub use atomic::{
     AtomicFolder, check_vacant, read_json, remove_folder, remove_leftovers,

@@ -5,11 +5,11 @@
 //! No field has a default in code: what a recipe does not say is an error, except where absence
 //! is itself the meaning ("no clipping").
 
-mod absolute;
 mod data;
 mod method;
 mod network;
 mod overlay;
+mod paths;
 mod pretraining;
 pub(crate) mod range;
 

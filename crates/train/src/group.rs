@@ -12,7 +12,7 @@ use aleator_run::{AtomicFolder, GroupFile, GroupMember, RunDir, check_vacant};
 
 use crate::runs::{divide, same_data};
 use crate::set_aside::undecodable;
-use crate::tuning::{Tuning, tune};
+use crate::tuning::{self, Tuning, tune};
 use crate::{Event, Job, Observer, Outcome, TrainError, create_run, finish_run, load_run};
 
 /// One run of a group.
@@ -216,9 +216,10 @@ impl Tunings {
                 Outcome::Interrupted { .. } => return Ok(None),
             },
         };
-        let more = data.train_and_validation().filter(|_| own.optimizer.rule.refits());
-        let examples = more.map_or(data.train.len(), |all| all.len());
-        let recipe = tuning.write(run, &own, examples)?;
+        let refits = own.optimizer.rule.refits() && data.is_validation_a_part();
+        let more = if refits { data.validation.len() } else { 0 };
+        let examples = data.train.len() + more;
+        let recipe = tuning::write(&tuning, run, &own, examples)?;
         observer(Event::Tuned(&tuning));
         self.known.push((key, tuning));
         Ok(Some(recipe))

@@ -58,9 +58,11 @@ pub use evaluate::{EvaluateSettings, evaluate};
 pub use features::FeatureExtractor;
 pub use normalize::Normalization;
 pub use optimizer::{Group, Optimizer, Step};
-pub use predict::{CleanScores, NewScores, Predictor};
+pub use predict::{CleanScores, DamagedImage, NewScores, PredictedPiece, Predictor};
 pub use prediction::{ClassProbability, Confusion, ExamplePrediction, Prediction};
-pub use runs::{check_recipe, create_run, finish_run, hash_file, label_sets, load_run, run_data};
+pub use runs::{
+    check_recipe, create_run, finish_run, hash_file, label_sets, load_run, run_data, same_data,
+};
 pub use schedule::Schedule;
 pub use step::StepReport;
 pub use tuning::{NoiseSettings, Settings, Trial, Tuning};

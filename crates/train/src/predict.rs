@@ -1,5 +1,6 @@
 //! Trained runs and new inputs → probabilities; labelled ones → scores.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,6 +27,45 @@ pub struct Predictor {
     calibration: Option<Calibration>,
     true_class: Option<TrueClass>,
     batch: usize,
+}
+
+/// What is predicted for some examples that stand one after the other.
+#[derive(Clone, Debug)]
+pub struct PredictedPiece {
+    /// Of the examples that can be read; none where no example can.
+    pub prediction: Option<Prediction>,
+    /// The images that cannot be decoded, in their order.
+    pub damaged: Vec<DamagedImage>,
+}
+
+/// An image that cannot be decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedImage {
+    /// Its place among the examples of the piece.
+    pub at: usize,
+    /// Its id.
+    pub id: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// A warning.
+impl fmt::Display for DamagedImage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; it is not predicted", self.id, self.reason)
+    }
+}
+
+impl PredictedPiece {
+    /// The number of examples, damaged ones included.
+    pub fn len(&self) -> usize {
+        self.prediction.as_ref().map_or(0, Prediction::len) + self.damaged.len()
+    }
+
+    /// Whether there is no example.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// The scores of a trained run on labelled examples that it was not evaluated on.
@@ -128,6 +168,29 @@ impl Predictor {
         self.predict_named(inputs, &rows.collect::<Vec<_>>(), names)
     }
 
+    /// [`predict`](Self::predict), without the images that cannot be decoded.
+    pub fn predict_readable(
+        &self,
+        inputs: &Inputs,
+        ids: &Ids,
+        rows: Range<usize>,
+    ) -> Result<PredictedPiece, TrainError> {
+        let mut example = vec![0.0; inputs.shape().len()];
+        let (mut values, mut names, mut damaged) = (vec![], vec![], vec![]);
+        for (at, row) in rows.clone().enumerate() {
+            let id = ids.name(row).into_owned();
+            match inputs.read(row, &mut example) {
+                Ok(()) => {
+                    values.extend_from_slice(&example);
+                    names.push(id);
+                }
+                Err(error) => damaged.push(DamagedImage { at, id, reason: error.reason() }),
+            }
+        }
+        let prediction = if names.is_empty() { None } else { Some(self.answer(values, names)?) };
+        Ok(PredictedPiece { prediction, damaged })
+    }
+
     /// Predicts these rows of `inputs`, whose ids are `names`.
     fn predict_named(
         &self,
@@ -140,6 +203,11 @@ impl Predictor {
         for (row, example) in rows.iter().zip(values.chunks_exact_mut(width)) {
             inputs.read(*row, example)?;
         }
+        self.answer(values, names)
+    }
+
+    /// Predicts examples that stand one after the other, whose ids are `names`.
+    fn answer(&self, values: Vec<f32>, names: Vec<String>) -> Result<Prediction, TrainError> {
         let not_finite = |bad: Vec<usize>| {
             let names = bad.into_iter().map(|at| names[at].clone()).collect();
             TrainError::prediction_not_finite("given", names)

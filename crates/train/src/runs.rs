@@ -159,7 +159,10 @@ pub fn finish_run(
 
 /// Refuses data other than those that the run started with: a changed split would leak what was
 /// held out.
-pub(crate) fn same_data(run: &RunDir, data: &DataSet) -> Result<(), TrainError> {
+///
+/// # Errors
+/// When the fingerprints differ.
+pub fn same_data(run: &RunDir, data: &DataSet) -> Result<(), TrainError> {
     let expected = &run.info().fingerprint;
     if *expected == data.fingerprint {
         return Ok(());

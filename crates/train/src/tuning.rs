@@ -8,20 +8,16 @@ mod ledger;
 mod search;
 mod trials;
 
-use std::fmt;
-
 use aleator_data::Split;
+use aleator_data::variation::Variation;
 use aleator_run::RunDir;
-use aleator_run::recipe::{Link, Noise, Normalize, Recipe, Rule, Tune};
-use serde::{Deserialize, Serialize};
+use aleator_run::recipe::{Link, Noise, Normalize, Recipe, Rule};
+pub use aleator_run::tuning::{NoiseSettings, Settings, Trial, Tuning};
 
 use crate::experiment::Shape;
-use crate::normalize::Variation;
 use crate::{Job, Observer, Outcome, TrainError};
 
 use ledger::Ledger;
-pub use ledger::Trial;
-pub use search::{NoiseSettings, Settings};
 use search::{Space, search};
 use trials::{Bench, Fold, Unfinished};
 
@@ -40,94 +36,18 @@ const MOST_FOLDS: usize = FOLDS_OF_FEW * MOST_DIVISIONS;
 const MOST_PRODUCTS: usize = 1 << 20;
 /// Trials learn from at most this many examples, and are measured on at most a fifth of it.
 const MOST: usize = 50_000;
-/// Where all features vary alike, within this factor, one scale suits them all.
-const ALIKE: f64 = 2.0;
-/// Where a standard deviation is larger by this factor than the middle half of a feature suggests,
-/// its tails are heavy.
-const HEAVY: f64 = 2.0;
 /// Trials are compared, not reported: they may be less exact than the run.
 const SAMPLES: usize = 32;
 const HELD_OUT_SAMPLES: usize = 256;
 const TOLERANCE: f64 = 1e-3;
 
-/// What was chosen, and why: `tuning.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Tuning {
-    /// The examples of a trial.
-    pub trained_on: usize,
-    /// How many times some examples were held out: 1 for the validation split.
-    pub folds: usize,
-    /// All trials, in their order.
-    pub trials: Vec<Trial>,
-    /// The settings with the lowest loss. Decays are those of trials; training on more examples
-    /// has in proportion less.
-    pub chosen: Settings,
-}
-
-impl Tuning {
-    /// The file in a run directory.
-    pub const NAME: &str = "tuning.json";
-}
-
-/// What was chosen, in one paragraph for people.
-impl fmt::Display for Tuning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { trained_on, folds, trials, chosen } = self;
-        let held_out = match folds {
-            1 => "the validation split".to_string(),
-            _ => format!("{folds} folds"),
-        };
-        let scale = match chosen.normalize {
-            Normalize::None => "features as they are",
-            Normalize::Global => "all features divided by one number",
-            Normalize::PerFeature => "each feature divided by its own standard deviation",
-            Normalize::Robust => "heavy-tailed features: asinh((x − median) / spread)",
-        };
-        write!(f, "chosen by {} trials on {trained_on} examples and {held_out}: ", trials.len())?;
-        write!(f, "{scale}; decay of the mean {:.1e}", chosen.mean)?;
-        match chosen.noise {
-            Some(NoiseSettings { diagonal, loadings, rank }) => {
-                write!(f, ", of the noise {diagonal:.1e}")?;
-                let Some(rank) = rank else { return Ok(()) };
-                write!(f, " (diagonal) and {loadings:.1e} (factors); rank {rank}")
-            }
-            None if trials.iter().any(|trial| trial.settings.noise.is_some()) => {
-                write!(f, "; no noise, because it does not lower the held-out loss")
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-impl Settings {
-    /// Writes these settings into a recipe. Decays are multiplied by `share`, the examples that
-    /// they were chosen with over those that the recipe trains on: the sum of losses grows with
-    /// the examples, what it is weighed against does not.
-    pub fn write_to(&self, recipe: &mut Recipe, share: f64) {
-        recipe.tune = Tune::Off;
-        recipe.network.normalize = self.normalize;
-        let l2 = &mut recipe.optimizer.l2;
-        l2.mean = self.mean * share;
-        match self.noise {
-            Some(NoiseSettings { diagonal, loadings, rank }) => {
-                l2.diagonal = Some(diagonal * share);
-                l2.covariance = loadings * share;
-                if let Some(rank) = rank {
-                    recipe.head.noise = recipe.head.noise.with_rank(rank);
-                }
-            }
-            None => recipe.head.noise = Noise::None,
-        }
-    }
-
-    /// Writes them into the recipe of a trial.
-    fn write_to_trial(&self, recipe: &mut Recipe) {
-        self.write_to(recipe, 1.0);
-        recipe.head.samples = recipe.head.samples.min(SAMPLES);
-        recipe.evaluation.samples = recipe.evaluation.samples.min(HELD_OUT_SAMPLES);
-        if let Rule::Lbfgs { tolerance, .. } = &mut recipe.optimizer.rule {
-            *tolerance = tolerance.max(TOLERANCE);
-        }
+/// Writes settings into the recipe of a trial.
+fn write_to_trial(settings: &Settings, recipe: &mut Recipe) {
+    settings.write_to(recipe, 1.0);
+    recipe.head.samples = recipe.head.samples.min(SAMPLES);
+    recipe.evaluation.samples = recipe.evaluation.samples.min(HELD_OUT_SAMPLES);
+    if let Rule::Lbfgs { tolerance, .. } = &mut recipe.optimizer.rule {
+        *tolerance = tolerance.max(TOLERANCE);
     }
 }
 
@@ -146,22 +66,20 @@ pub(crate) fn tune(
     }
 }
 
-impl Tuning {
-    /// Writes `tuning.json` and the chosen settings into the recipe of a run; they may have been
-    /// chosen for another one, with another seed or another fold.
-    pub(crate) fn write(
-        &self,
-        run: &mut RunDir,
-        recipe: &Recipe,
-        examples: usize,
-    ) -> Result<Recipe, TrainError> {
-        let mut recipe = recipe.clone();
-        self.chosen.write_to(&mut recipe, self.trained_on as f64 / examples as f64);
-        run.write_json(Self::NAME, self)?;
-        run.replace_recipe(&recipe)?;
-        ledger::remove(run.path())?;
-        Ok(recipe)
-    }
+/// Writes `tuning.json` and the chosen settings into the recipe of a run; they may have been
+/// chosen for another one, with another seed or another fold.
+pub(crate) fn write(
+    tuning: &Tuning,
+    run: &mut RunDir,
+    recipe: &Recipe,
+    examples: usize,
+) -> Result<Recipe, TrainError> {
+    let mut recipe = recipe.clone();
+    tuning.chosen.write_to(&mut recipe, tuning.trained_on as f64 / examples as f64);
+    run.write_json(Tuning::NAME, tuning)?;
+    run.replace_recipe(&recipe)?;
+    ledger::remove(run.path())?;
+    Ok(recipe)
 }
 
 fn choose(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<Tuning, Unfinished> {
@@ -215,19 +133,8 @@ fn folds(job: &Job<'_>) -> Vec<Fold> {
 
 /// The ways to scale the features that may matter, the recipe's first.
 fn scales(recipe: &Recipe, train: &Split) -> Result<Vec<Normalize>, TrainError> {
-    let Variation { range, tails } = Variation::of(&train.sample(MOST))?;
-    let mut scales = vec![recipe.network.normalize];
-    let may_matter = [
-        (range > ALIKE, Normalize::Global),
-        (range > ALIKE, Normalize::PerFeature),
-        (tails > HEAVY, Normalize::Robust),
-    ];
-    for (_, kind) in may_matter.into_iter().filter(|(matters, _)| *matters) {
-        if !scales.contains(&kind) {
-            scales.push(kind);
-        }
-    }
-    Ok(scales)
+    let sample = train.sample(MOST);
+    Ok(Variation::of(&sample.inputs, &sample.rows)?.scales(recipe.network.normalize))
 }
 
 /// The ranks to search. Under softmax only differences of utilities count, so K − 1 factors are

@@ -66,9 +66,9 @@ impl Error {
         Self::At { place: place.into(), source: Box::new(self) }
     }
 
-    /// The same; where a file of the data is missing, with what to do if the data moved. `recipe`
-    /// is the file that names them.
-    pub(crate) fn if_moved(self, recipe: &Path) -> Self {
+    /// The same; where a file of the data is missing, with what to do if the data moved. `dir` is
+    /// what `aleator resume` takes.
+    pub(crate) fn if_moved(self, dir: &Path) -> Self {
         let missing = |error: &DataError| {
             let DataError::Io { source, .. } = error else { return false };
             source.kind() == std::io::ErrorKind::NotFound
@@ -76,9 +76,9 @@ impl Error {
         match &self {
             Self::Data(error) | Self::Train(TrainError::Data(error)) if missing(error) => {
                 Self::invalid(format!(
-                    "{self}\nIf the data moved, write their new place into {}: the run accepts them \
-                     if their content is the same.",
-                    recipe.display()
+                    "{self}\nIf the data moved, say where they are now: `aleator resume {} --data \
+                     PATH` accepts them if their content is the same.",
+                    dir.display()
                 ))
             }
             _ => self,

@@ -27,7 +27,7 @@ pub fn evaluate(
     let _lock = run.lock()?;
     let arrays = arrays.map(|it| Sources::in_memory(it, recipe.head.link)).transpose()?;
     let data = run_data(&run, &recipe, arrays.as_ref())
-        .map_err(|error| Error::from(error).if_moved(&run.recipe_path()))?;
+        .map_err(|error| Error::from(error).if_moved(dir))?;
     let job = Job { run: &run, recipe: &recipe, data: &data, stop: watch.stop() };
     Ok(aleator_train::evaluate(&job, settings, &mut |event| watch.training("", event))?)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aleator_data::{Ids, InputShape, Inputs, Sources, Split};
 use aleator_run::recipe::{InputSource, Link, Recipe, Source};
 use aleator_run::{EnsembleFile, EvaluatedRun, GroupKind, RunDir, RunGroup, RunTree};
-use aleator_train::{Prediction, load_run};
+use aleator_train::{PredictedPiece, Prediction, load_run};
 
 pub use write::{PredictionColumns, PredictionFile, write_json_line};
 
@@ -187,7 +187,10 @@ impl Predictor {
     /// # Errors
     /// When an image cannot be decoded, or a prediction is not finite.
     pub fn predict(&self, examples: &Examples) -> Result<Prediction, Error> {
-        let mut pieces = self.predict_pieces(examples);
+        self.check_shape(&examples.inputs)?;
+        let (inputs, ids) = (&examples.inputs, &examples.ids);
+        let mut pieces =
+            self.pieces(examples).map(|rows| self.predictor.predict(inputs, ids, rows));
         let first = pieces.next().ok_or_else(|| Error::invalid("there are no examples"))?;
         pieces.try_fold(first?, |mut all, piece| {
             all.append(piece?);
@@ -195,21 +198,22 @@ impl Predictor {
         })
     }
 
-    /// Predicts examples piece by piece, so that only one piece is in memory.
+    /// Predicts examples piece by piece, so that only one piece is in memory. Images that cannot be
+    /// decoded are left out, and listed in their piece.
     pub fn predict_pieces<'a>(
         &'a self,
         examples: &'a Examples,
-    ) -> impl Iterator<Item = Result<Prediction, Error>> + 'a {
-        let total = examples.len();
-        let piece = move |start: usize| start..total.min(start + self.recipe.evaluation.batch);
-        (0..total)
-            .step_by(self.recipe.evaluation.batch)
-            .map(move |start| self.predict_rows(examples, piece(start)))
+    ) -> impl Iterator<Item = Result<PredictedPiece, Error>> + 'a {
+        self.pieces(examples).map(|rows| {
+            self.check_shape(&examples.inputs)?;
+            Ok(self.predictor.predict_readable(&examples.inputs, &examples.ids, rows)?)
+        })
     }
 
-    fn predict_rows(&self, examples: &Examples, rows: Range<usize>) -> Result<Prediction, Error> {
-        self.check_shape(&examples.inputs)?;
-        Ok(self.predictor.predict(&examples.inputs, &examples.ids, rows)?)
+    /// The rows of each piece.
+    fn pieces(&self, examples: &Examples) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (total, batch) = (examples.len(), self.recipe.evaluation.batch);
+        (0..total).step_by(batch).map(move |start| start..total.min(start + batch))
     }
 
     /// Examples may have been opened for another run.

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use aleator_data::{Arrays, Sources};
 use aleator_report::audit::Audit;
-use aleator_run::GroupFile;
 use aleator_train::group::{self, Kind};
 
 use crate::workflow::group::finish;
@@ -32,14 +31,13 @@ pub enum Resumed {
 /// Continues a run, a group of runs or an audit that was stopped or killed, to the same bits as
 /// without the interruption. What is complete already is not computed again.
 ///
-/// Runs on arrays in memory need the same arrays again.
+/// Runs on arrays in memory need the same arrays again; for data that were moved, call
+/// [`move_data`](crate::move_data) first.
 ///
 /// # Errors
 /// When the directory is none of these, the data have changed, or as in the workflow itself.
 pub fn resume(dir: &Path, arrays: Option<Arrays>, watch: &mut Watch<'_>) -> Result<Resumed, Error> {
-    let is_group = dir.join(GroupFile::NAME).is_file();
-    let recipe = dir.join(if is_group { GroupFile::NAME } else { "recipe.toml" });
-    finish_all(dir, arrays, watch).map_err(|error| error.if_moved(&recipe))
+    finish_all(dir, arrays, watch).map_err(|error| error.if_moved(dir))
 }
 
 fn finish_all(dir: &Path, arrays: Option<Arrays>, watch: &mut Watch<'_>) -> Result<Resumed, Error> {

@@ -70,7 +70,8 @@ impl<'a> Watch<'a> {
         self.stop
     }
 
-    pub(crate) fn event(&mut self, event: Event<'_>) {
+    /// Passes an event on to the observer.
+    pub fn event(&mut self, event: Event<'_>) {
         (self.observer)(event);
     }
 

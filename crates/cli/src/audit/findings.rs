@@ -50,7 +50,7 @@ pub fn print(out: &Path, audit: &Audit) -> Result<()> {
     let place = out.display();
     line(format_args!("\nAll labels: {}", out.join("issues.csv").display()))?;
     line(format_args!(
-        "Next: `aleator report {place}` for a page with the images, `aleator review {place}` to correct them."
+        "Next: `aleator report {place}` for a page of it, `aleator review {place}` to correct them."
     ))
 }
 

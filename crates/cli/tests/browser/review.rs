@@ -217,3 +217,38 @@ fn the_page_fits_a_telephone_and_names_its_controls() {
         browser.assert_no_errors();
     }
 }
+
+/// Digits that are surely right stand beside the suspect; each picture can be enlarged.
+#[test]
+fn a_suspect_is_compared_with_examples_of_both_labels() {
+    let place = with_digits();
+    let review = Review::start(&place);
+    let browser = Browser::start();
+    browser.resize(1280, 800);
+    browser.open(&review.url);
+    wait_decided(&browser, 0);
+    for (side, label) in [("given", "1"), ("suggested", "0")] {
+        assert_eq!(browser.find(&format!("#{side}")).text(), label);
+        let loaded = format!(
+            "[...document.querySelectorAll('#{side}-examples img')].filter(one => one.naturalWidth === 8).length === 4"
+        );
+        browser.wait_until(&loaded);
+        let name = format!("return document.querySelector('#{side}-examples button').ariaLabel");
+        assert_eq!(browser.script(&name, json!(null)), json!(format!("Surely {label}")));
+    }
+    let is_open = "document.getElementById('zoom').open";
+    browser.find_shown("#given-examples button").click();
+    browser.wait_until(is_open);
+    // Keys do not decide about a label that is covered.
+    browser.keys("a");
+    browser.find_shown("#zoomed").click();
+    browser.wait_until(&format!("!{is_open}"));
+    wait_decided(&browser, 0);
+    browser.keys("z");
+    browser.wait_until(is_open);
+    browser.keys("z");
+    browser.wait_until(&format!("!{is_open}"));
+    browser.keys("a");
+    wait_decided(&browser, 1);
+    browser.assert_no_errors();
+}

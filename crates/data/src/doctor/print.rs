@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::{Diagnosis, FeatureReport, Group, ImageReport};
+use super::{Diagnosis, FeatureReport, Group, ImageReport, ScaleReport};
 
 /// Rows of a list that are shown at most.
 const SHOWN: usize = 10;
@@ -62,7 +62,7 @@ impl Diagnosis {
         if !self.occur_once.is_empty() {
             let names = self.occur_once.iter().map(|name| short(name));
             let classes = agreeing(self.occur_once.len(), "class", ["occurs", "occur"]);
-            writeln!(f, "{classes} once only: {}", listed(names))?;
+            writeln!(f, "{classes} once only: {}", listed(names, self.occur_once.len()))?;
         }
         Ok(())
     }
@@ -134,21 +134,70 @@ fn print_features(f: &mut Formatter<'_>, report: &FeatureReport) -> fmt::Result 
         plural(report.width, "number"),
         report.stored
     )?;
-    let list = |places: &[usize]| listed(places.iter().map(usize::to_string));
     match report.non_finite_rows {
         0 => writeln!(f, "  all numbers are finite")?,
         count => {
             let rows = agreeing(count, "row", ["has", "have"]);
-            writeln!(f, "  {rows} numbers that are not finite: {}", list(&report.non_finite))?;
+            let places = listed(report.non_finite.iter().map(usize::to_string), count);
+            writeln!(f, "  {rows} numbers that are not finite: {places}")?;
         }
     }
-    match report.constant_columns {
-        0 => Ok(()),
-        count => {
-            let columns = agreeing(count, "column", ["is", "are"]);
-            writeln!(f, "  {columns} the same in all rows: {}", list(&report.constant))
+    print_columns(
+        f,
+        report.constant_columns,
+        &report.constant,
+        ["is", "are"],
+        "the same in all rows",
+    )?;
+    report.scales.iter().try_for_each(|scales| print_scales(f, scales))
+}
+
+fn print_scales(f: &mut Formatter<'_>, scales: &ScaleReport) -> fmt::Result {
+    let (low, high) = (&scales.narrowest, &scales.widest);
+    let (count, names) = (scales.mostly_one_value_columns, &scales.mostly_one_value);
+    print_columns(f, count, names, ["has", "have"], "one value in at least half of the rows")?;
+    writeln!(
+        f,
+        "  standard deviations from {} (column {}) to {} (column {}), a factor of {}",
+        significant(low.deviation),
+        short(&low.column),
+        significant(high.deviation),
+        short(&high.column),
+        significant(high.deviation / low.deviation)
+    )?;
+    let (count, names) = (scales.heavy_tailed_columns, &scales.heavy_tailed);
+    print_columns(f, count, names, ["has", "have"], "heavy tails")?;
+    match &scales.tried[..] {
+        [only] => writeln!(f, "  aleator train takes {}", only.in_words()),
+        tried => {
+            writeln!(f, "  aleator train tries, and chooses by the loss on held-out examples:")?;
+            tried.iter().try_for_each(|kind| writeln!(f, "    {}", kind.in_words()))
         }
     }
+}
+
+/// A line on some columns, if there are any.
+fn print_columns(
+    f: &mut Formatter<'_>,
+    count: usize,
+    names: &[String],
+    verb: [&str; 2],
+    what: &str,
+) -> fmt::Result {
+    if count == 0 {
+        return Ok(());
+    }
+    let names = listed(names.iter().map(|name| short(name)), count);
+    writeln!(f, "  {} {what}: {names}", agreeing(count, "column", verb))
+}
+
+/// Three significant digits.
+fn significant(value: f64) -> String {
+    if !(1e-3..1e6).contains(&value) {
+        return format!("{value:.2e}");
+    }
+    let digits = (2.0 - value.log10().floor()).clamp(0.0, 5.0) as usize;
+    format!("{value:.digits$}")
 }
 
 fn print_group(f: &mut Formatter<'_>, group: &Group) -> fmt::Result {
@@ -159,13 +208,13 @@ fn print_group(f: &mut Formatter<'_>, group: &Group) -> fmt::Result {
         (false, true) => " [different labels]",
         (false, false) => "",
     };
-    writeln!(f, "  {}{flag}", listed(names))
+    writeln!(f, "  {}{flag}", listed(names, group.copies.len()))
 }
 
-/// The first few, and how many more.
-fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
+/// The first few of `count` names, and how many more there are.
+fn listed(names: impl Iterator<Item = String>, count: usize) -> String {
     const FEW: usize = 5;
-    let more = names.len().saturating_sub(FEW);
+    let more = count.saturating_sub(FEW);
     let list = names.take(FEW).collect::<Vec<_>>().join(", ");
     if more == 0 { list } else { format!("{list} and {more} more") }
 }

@@ -246,6 +246,9 @@ impl AuditSummary {
             version: String,
         }
         let path = dir.join(AUDIT);
+        if !dir.exists() {
+            return Err(RunError::Missing { path: dir.to_path_buf() }.into());
+        }
         if !path.exists() {
             return Err(ReportError::NoAudit { dir: dir.to_path_buf() });
         }

@@ -32,6 +32,10 @@ const NUMBERED: usize = 12;
 /// Up to this many classes, each cell is a mark and each class is named.
 pub(crate) const NAMED: usize = 40;
 
+/// As wide as any line of text above a map, so that maps of the same classes have cells of the same
+/// size when they are scaled to the same width.
+const NARROWEST: f64 = 350.0;
+
 const TOP: f64 = 44.0;
 const CHARACTERS: usize = 14;
 
@@ -174,7 +178,7 @@ impl HeatMap<'_> {
         let (rows, columns, most) = (self.rows, self.columns, self.shown(full));
         let sign = if self.percent { "" } else { "±" };
         let sides = format!("rows: {rows} · columns: {columns} · full colour: {sign}{most}");
-        let width = size.0.max(text_width(&sides, SMALL) + 16.0);
+        let width = size.0.max(text_width(&sides, SMALL) + 16.0).max(NARROWEST);
         let description = format!("{} {most}.", self.description);
         let mut figure = Figure::new(self.name, self.title, &description, (width, size.1));
         figure.heading("");

@@ -14,7 +14,7 @@ use crate::number;
 const TINY: usize = 48;
 
 /// Cards before the fold; a page of all of them would be dozens of screens long.
-const UNFOLDED: usize = 24;
+const UNFOLDED: usize = 12;
 
 /// One example.
 struct Card<'a> {

@@ -21,10 +21,10 @@ use crate::figure::heat::{HeatMap, NAMED};
 use crate::number;
 
 /// Most pairs in a table of confusions.
-const PAIRS: usize = 12;
+const PAIRS: usize = 8;
 
 /// Most pairs of positive correlation in a table, and of negative.
-const CORRELATED: usize = 8;
+const CORRELATED: usize = 4;
 
 /// Most pairs that are looked at for those.
 const LISTED: usize = 4096;
@@ -75,8 +75,9 @@ fn maps_and_tables(
         };
         maps += &figures.add(map.draw());
         words += &format!(
-            "Left: of the {split} examples with a given label (row), the share that the model \
-             predicts to be of each class (column); agreement, on the diagonal, is left grey. "
+            "{} the {split} examples with a given label (row), the share that the model predicts \
+             to be of each class (column); agreement, on the diagonal, is left grey. ",
+            if noise.is_some() { "Left: of" } else { "Of" }
         );
     }
     let mut tables = vec![expected_table(run, unseen.split, expected, noise.as_ref())?];
@@ -340,16 +341,18 @@ pub(super) fn of_audit(at: &AuditAt, figures: &mut Figures) -> Option<Section> {
                       share beside the diagonal is"
             .to_string(),
         rows: "given",
-        columns: "expected to be true",
+        columns: "expected",
         class_names: names,
         order: &order,
         value: &value,
         percent: true,
     };
     let mut maps = figures.add(map.draw());
-    let mut words = "Left: of each given label (row), the share that is expected to be of each \
-                     class (column); agreement, on the diagonal, is left grey."
-        .to_string();
+    let mut words = format!(
+        "{} each given label (row), the share that is expected to be of each class (column); \
+         agreement, on the diagonal, is left grey.",
+        if correlated { "Left: of" } else { "Of" }
+    );
     if correlated {
         let value = |i: usize, j: usize| correlation[i * classes + j];
         let title = "Correlation of the learned noise";
@@ -366,20 +369,24 @@ pub(super) fn of_audit(at: &AuditAt, figures: &mut Figures) -> Option<Section> {
 
 fn audit_table(pairs: &[PairFinding], names: &[String]) -> String {
     let apart = pairs.iter().filter(|pair| pair.given != pair.truth).take(PAIRS);
+    let has_noise = apart.clone().any(|pair| pair.flip_probability.is_some());
     let row = |pair: &PairFinding| {
-        vec![
-            Cell::Html(arrow(&names[pair.truth as usize], &names[pair.given as usize])),
-            Cell::fixed(Some(pair.count), 1),
-            Cell::percent(pair.flip_probability),
-            Cell::fixed(pair.correlation, 2),
-        ]
+        let pair_name = arrow(&names[pair.truth as usize], &names[pair.given as usize]);
+        let mut row = vec![Cell::Html(pair_name), Cell::fixed(Some(pair.count), 1)];
+        if has_noise {
+            row.extend([Cell::percent(pair.flip_probability), Cell::fixed(pair.correlation, 2)]);
+        }
+        row
     };
     let rows: Vec<Vec<Cell>> = apart.map(row).collect();
     if rows.is_empty() {
         return String::new();
     }
-    let caption = "The confusions that are expected most often in the labels. Flip: how likely \
-                   noise alone lifts the given class above the true one.";
-    let columns = ["True → given", "Expected labels", "Flip", "Correlation"];
-    table::html(Extent::Short, &columns, &rows, caption)
+    let mut columns = vec!["True → given", "Expected labels"];
+    let mut caption = "The confusions that are expected most often in the labels.".to_string();
+    if has_noise {
+        columns.extend(["Flip", "Correlation"]);
+        caption += " Flip: how likely noise alone lifts the given class above the true one.";
+    }
+    table::html(Extent::Short, &columns, &rows, &caption)
 }

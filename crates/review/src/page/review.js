@@ -55,7 +55,8 @@ function picture(issue, size) {
   return pictures.get(key);
 }
 function forget() {
-  const kept = new Set(view.issues.flatMap(issue => [`${issue.number}/large`, `${issue.number}/small`]));
+  const numbers = view.issues.map(issue => issue.number).concat(...Object.values(view.references ?? {}));
+  const kept = new Set(numbers.flatMap(number => [`${number}/large`, `${number}/small`]));
   for (const [key, found] of pictures) if (!kept.has(key)) {
     pictures.delete(key);
     found.then(found => found.url && URL.revokeObjectURL(found.url));
@@ -86,6 +87,39 @@ async function showPicture(issue) {
     if (view.at === issue.number) fit();
   }
 }
+
+// Examples of a label that are surely right, to compare with.
+function showExamples(side, label) {
+  const shown = $(`${side}-examples`), numbers = overview.no_pictures ? [] : view.references[side];
+  const of = `Surely ${titled(label)}`;
+  shown.hidden = !numbers.length;
+  shown.setAttribute("aria-label", of);
+  shown.replaceChildren(...numbers.map(at => {
+    const button = document.createElement("button"), image = document.createElement("img");
+    button.title = `${of}: click to enlarge`;
+    button.setAttribute("aria-label", of);
+    image.alt = "";
+    button.append(image);
+    button.onclick = () => zoom(at, of);
+    picture(at, "small").then(found => {
+      if (!found.url) return button.remove();
+      image.onload = () => image.classList.toggle("tiny", isTiny(image));
+      image.src = found.url;
+    });
+    return button;
+  }));
+}
+const isTiny = image => Math.max(image.naturalWidth, image.naturalHeight) <= 64;
+async function zoom(issue, alt) {
+  const found = await picture(issue, "large");
+  if (!found.url) return;
+  const image = $("zoomed");
+  image.alt = alt;
+  image.onload = () => image.classList.toggle("tiny", isTiny(image));
+  image.src = found.url;
+  $("zoom").showModal();
+}
+const enlarge = () => { const issue = current(); if (issue && !$("picture").hidden) zoom(issue.number, `Example ${issue.id}`); };
 
 function show(next) {
   view = next;
@@ -134,6 +168,7 @@ function showIssue(issue) {
   $("keep-name").textContent = answer(issue.given);
   $("score").textContent = `Score ${issue.score.toFixed(3)}: how surely the given label is wrong`;
   $("id").textContent = issue.id;
+  for (const side of ["given", "suggested"]) showExamples(side, issue[side]);
   const d = issue.decision, label = $("decided");
   label.className = kind(d);
   label.textContent = d === null ? "" : d === "accept" ? `Decided: ${answer(issue.suggested)}` : d === "keep" ? `Decided: keep ${answer(issue.given)}`
@@ -170,7 +205,7 @@ function showStrip() {
       if (!found.url) return;
       const image = document.createElement("img");
       image.alt = "";
-      image.onload = () => image.classList.toggle("tiny", Math.max(image.naturalWidth, image.naturalHeight) <= 64);
+      image.onload = () => image.classList.toggle("tiny", isTiny(image));
       image.src = found.url;
       word.replaceWith(image);
     });
@@ -293,10 +328,11 @@ $("query").addEventListener("keydown", event => {
 
 const keys = {
   a: () => decide("accept"), k: () => decide("keep"), m: () => decide("ambiguous"), c: openSearch, "/": openSearch,
-  u: undo, ArrowLeft: () => step(-1), ArrowRight: () => step(1), Home: () => go(), "?": () => $("help").showModal(),
+  z: enlarge, u: undo, ArrowLeft: () => step(-1), ArrowRight: () => step(1), Home: () => go(), "?": () => $("help").showModal(),
 };
 document.addEventListener("keydown", event => {
-  if (!view || $("help").open || event.altKey || event.metaKey && event.key !== "z") return;
+  if ($("zoom").open && event.key === "z") return $("zoom").close();
+  if (!view || $("help").open || $("zoom").open || event.altKey || event.metaKey && event.key !== "z") return;
   const at = document.activeElement;
   const writing = at?.matches("input[type=text]"), typing = writing || at?.matches("select");
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !writing) {
@@ -324,6 +360,8 @@ $("done-look").onclick = () => once(async () => {
   const first = await ask(query());
   return first.issues.length ? ask(query(first.issues[0].number)) : first;
 });
+$("picture").onclick = enlarge;
+$("zoom").onclick = () => $("zoom").close();
 $("help-button").onclick = () => $("help").showModal();
 $("pair").onchange = event => {
   filter = { ...filter, pair: event.target.value === "" ? null : Number(event.target.value) };
@@ -349,6 +387,7 @@ function begin() {
   overview.notes.forEach(note => say(note));
   if (overview.pairs_left_out) say(`${number.format(overview.pairs_left_out)} rarer pairs are not in the menu.`);
   if (overview.no_pictures) {
+    document.querySelectorAll(".pictured").forEach(row => { row.hidden = true; });
     $("main").classList.add("plain");
     $("picture").hidden = true;
     $("no-picture").hidden = false;

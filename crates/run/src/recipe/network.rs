@@ -38,6 +38,18 @@ pub enum Normalize {
     Robust,
 }
 
+impl Normalize {
+    /// What is done to the features, in words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::None => "features as they are",
+            Self::Global => "all features divided by one number",
+            Self::PerFeature => "each feature divided by its own standard deviation",
+            Self::Robust => "asinh((x − median) / spread) of each feature, for heavy tails",
+        }
+    }
+}
+
 /// `network.kind`, with its own keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use aleator_run::tuning::{Settings, Trial};
 use aleator_run::{AtomicFolder, RunError, remove_folder};
 use serde::{Deserialize, Serialize};
 
-use super::search::{HeldOutLoss, Settings, Start};
+use super::search::{HeldOutLoss, Start};
 use crate::TrainError;
 use crate::tensors::{self, NamedTensor};
 
@@ -19,16 +20,6 @@ const SAVED_EVERY: Duration = Duration::from_secs(5);
 const DIRECTORY: &str = "tuning-trials";
 const TRIALS: &str = "trials.json";
 const WEIGHTS: &str = "weights.safetensors";
-
-/// Some settings and their held-out loss.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
-    /// What was tried.
-    #[serde(flatten)]
-    pub settings: Settings,
-    /// −log p of a held-out label, on average.
-    pub nll: f64,
-}
 
 /// A trial that was made.
 #[derive(Clone, Debug, Serialize, Deserialize)]

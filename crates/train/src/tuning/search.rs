@@ -7,31 +7,8 @@
 
 use aleator_metrics::significance::sample_std;
 use aleator_run::recipe::Normalize;
+use aleator_run::tuning::{NoiseSettings, Settings};
 use serde::{Deserialize, Serialize};
-
-/// What is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
-    /// How features are scaled.
-    pub normalize: Normalize,
-    /// λ of the layer of μ(x).
-    pub mean: f64,
-    /// The noise; none where a model without noise is as good.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub noise: Option<NoiseSettings>,
-}
-
-/// What is chosen for the layers of Σ(x).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct NoiseSettings {
-    /// λ of the layer of d(x).
-    pub diagonal: f64,
-    /// λ of the loadings.
-    pub loadings: f64,
-    /// R, for noise with factors.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rank: Option<usize>,
-}
 
 /// What may be chosen.
 #[derive(Clone, Debug)]

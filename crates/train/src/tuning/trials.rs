@@ -8,7 +8,8 @@ use aleator_run::recipe::{Normalize, Recipe};
 use rayon::prelude::*;
 
 use super::ledger::Ledger;
-use super::search::{HeldOutLoss, Settings, Start, Trials};
+use super::search::{HeldOutLoss, Start, Trials};
+use super::{Settings, write_to_trial};
 use crate::experiment::Shape;
 use crate::parts::Parts;
 use crate::state::State;
@@ -142,7 +143,7 @@ impl Trials for Bench<'_, '_> {
             return Ok(loss);
         }
         let mut recipe = self.recipe.clone();
-        settings.write_to_trial(&mut recipe);
+        write_to_trial(settings, &mut recipe);
         let (seed, shape, stop) = (self.seed, self.shape, self.stop);
         let ledger = &self.ledger;
         // Each fold on one thread: fits of few examples are too small to share.

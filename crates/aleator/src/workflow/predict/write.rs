@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use aleator_data::write::{Column, TableFormat, TableWriter, npy_header};
 use aleator_run::{RunError, write_file_by, write_json};
-use aleator_train::{ExamplePrediction, Prediction};
+use aleator_train::{ExamplePrediction, PredictedPiece, Prediction};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::{Error, Event, Examples, Predictor, Watch};
@@ -24,8 +24,10 @@ pub struct PredictionColumns {
 /// A file of predictions that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PredictionFile {
-    /// The number of examples.
+    /// The number of examples that were predicted.
     pub examples: usize,
+    /// The number of images that cannot be decoded.
+    pub damaged: usize,
     /// The classes and ids of a `.npy` file, in a file beside it.
     pub names: Option<PathBuf>,
 }
@@ -44,9 +46,11 @@ impl Predictor {
     /// A `.npy` file is the matrix `[N, K]` of f32; the names of its columns, and the ids of its
     /// rows if they have any, are in a `.json` file beside it.
     ///
+    /// An image that cannot be decoded is left out with a warning; in a `.npy` file its row is NaN.
+    ///
     /// # Errors
-    /// When the ending is none of these, the columns are not there, or as
-    /// [`predict`](Self::predict).
+    /// When the ending is none of these, the columns are not there, no image can be decoded, or a
+    /// prediction is not finite.
     pub fn write(
         &self,
         examples: &[Examples],
@@ -56,6 +60,7 @@ impl Predictor {
     ) -> Result<PredictionFile, Error> {
         let format = self.checked_format(path, columns)?;
         let total: usize = examples.iter().map(Examples::len).sum();
+        let mut damaged = 0;
         let io = |error: io::Error| Error::from(RunError::io("write", path)(error));
         write_file_by(path, |temporary| {
             let file = BufWriter::new(File::create(temporary).map_err(io)?);
@@ -63,9 +68,15 @@ impl Predictor {
             let mut done = 0;
             for piece in examples.iter().flat_map(|examples| self.predict_pieces(examples)) {
                 let piece = piece?;
+                piece.damaged.iter().for_each(|image| watch.warn(&image.to_string()));
+                damaged += piece.damaged.len();
                 done += piece.len();
                 out.add(&piece).map_err(io)?;
                 watch.event(Event::Progress { what: "examples", done, total });
+            }
+            if damaged == total {
+                let message = format!("none of the {total} images can be decoded");
+                return Err(Error::invalid(message));
             }
             out.finish().map_err(io)
         })?;
@@ -73,7 +84,7 @@ impl Predictor {
             Format::Npy => Some(self.write_names(path, examples, columns)?),
             Format::JsonLines | Format::Table(_) => None,
         };
-        Ok(PredictionFile { examples: total, names })
+        Ok(PredictionFile { examples: total - damaged, damaged, names })
     }
 
     /// Refuses what cannot be given, before anything is computed; `path` is the file to write.
@@ -150,8 +161,9 @@ impl Predictor {
                 Writer::Table { table, columns: *columns }
             }
             Format::Npy => {
-                out.write_all(&npy_header("<f4", &[total, self.class_names().len()]))?;
-                Writer::Npy { out, truth: columns.truth }
+                let classes = self.class_names().len();
+                out.write_all(&npy_header("<f4", &[total, classes]))?;
+                Writer::Npy { out, classes, truth: columns.truth }
             }
         })
     }
@@ -179,22 +191,38 @@ impl Predictor {
 enum Writer<W: Write + Send> {
     JsonLines { out: W, columns: PredictionColumns },
     Table { table: Box<TableWriter<W>>, columns: PredictionColumns },
-    Npy { out: W, truth: bool },
+    Npy { out: W, classes: usize, truth: bool },
 }
 
 impl<W: Write + Send> Writer<W> {
-    fn add(&mut self, piece: &Prediction) -> io::Result<()> {
+    fn add(&mut self, piece: &PredictedPiece) -> io::Result<()> {
         match self {
             Self::JsonLines { out, columns } => {
+                let Some(piece) = &piece.prediction else { return Ok(()) };
                 (0..piece.len()).try_for_each(|row| write_json_line(out, piece, row, columns))
             }
-            Self::Table { table, columns } => table.write(columns_of(piece, columns)),
-            Self::Npy { out, truth } => {
-                let label = &piece.predictions.log_probs;
-                let values = if *truth { piece.true_log_probs.as_ref() } else { Some(label) };
-                let values = values.into_iter().flatten();
-                let bytes: Vec<u8> = values.flat_map(|log_p| log_p.exp().to_le_bytes()).collect();
-                out.write_all(&bytes)
+            Self::Table { table, columns } => {
+                let Some(piece) = &piece.prediction else { return Ok(()) };
+                table.write(columns_of(piece, columns))
+            }
+            Self::Npy { out, classes, truth } => {
+                let log_probs = piece.prediction.as_ref().and_then(|piece| {
+                    let label = &piece.predictions.log_probs;
+                    if *truth { piece.true_log_probs.as_ref() } else { Some(label) }
+                });
+                let mut rows = log_probs.into_iter().flat_map(|all| all.chunks_exact(*classes));
+                let mut damaged = piece.damaged.iter().map(|image| image.at).peekable();
+                for at in 0..piece.len() {
+                    let bytes: Vec<u8> = match damaged.next_if_eq(&at) {
+                        Some(_) => f32::NAN.to_le_bytes().repeat(*classes),
+                        None => {
+                            let row = rows.next().into_iter().flatten();
+                            row.flat_map(|log_p| log_p.exp().to_le_bytes()).collect()
+                        }
+                    };
+                    out.write_all(&bytes)?;
+                }
+                Ok(())
             }
         }
     }
