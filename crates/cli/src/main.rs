@@ -90,7 +90,7 @@ enum Command {
     Audit(audit::AuditArgs),
     /// Turn images into embeddings with a pretrained network, to train on
     Embed(embed::EmbedArgs),
-    /// Choose temperature and rank on the validation split
+    /// Choose temperature and rank, each with the settings that suit it, on the validation split
     Tune(tune::TuneArgs),
     /// Run a recipe over all combinations of some keys
     Sweep(sweep::SweepArgs),

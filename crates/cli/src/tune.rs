@@ -17,9 +17,9 @@ pub struct TuneArgs {
     #[command(flatten)]
     recipe: RecipeArgs,
     /// Temperatures to try
-    #[arg(long, value_delimiter = ',', default_value = "0.3,0.5,1,2,3")]
+    #[arg(long, value_delimiter = ',', default_value = "0.5,1,2")]
     temperatures: Vec<f32>,
-    /// Ranks to try, for noise models with factors
+    /// Ranks to try, for noise models with factors; with tune = "auto", the ranks to begin with
     #[arg(long, value_delimiter = ',', default_value = "2,6,15")]
     ranks: Vec<usize>,
     /// The directory of the trials, their table and the chosen recipe; must not exist

@@ -295,3 +295,28 @@ fn gather<T: Copy>(offsets: &[usize], values: &[T], examples: &[usize]) -> (Vec<
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_that_follow_each_other_are_the_whole() {
+        let offsets = vec![0, 2, 2, 5];
+        let votes = Votes {
+            offsets: vec![0, 2, 3, 5],
+            annotators: vec![0, 1, 1, 0, 1],
+            labels: vec![2, 1, 0, 2, 2],
+            annotator_names: vec!["ann".into(), "bob".into()],
+        };
+        for labels in [
+            Labels::Single(vec![2, 0, 1]),
+            Labels::MultiHot(SparseRows { offsets, classes: vec![0, 2, 0, 1, 2] }),
+            Labels::Soft(DenseRows { classes: 2, values: vec![0.1, 0.9, 0.5, 0.5, 1.0, 0.0] }),
+            Labels::Annotations(votes),
+        ] {
+            let parts = labels.select(&[0, 1]).followed_by(&labels.select(&[2]));
+            assert_eq!(parts, labels);
+        }
+    }
+}

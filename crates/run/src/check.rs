@@ -217,9 +217,9 @@ fn check_optimizer(recipe: &Recipe) -> Result<(), Conflict> {
             .to_string()
     })?;
     let last = recipe.evaluation.weights == EvaluatedWeights::Last;
-    require(!recipe.optimizer.rule.refits() || last, "optimizer.refit", || {
-        "optimizer.refit = true needs evaluation.weights = \"last\"; with \"best\" take \
-         optimizer.refit = false"
+    require(!recipe.optimizer.rule.refits() || last, "evaluation.weights", || {
+        "evaluation.weights = \"best\" needs optimizer.refit = false: in the end the validation \
+         examples, by which the best weights are found, are trained on too"
             .to_string()
     })?;
     for (given, key) in [

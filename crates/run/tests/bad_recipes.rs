@@ -229,6 +229,7 @@ fn what_changes_the_objective_is_refused_beside_lbfgs() {
     }
     refuses_values("features-full", "optimizer.memory", &["0", "101"], "an integer from 1 to 100");
     refuses_values("features-full", "optimizer.tolerance", &["0", "-1"], "above 0");
+    refuses("features-full", &["evaluation.weights=best"], "needs optimizer.refit = false");
     refuses("digits-full", &["tune=auto"], "tune = \"auto\" needs optimizer.kind = \"lbfgs\"");
 }
 

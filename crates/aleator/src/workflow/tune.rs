@@ -1,10 +1,11 @@
-//! `tune`: temperature and rank, chosen on the validation split.
+//! `tune`: temperature and rank, each with settings that suit it, chosen on the validation split.
 
 use std::path::{Path, PathBuf};
 
-use aleator_run::recipe::{HeadTemperature, Noise, Tune};
+use aleator_run::recipe::{HeadTemperature, Noise};
 use aleator_run::{Recipe, write_file, write_json};
 use aleator_train::group::{Group, Kind, Member};
+use aleator_train::load_run;
 use serde::Serialize;
 
 use crate::workflow::group::start;
@@ -15,7 +16,8 @@ use crate::{Error, Experiment, TrainedRun, Watch};
 pub struct Grid {
     /// Temperatures τ.
     pub temperatures: Vec<aleator_run::recipe::Temperature>,
-    /// Ranks R, for noise models with factors.
+    /// Ranks R, for noise models with factors; where settings are chosen for the data, the ranks to
+    /// begin with.
     pub ranks: Vec<usize>,
 }
 
@@ -53,7 +55,8 @@ pub struct Tuning {
 }
 
 /// Trains an experiment with each combination of a grid and chooses the one with the lowest
-/// validation NLL. Writes `tune.json` and `best.toml`.
+/// validation NLL. Where the recipe has `tune = "auto"`, scale, decays and rank are chosen for each
+/// temperature. Writes `tune.json` and `best.toml`.
 ///
 /// # Errors
 /// When the experiment has several seeds or no noise model, or as [`fit`](crate::fit).
@@ -90,8 +93,6 @@ fn members(experiment: &Experiment, grid: &Grid) -> Result<Vec<Member>, Error> {
     for rank in ranks {
         for temperature in &grid.temperatures {
             let mut recipe = experiment.recipe.clone();
-            // The grid decides, and nothing is searched besides.
-            recipe.tune = Tune::Off;
             recipe.head.temperature = HeadTemperature::Fixed(*temperature);
             let mut name = format!("temperature={}", temperature.get());
             if let Some(rank) = rank {
@@ -110,26 +111,30 @@ pub(crate) fn conclude(
     members: &[Member],
     runs: Vec<TrainedRun>,
 ) -> Result<Tuning, Error> {
-    let trials = members.iter().zip(&runs).map(trial).collect::<Result<Vec<_>, _>>()?;
+    // As trained: with what was chosen for the data.
+    let recipe = |run: &TrainedRun| Ok(load_run(&run.dir)?.1);
+    let recipes = runs.iter().map(recipe).collect::<Result<Vec<Recipe>, Error>>()?;
+    let all = members.iter().zip(&runs).zip(&recipes);
+    let trial = |((member, run), recipe)| trial(member, run, recipe);
+    let trials = all.map(trial).collect::<Result<Vec<Trial>, Error>>()?;
     let nll = |at: &usize| trials[*at].validation_nll;
     let best = (0..trials.len()).min_by(|a, b| nll(a).total_cmp(&nll(b))).unwrap_or(0);
-    let recipe = members[best].recipe.clone();
+    let recipe = recipes[best].clone();
     let recipe_file = out.join("best.toml");
     write_json(&out.join("tune.json"), &trials)?;
     write_file(&recipe_file, recipe.to_toml().as_bytes())?;
     Ok(Tuning { trials, best, recipe, recipe_file, runs })
 }
 
-fn trial((member, run): (&Member, &TrainedRun)) -> Result<Trial, Error> {
+fn trial(member: &Member, run: &TrainedRun, recipe: &Recipe) -> Result<Trial, Error> {
     let given = &run.evaluation.validation.given;
-    let head = &member.recipe.head;
-    let HeadTemperature::Fixed(temperature) = head.temperature else {
+    let HeadTemperature::Fixed(temperature) = recipe.head.temperature else {
         return Err(Error::invalid("head.temperature must be a number").at(member.name.clone()));
     };
     Ok(Trial {
         name: member.name.clone(),
         temperature: temperature.get(),
-        rank: head.noise.rank(),
+        rank: recipe.head.noise.rank(),
         validation_nll: given.nll,
         validation_top1: given.top1,
         validation_ece: given.ece,
