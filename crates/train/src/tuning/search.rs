@@ -1,9 +1,9 @@
 //! Which settings are tried, in which order.
 //!
 //! First the mean alone, which is cheap: for each way to scale the features, decays from strong to
-//! weak, a decade apart, until the held-out loss rises; then half a decade around the best. Then the
-//! noise: its decay, that of the mean again, the rank, the decay of the diagonal part, one after the
-//! other, each as long as the loss falls.
+//! weak, a decade apart, until the held-out loss rises; then between the best and its neighbours.
+//! Then the noise: its decay, that of the mean again, the rank, the decay of the diagonal part, one
+//! after the other, each as long as the loss falls.
 
 use aleator_metrics::significance::sample_std;
 use aleator_run::recipe::Normalize;
@@ -101,17 +101,19 @@ pub(super) fn search<T: Trials>(space: &Space, trials: &mut T) -> Result<Setting
 }
 
 /// Weaker and weaker decays of the mean, each from the weights of the one before, until the loss
-/// rises; then half a decade on either side of the best. Keeps the weights of what is better than
-/// all before it.
+/// rises; then half a decade on either side of the best, and where the parabola through the lowest
+/// three has its vertex. Keeps the weights of what is better than all before it.
 fn mean_path<T: Trials>(
     normalize: Normalize,
     best: Option<&Scored>,
     trials: &mut T,
 ) -> Result<Scored, T::Error> {
     let mut own: Option<Scored> = None;
-    let mut score = |mean: f64, start: Start, own: &mut Option<Scored>| {
+    let mut tried: Vec<(f64, f64)> = vec![];
+    let mut score = |mean: f64, start: Start, own: &mut Option<Scored>, tried: &mut Vec<_>| {
         let settings = Settings { normalize, mean, noise: None };
         let loss = trials.score(&settings, start)?;
+        tried.push((mean, loss.nll));
         let lower = |than: Option<&Scored>| than.is_none_or(|it| falls(it.loss.nll, loss.nll));
         let lowest = lower(own.as_ref());
         if lowest {
@@ -123,14 +125,31 @@ fn mean_path<T: Trials>(
         Ok(lowest)
     };
     let (mut mean, mut start) = (STRONGEST, Start::Fresh);
-    while mean > WEAKEST && score(mean, start, &mut own)? {
+    while mean > WEAKEST && score(mean, start, &mut own, &mut tried)? {
         (mean, start) = (mean / DECADE, Start::Previous);
     }
     // From the weights of the last trial, the weakest decay, to those around the best.
     let centre = own.as_ref().map_or(mean, |best| best.settings.mean);
-    score(centre / STEP, Start::Previous, &mut own)?;
-    score(centre * STEP, Start::Previous, &mut own)?;
+    score(centre / STEP, Start::Previous, &mut own, &mut tried)?;
+    score(centre * STEP, Start::Previous, &mut own, &mut tried)?;
+    let lowest = own.as_ref().map_or(centre, |best| best.settings.mean);
+    if let Some(mean) = vertex(&tried, lowest) {
+        score(mean, Start::Previous, &mut own, &mut tried)?;
+    }
     Ok(own.expect("a path has a first trial"))
+}
+
+/// The vertex of the parabola in the logarithm of the decay through the lowest loss and its
+/// neighbours; none where one of them was not tried, or the vertex is as good as there already.
+fn vertex(tried: &[(f64, f64)], lowest: f64) -> Option<f64> {
+    let loss_at = |mean: f64| {
+        let near = |other: f64| (other / mean).ln().abs() < 0.1;
+        tried.iter().find(|(other, _)| near(*other)).map(|(_, nll)| *nll)
+    };
+    let (weaker, stronger) = (loss_at(lowest / STEP)?, loss_at(lowest * STEP)?);
+    let bend = weaker - 2.0 * loss_at(lowest)? + stronger;
+    let offset = 0.5 * (weaker - stronger) / bend;
+    (offset.abs() > 0.1 && offset.abs() <= 0.5).then(|| lowest * STEP.powf(offset))
 }
 
 /// From the best settings without noise to the best with it.
@@ -281,6 +300,15 @@ mod tests {
                 assert!(asked.iter().any(|(asked, _)| asked.mean < lowest));
                 assert!(asked.len() < 40, "{}", asked.len());
             }
+        }
+    }
+
+    #[test]
+    fn the_vertex_between_tried_decays_is_tried() {
+        let space = Space { normalize: vec![Normalize::Global], noise: None };
+        for best in [0.17, 0.06, 0.0021] {
+            let (settings, _) = found(&space, |settings| 1.0 + apart(settings.mean, best));
+            assert!((settings.mean / best).ln().abs() < 0.15, "{} {best}", settings.mean);
         }
     }
 
