@@ -152,12 +152,25 @@ impl<'a> Session<'a> {
         if out_of_patience && !is_last {
             observer(Event::StoppedEarly { epoch });
         }
-        if is_last && self.job.recipe.optimizer.rule.refits() && self.take_more_examples() {
-            let progress = &mut self.state.progress;
-            (progress.joined, progress.finished) = (Some(step), false);
-            self.state.networks.iter_mut().for_each(Network::restart);
+        if is_last && self.job.recipe.optimizer.rule.refits() {
+            self.join_validation(observer);
         }
         self.save()
+    }
+
+    /// Goes on with the validation examples too, unless they have a source of their own.
+    fn join_validation(&mut self, observer: &mut Observer<'_>) {
+        if !self.take_more_examples() {
+            return;
+        }
+        let progress = &mut self.state.progress;
+        (progress.joined, progress.finished) = (Some(progress.step), false);
+        self.state.networks.iter_mut().for_each(Network::restart);
+        observer(Event::Note(&format!(
+            "training goes on with the {} validation examples; their scores are of the weights \
+             from before",
+            self.job.data.validation.len()
+        )));
     }
 
     /// Adds the validation examples to those that are trained on; false where they have a source
