@@ -11,7 +11,8 @@ use clap::Args;
 
 use crate::progress::{shown, watched};
 use crate::recipe_args::{RecipeArgs, free_name};
-use crate::values::whole;
+use crate::review;
+use crate::values::{threshold, whole};
 use probabilities::ProbabilityArgs;
 
 /// Arguments of `aleator audit`.
@@ -32,6 +33,10 @@ pub struct AuditArgs {
     /// With a trained run: train its whole network for every fold, not only the head
     #[arg(long)]
     whole: bool,
+    /// Accept suggestions that are at least this probable without looking at them, and write
+    /// corrected.csv, pruned.csv and weights.csv to train on
+    #[arg(long, value_name = "P", value_parser = threshold)]
+    accept: Option<f64>,
 }
 
 const AFTER_HELP: &str = "\
@@ -45,6 +50,11 @@ Written to DIR:
   classes.csv     for each class how many of its labels are wrong, and which classes they more likely belong to
   pairs.csv       how often each class is given where another is true
   annotators.csv  who errs how often and confuses what, where annotators are known
+  consensus.csv   one label for each example by all annotators and the model, to train on
+and with --accept P three label files, one of which to train on:
+  corrected.csv   suggestions with a probability of at least P take the place of the labels
+  pruned.csv      labels that are wrong with a probability of at least P are left out
+  weights.csv     all labels, each weighted by the probability that it is right
 
 Examples:
   aleator audit --data photos.safetensors        in audits/photos
@@ -55,7 +65,10 @@ Examples:
                                                  with probabilities of any other model
   aleator resume audit                           continue after Ctrl-C
   aleator report audit                           the findings as a page, with the images
-  aleator review audit                           go through the suspects and correct them";
+  aleator review audit                           go through the suspects and correct them
+  aleator audit --data photos.safetensors --out audit --accept 0.95
+  aleator train --data photos.safetensors --set data.train.labels=audit/corrected.csv
+                                                 correct them without looking, and train on it";
 
 /// `aleator audit`.
 pub fn audit(args: &AuditArgs, quiet: bool) -> Result<()> {
@@ -71,7 +84,8 @@ pub fn audit(args: &AuditArgs, quiet: bool) -> Result<()> {
             None => aleator::audit(&args.recipe.experiment(watch)?, *folds, out, watch),
         })?,
     };
-    findings::print(out, &audit)
+    findings::print(out, &audit)?;
+    args.accept.map_or(Ok(()), |threshold| review::accept(out, threshold))
 }
 
 impl AuditArgs {

@@ -4,13 +4,16 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use aleator::report::audit::{Acceptance, SampledCount};
 use aleator::review::{Pictures, Progress, Server, Session};
+use aleator::run::Link;
 use anyhow::{Result, anyhow};
 use clap::Args;
 
 use crate::interrupt;
 use crate::output::line;
 use crate::progress::tell;
+use crate::values::threshold;
 
 /// Arguments of `aleator review`.
 #[derive(Args, Debug)]
@@ -32,6 +35,11 @@ pub struct ReviewArgs {
     /// Write corrected.csv from the decisions so far, and end
     #[arg(long, conflicts_with_all = ["images", "port", "open"])]
     export: bool,
+    /// Accept suggestions that are at least this probable without looking at them, write
+    /// corrected.csv, pruned.csv and weights.csv, and end
+    #[arg(long, value_name = "P", value_parser = threshold)]
+    #[arg(conflicts_with_all = ["images", "port", "open", "export"])]
+    accept: Option<f64>,
 }
 
 const AFTER_HELP: &str = "\
@@ -44,6 +52,14 @@ whatever happens; the same command continues where you stopped. The outcome is D
 all labels, with yours in place of the wrong ones. Ambiguous ones keep their label and are listed \
 in DIR/ambiguous.csv.
 
+How many labels are wrong can be counted from what you decide: choose a random sample on the page. \
+The labels that are most surely wrong, decided first, tell nothing about the others.
+
+--accept P decides without you: DIR/corrected.csv has the suggestions that are at least P probable, \
+DIR/pruned.csv leaves out the labels that are wrong with at least P, and DIR/weights.csv weights \
+every label by the probability that it is right. What you decided stays as you decided it, and what \
+you decide later too; another P takes the place of the first.
+
 The page is served to this computer alone, at an address that nobody can guess. On another \
 machine, forward the port: ssh -L 8000:127.0.0.1:8000 MACHINE aleator review DIR --port 8000
 
@@ -52,15 +68,18 @@ Examples:
   aleator review audit --open
   aleator review audit --images photos     look at the photos that embeddings were made from
   aleator review audit --export
+  aleator review audit --accept 0.95
   aleator train RECIPE --set data.train.labels=audit/corrected.csv";
 
 /// `aleator review`.
 pub fn review(args: &ReviewArgs) -> Result<()> {
+    if let Some(threshold) = args.accept {
+        return accept(&args.audit, threshold);
+    }
     let session = Session::open(&args.audit)?;
     session.notes().iter().for_each(|note| tell(&format!("note: {note}")));
     if args.export {
-        session.write_corrected()?;
-        return conclude(&args.audit, session.progress());
+        return conclude(&args.audit, &session);
     }
     let pictures = Pictures::of_audit(&args.audit, session.audit(), args.images.as_deref());
     let pictures = pictures.map_err(|message| anyhow!(message))?;
@@ -77,18 +96,70 @@ pub fn review(args: &ReviewArgs) -> Result<()> {
         open(&server.url());
     }
     let session = server.run(session, &pictures, stop)?;
-    conclude(&args.audit, session.progress())
+    conclude(&args.audit, &session)
 }
 
-fn conclude(audit: &Path, progress: Progress) -> Result<()> {
-    let Progress { suspects, suspects_decided, corrected, kept, ambiguous, .. } = progress;
-    let file = audit.join("corrected.csv");
+/// Accepts suggestions by their probability, and says what came of it.
+pub fn accept(audit: &Path, threshold: f64) -> Result<()> {
+    let mut session = Session::open(audit)?;
+    session.accept_above(threshold);
+    conclude(audit, &session)
+}
+
+/// Writes the files of a review, and says what is in them.
+fn conclude(audit: &Path, session: &Session) -> Result<()> {
+    let record = session.write_corrected()?;
+    let Progress { suspects, suspects_decided, corrected, kept, ambiguous, .. } =
+        session.progress();
+    if record.accept.is_none() || record.decided > 0 {
+        line(format_args!(
+            "{suspects_decided} of {suspects} suspects decided: {corrected} corrected, {kept} \
+             kept, {ambiguous} ambiguous"
+        ))?;
+    }
+    record.count.iter().try_for_each(sampled)?;
+    let file = |name: &str| audit.join(name).display().to_string();
+    match record.accept {
+        Some(accept) => accepted(accept, session, &file)?,
+        None => line(format_args!("written: {}", file("corrected.csv")))?,
+    }
+    line(format_args!("train on it: --set data.train.labels={}", file("corrected.csv")))
+}
+
+/// How many labels are wrong by a sample of them.
+fn sampled(count: &SampledCount) -> Result<()> {
+    let SampledCount { count, low, high, sampled, to_halve } = count;
+    let more = to_halve.map_or(String::new(), |more| {
+        format!("; about {more} more labels would halve the interval")
+    });
     line(format_args!(
-        "{suspects_decided} of {suspects} suspects decided: {corrected} corrected, {kept} kept, \
-         {ambiguous} ambiguous\nwritten: {}\ntrain on it: --set data.train.labels={}",
-        file.display(),
-        file.display()
+        "about {count:.0} labels are wrong by {sampled} of a random sample; between {low:.0} and \
+         {high:.0} (95 %){more}"
     ))
+}
+
+/// What was accepted and left out, and where it is.
+fn accepted(accept: Acceptance, session: &Session, file: &dyn Fn(&str) -> String) -> Result<()> {
+    let Acceptance { threshold, accepted, pruned } = accept;
+    let summary = &session.audit().summary;
+    line(format_args!(
+        "{accepted} suggestions with a probability of at least {threshold} accepted: {}",
+        file("corrected.csv")
+    ))?;
+    line(format_args!(
+        "{pruned} of {} examples left out, whose label is wrong with at least {threshold}: {}",
+        summary.examples,
+        file("pruned.csv")
+    ))?;
+    match summary.link {
+        Link::Softmax => line(format_args!(
+            "every label weighted by the probability that it is right: {}",
+            file("weights.csv")
+        )),
+        Link::Sigmoid => line(
+            "no weights.csv: where classes are on or off, examples have no weights in training",
+        ),
+    }
 }
 
 /// Asks the system for its browser. Where there is none, the address stands in the terminal.

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use aleator::report::audit::Acceptance;
 use aleator::run::Split;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
@@ -23,6 +24,12 @@ pub fn choice<T: Copy + Send + Sync + 'static>(
         let named = values.iter().find(|(name, ..)| *name == text);
         named.map(|(_, value, _)| *value).ok_or("not one of the names")
     })
+}
+
+/// Parses the least probability of suggestions to accept.
+pub fn threshold(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|value| Acceptance::is_threshold(*value));
+    value.ok_or_else(|| format!("must be {}", Acceptance::RANGE))
 }
 
 /// Parses a whole number in a range.

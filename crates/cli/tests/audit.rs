@@ -97,6 +97,16 @@ fn annotators_are_judged_too() {
     assert_eq!(annotators[1][0], "bob", "{annotators:?}");
     let rate: f64 = annotators[1][2].parse().unwrap();
     assert!((0.2..0.45).contains(&rate), "{annotators:?}");
+    // Ann and Cid outvote Bob, so the consensus is what they say, and training takes the file.
+    let consensus = table(&place, "audit/consensus.csv");
+    assert_eq!(consensus[0], ["id", "label", "probability", "majority", "annotations"]);
+    let right = |(row, label): (&Vec<String>, &i64)| row[1] == label.to_string() && row[4] == "3";
+    let agreed = consensus[1..].iter().zip(&labels).filter(|it| right(*it)).count();
+    assert!(consensus.len() == labels.len() + 1 && agreed * 20 >= labels.len() * 19, "{agreed}");
+    place.succeeds(
+        "train features-none -q --set data.train.features=x.npy \
+         --set data.train.labels=audit/consensus.csv --out run",
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The integration tests of this crate: one program, linked once.
 
+mod accept;
 mod analysis;
 mod audit;
 mod bad_input;

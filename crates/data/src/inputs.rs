@@ -33,6 +33,7 @@ pub(crate) use embedded::names_beside_labels;
 use encoded::Encoded;
 pub(crate) use encoded::decode_file;
 pub use folder::empty_classes;
+pub(crate) use manifest::weight_of;
 use matrix::Matrix;
 use pixels::{Bytes, Pixels};
 

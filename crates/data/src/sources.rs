@@ -146,7 +146,7 @@ impl Sources {
 
     /// What users should know about how the data were read, a line each.
     pub fn notes(&self) -> Vec<String> {
-        self.classes.note().into_iter().collect()
+        self.classes.note().into_iter().chain(self.train.note()).collect()
     }
 
     /// The link that the labels were read for.
@@ -281,7 +281,14 @@ impl Sources {
             );
             return Err(DataError::invalid("data.noise", message));
         };
-        let Source { ids, inputs, clean_labels, .. } = &self.train;
+        let Source { ids, inputs, clean_labels, labelled, .. } = &self.train;
+        if labelled.is_some() {
+            return Err(DataError::invalid(
+                "data.noise",
+                "makes labels of all examples wrong, but the label file leaves some out; remove \
+                 the section: --set data.noise=",
+            ));
+        }
         Ok(NoisyLabels {
             class_names: self.classes.names.clone(),
             labels: noise::corrupt(given, self.classes.len(), ids, inputs, noise)?,
@@ -310,7 +317,7 @@ impl Sources {
             labels: if all { from.labels.clone() } else { from.labels.select(&rows) },
             clean_labels: from.clean_labels.as_ref().map(|labels| pick(labels, &rows)),
             weights: from.weights.as_ref().map(|weights| mean_one(pick(weights, &rows))),
-            rows,
+            rows: rows.into_iter().map(|example| from.row(example)).collect(),
             annotations: data.annotations,
             link: self.link,
             classes: self.classes.len(),

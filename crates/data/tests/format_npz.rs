@@ -120,6 +120,48 @@ fn members_are_recognised_by_their_names() {
 }
 
 #[test]
+fn an_array_of_a_file_can_be_named() {
+    let folder = Folder::new();
+    let y = || npy_i64("(2,)", &[0, 1]);
+    let both = [("raw", matrix()), ("scaled", matrix()), ("y", y())];
+    let path = folder.write("a.npz", npz(&both, true));
+    assert_refused(recognise(&path), &path, &["several matrices", "a.npz#raw, a.npz#scaled"]);
+    for name in ["raw", "scaled"] {
+        let array = path.with_file_name(format!("a.npz#{name}"));
+        let features = format!("a.npz#{name}");
+        let expected = [("data.train.features", &features[..]), ("data.train.labels", "a.npz#y")];
+        assert_found(&recognise(&array).unwrap(), &folder, &expected);
+    }
+    let named = |name: &str| path.with_file_name(name);
+    assert_refused(recognise(&named("a.npz#z")), &path, &["\"z\"", "raw: float32 [2, 3]"]);
+    assert_refused(recognise(&named("a.npz#y")), &named("a.npz#y"), &["1-dimensional"]);
+    assert_refused(recognise(&named("none.npz#X")), &named("none.npz"), &["no such file"]);
+    // The only array of a file, with labels beside it.
+    let folder = Folder::new();
+    let path = folder.write("b.npz", npz(&[("X", matrix())], true));
+    folder.write("b_labels.npy", y());
+    let found = recognise(&path.with_file_name("b.npz#X")).unwrap();
+    let expected = [("data.train.features", "b.npz"), ("data.train.labels", "b_labels.npy")];
+    assert_found(&found, &folder, &expected);
+}
+
+#[test]
+fn a_file_with_features_and_labels_takes_nothing_of_other_data_beside_it() {
+    let folder = Folder::new();
+    let y = || npy_i64("(2,)", &[0, 1]);
+    let path = folder.write("wine.npz", npz(&[("X", matrix()), ("y", y())], true));
+    for other in ["clean.npy", "labels.npy", "clean_labels.npy", "answers.npy"] {
+        folder.write(other, npy_i64("(3,)", &[0, 1, 2]));
+    }
+    folder.write("class_names.txt", "cat\ndog\nowl\n");
+    let own = [("data.train.features", "wine.npz#X"), ("data.train.labels", "wine.npz#y")];
+    assert_found(&recognise(&path).unwrap(), &folder, &own);
+    folder.write("wine_clean.npy", y());
+    let clean = [&own[..], &[("data.train.clean_labels", "wine_clean.npy")]].concat();
+    assert_found(&recognise(&path).unwrap(), &folder, &clean);
+}
+
+#[test]
 fn words_of_pandas_in_an_archive_are_read() {
     let folder = Folder::new();
     let path = folder.write("a.npz", npz(&[("X", matrix()), ("y", object_labels())], true));

@@ -1,8 +1,10 @@
 //! Label files that name their examples.
 
 use crate::support::{Folder, data, digits, in_source_order, refusal};
-use aleator_data::{DataSet, Labels, Split};
-use aleator_run::recipe::{Data, InputSource, LabelKind, Link, Source};
+use aleator_data::{DataSet, Labels, Sources, Split};
+use aleator_run::recipe::{
+    Data, HeldOut, InputSource, LabelKind, LabelNoise, Link, NoiseKind, Source,
+};
 
 /// Four examples with these ids and these labels.
 fn four(folder: &Folder, ids: &str, labels: &str) -> Data {
@@ -127,12 +129,7 @@ fn annotators_keep_their_columns_with_and_without_ids() {
 }
 
 #[test]
-fn missing_repeated_and_unknown_ids_are_refused_with_their_rows() {
-    assert_refused(
-        IDS,
-        "id,label\na.png,0\nb.png,1\n'=c.png,1\n",
-        &["no row for 1 of the 4", "'d.png"],
-    );
+fn repeated_and_unknown_ids_are_refused_with_their_rows() {
     assert_refused(
         IDS,
         "id,label\na.png,0\nb.png,1\na.png,1\n''d.png,0\n",
@@ -143,6 +140,55 @@ fn missing_repeated_and_unknown_ids_are_refused_with_their_rows() {
         "id,label\na.png,0\nz.png,1\n'=c.png,1\n''d.png,0\n",
         &["row 1 (counted from 0)", "no example \"z.png\"", "an id such as \"a.png\""],
     );
+}
+
+#[test]
+fn examples_without_a_row_are_left_out_of_the_training_source_and_refused_elsewhere() {
+    let folder = Folder::new();
+    let labels = "id,label\n''d.png,cat\na.png,dog\n'=c.png,cat\n";
+    let pruned = four(&folder, IDS, labels);
+    let sources = Sources::open(&pruned, Link::Softmax).unwrap();
+    assert!(sources.notes()[0].contains("name 3 of the 4 examples"), "{:?}", sources.notes());
+    let all = sources.training_source(&pruned).unwrap();
+    assert_eq!(all.rows, [0, 2, 3], "the inputs stay those of the labelled examples");
+    assert_eq!(
+        (0..3).map(|at| all.ids.name(at)).collect::<Vec<_>>(),
+        ["a.png", "=c.png", "'d.png"]
+    );
+    assert_eq!(all.labels, Labels::Single(vec![1, 0, 0]));
+    let set = sources.divide(&pruned).unwrap();
+    assert_eq!(set.train.len() + set.validation.len(), 3);
+
+    let other = Folder::new();
+    let whole = other.source(4, "id,label\n0,cat\n1,dog\n2,dog\n3,cat\n");
+    let held_out = HeldOut::Source(pruned.train.clone());
+    let message = refusal(&Data { test: Some(held_out), ..data(whole) }, Link::Softmax);
+    assert!(message.contains("no row for 1 of the 4") && message.contains("b.png"), "{message}");
+    let noise = LabelNoise { seed: 0, kind: NoiseKind::Symmetric { rate: 0.5 } };
+    let message = refusal(&Data { noise: Some(noise), ..pruned }, Link::Softmax);
+    assert!(message.contains("--set data.noise="), "{message}");
+}
+
+#[test]
+fn a_column_of_weights_beside_the_labels_is_used() {
+    let folder = Folder::new();
+    let labels = "id,label,weight\n3,1,0.5\n2,0,1\n0,0,3e-1\n";
+    let weighted = data(folder.source(4, labels));
+    let sources = Sources::open(&weighted, Link::Softmax).unwrap();
+    let all = sources.training_source(&weighted).unwrap();
+    // Of the examples 0, 2 and 3, over their mean of 0.6.
+    let expected = [0.5, 1.0 / 0.6, 0.5 / 0.6];
+    let weights = all.weights.unwrap();
+    assert_eq!(weights.len(), 3);
+    let near = |(a, b): (&f32, &f64)| (f64::from(*a) - b).abs() < 1e-6;
+    assert!(weights.iter().zip(&expected).all(near), "{weights:?}");
+    for (weight, word) in
+        [("0", "above 0"), ("-1", "above 0"), ("x", "not a number"), ("", "not a")]
+    {
+        let labels = format!("id,label,weight\n3,1,0.5\n2,0,{weight}\n1,1,1\n0,0,1\n");
+        let message = refusal(&data(folder.source(4, &labels)), Link::Softmax);
+        assert!(message.contains("row 1 (counted from 0)") && message.contains(word), "{message}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! besides probabilities, as ours do, these are used too. [`analyse`] does the same with the folds
 //! of a cross-fitted recipe: run directories whose test splits are together all of the data.
 
+mod annotators;
 mod arrays;
 mod files;
 mod findings;
@@ -14,7 +15,10 @@ mod multilabel;
 mod pair_noise;
 mod parts;
 mod posterior;
+mod readings;
 mod record;
+mod review_record;
+mod sample;
 mod self_confidence;
 mod settings;
 mod single;
@@ -28,9 +32,11 @@ pub use arrays::{AuditInput, AuditLabels, ModelOutput};
 pub use files::ProbabilityFiles;
 pub use folds::{Source, SourceExample};
 pub use record::{
-    AnnotatorFinding, Answer, Audit, AuditSummary, ClassFinding, Estimate, Issue, Known,
-    PairFinding,
+    AnnotatorFinding, Answer, Audit, AuditReading, AuditSummary, ClassFinding, Consensus, Estimate,
+    Issue, Known, PairFinding,
 };
+pub use review_record::{Acceptance, ReviewRecord};
+pub use sample::{SampledCount, SamplingOrder};
 pub use settings::AuditSettings;
 
 use crate::covariance::Observer;
@@ -130,7 +136,17 @@ fn conclude(
         Link::Sigmoid => multilabel::judge,
     };
     let found = judge(&mut parts, settings, posteriors, observer)?;
-    let Findings { mut issues, classes, pairs, annotators, wrong } = found;
+    let Findings {
+        mut issues,
+        classes,
+        pairs,
+        annotators,
+        consensus,
+        concentration,
+        wrong,
+        readings,
+    } = found;
+    let consensus = findings::with_unjudged(consensus, &rows);
     findings::rank(&mut issues, &wrong);
     let Task { link, noise, fingerprint, class_names, folds, self_confidence } = parts.task;
     let examples = parts.examples.len();
@@ -149,10 +165,12 @@ fn conclude(
         },
         class_names,
         wrong,
+        readings,
         known: findings::known(&issues),
         settings: Some(*settings),
         self_confidence,
+        annotator_concentration: concentration,
         files: None,
     };
-    Ok(Audit { summary, classes, pairs, annotators, examples: rows, issues })
+    Ok(Audit { summary, classes, pairs, annotators, consensus, examples: rows, issues })
 }

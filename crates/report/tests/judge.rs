@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use aleator_report::audit::{
-    Answer, Audit, AuditInput, AuditLabels, AuditSettings, Judgement, ModelOutput, Source,
-    SourceExample, analyse, judge,
+    Answer, Audit, AuditInput, AuditLabels, AuditSettings, Consensus, Judgement, ModelOutput,
+    Source, SourceExample, analyse, judge,
 };
 use aleator_run::{
     CreateRun, ExampleRow, FORMAT, Link, Noise, Predictions, RunDir, RunInfo, Split, SplitCounts,
@@ -250,6 +250,55 @@ fn the_majority_stands_for_the_votes_and_the_model_breaks_ties() {
     let labels: Vec<_> = audit.examples.iter().map(|row| row.label.clone().unwrap()).collect();
     assert_eq!(labels, [[1], [0]]);
     assert_eq!(audit.annotators.len(), 2);
+}
+
+/// Votes of ten annotators on the examples of [`probabilities`], three on each: the first four are
+/// right 19 times in 20, the others name any class.
+fn crowd() -> AuditInput {
+    let vote = |example: usize, place: usize| {
+        let annotator = (example / 10 + 3 * place + example % 10) % 10;
+        let (draw, class) = (uniform(7, example, place), uniform(8, example, place));
+        let spammed = (class * CLASSES as f64) as u32;
+        let label = if annotator < 4 && draw < 0.95 { truth(example) } else { spammed };
+        (annotator as u32, label)
+    };
+    let votes = order().into_iter().map(|it| (0..3).map(|at| vote(it, at)).collect()).collect();
+    let annotators = (0..10).map(|at| format!("annotator {at}")).collect();
+    AuditInput { labels: AuditLabels::Votes { votes, annotators, labels: None }, ..probabilities() }
+}
+
+#[test]
+fn the_consensus_trusts_those_who_are_right() {
+    let audit = judged(crowd()).audit;
+    // A spammer is wrong three times in four, the others by one in twenty and that by three in four.
+    for found in &audit.annotators {
+        let number: usize = found.name.split(' ').next_back().unwrap().parse().unwrap();
+        let expected = if number < 4 { 0.0375 } else { 0.75 };
+        assert!((found.error_rate - expected).abs() < 0.12, "{found:?}");
+        assert!((found.error_rate - found.known_error_rate.unwrap()).abs() < 0.05, "{found:?}");
+    }
+    let wrong = |of: &dyn Fn(&Consensus) -> u32| {
+        let truths = order().into_iter().map(truth);
+        audit.consensus.iter().zip(truths).filter(|(it, truth)| of(it) != *truth).count()
+    };
+    let (consensus, majority) = (wrong(&|it| it.label), wrong(&|it| it.majority));
+    assert!(consensus * 5 < majority, "{consensus} and {majority} of {EXAMPLES} are wrong");
+    let concentration = audit.summary.annotator_concentration.unwrap();
+    assert!(concentration < 10.0, "annotators differ, but a row counts {concentration} as common");
+}
+
+#[test]
+fn the_order_of_annotators_does_not_matter() {
+    let mut turned = crowd();
+    if let AuditLabels::Votes { votes, annotators, .. } = &mut turned.labels {
+        annotators.reverse();
+        votes.iter_mut().flatten().for_each(|(by, _)| *by = 9 - *by);
+    }
+    let (here, there) = (judged(crowd()).audit, judged(turned).audit);
+    for (a, b) in here.consensus.iter().zip(&there.consensus) {
+        let (p, q) = (a.probability.unwrap(), b.probability.unwrap());
+        assert!(a.label == b.label && (p - q).abs() < 1e-6, "{a:?} {b:?}");
+    }
 }
 
 #[test]

@@ -13,5 +13,6 @@ mod judge;
 mod layouts;
 mod page;
 mod runs_on_disk;
+mod sample;
 mod support;
 mod tables;

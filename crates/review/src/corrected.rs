@@ -1,55 +1,141 @@
-//! `corrected.csv` and `ambiguous.csv`: the result of the decisions.
+//! The result of a review: `corrected.csv`, `ambiguous.csv`, and `pruned.csv` and `weights.csv`
+//! where suggestions are accepted for their probability.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
-use aleator_report::audit::Answer;
+use aleator_report::audit::{Acceptance, Answer, Issue, ReviewRecord};
 use aleator_report::spreadsheet::guarded;
-use aleator_run::{CsvFile, Link, RunError};
+use aleator_run::{CsvFile, ExampleRow, Link, RunError};
 
-use crate::decision::{Decision, in_words};
+use crate::decision::{Decision, MadeDecision, in_words};
 use crate::session::Subject;
 
 /// Decisions by the number of their issue.
-pub(crate) type Decisions = BTreeMap<u32, Decision>;
+pub(crate) type Decisions = BTreeMap<u32, MadeDecision>;
 
-pub(crate) const CORRECTED: &str = "corrected.csv";
-pub(crate) const AMBIGUOUS: &str = "ambiguous.csv";
+const CORRECTED: &str = "corrected.csv";
+const AMBIGUOUS: &str = "ambiguous.csv";
+const PRUNED: &str = "pruned.csv";
+const WEIGHTS: &str = "weights.csv";
+
+/// The least weight: training takes weights above 0.
+const LEAST_WEIGHT: f64 = 1e-6;
+
+/// What the files are written from.
+pub(crate) struct Outcome {
+    pub subject: Arc<Subject>,
+    pub decisions: Decisions,
+    /// Of the decisions; its `accept` has the threshold, and is counted when the files are written.
+    pub record: ReviewRecord,
+}
+
+impl Outcome {
+    /// Writes all files, each atomically, and last the record of them.
+    pub fn write(mut self) -> Result<ReviewRecord, RunError> {
+        if let Some(accept) = &mut self.record.accept {
+            *accept = self.subject.write_accepted(&self.decisions, accept.threshold)?;
+        }
+        let threshold = self.record.accept.map(|accept| accept.threshold);
+        self.subject.write_corrected(&self.decisions, threshold)?;
+        self.subject.write_ambiguous(&self.decisions)?;
+        self.record.save(&self.subject.dir)?;
+        Ok(self.record)
+    }
+}
 
 impl Subject {
-    /// Writes both files, each atomically: the labels of all examples, in the format that
-    /// `data.train.labels` reads, and the ambiguous ones.
-    pub fn write_corrected(&self, decisions: &Decisions) -> Result<(), RunError> {
-        let header = match self.audit.summary.link {
+    /// The labels of all examples, in the format that `data.train.labels` reads.
+    fn write_corrected(
+        &self,
+        decisions: &Decisions,
+        threshold: Option<f64>,
+    ) -> Result<(), RunError> {
+        let accepted = |issue: &Issue| threshold.is_some_and(|it| is_accepted(issue, it));
+        let change = |number: usize, issue: &Issue| match decisions.get(&(number as u32)) {
+            Some(made) => made.decision.label(issue),
+            None if accepted(issue) => issue.suggested,
+            None => issue.given,
+        };
+        let labels = self.labels(&change);
+        write(&self.dir.join(CORRECTED), &self.header(), labels.map(|(_, row)| row))
+    }
+
+    /// `pruned.csv` and, for labels of one class, `weights.csv`. A decision of a person settles a
+    /// label; the others are left out or weighted by the audit's probabilities, and so are those
+    /// that a person found ambiguous.
+    fn write_accepted(
+        &self,
+        decisions: &Decisions,
+        threshold: f64,
+    ) -> Result<Acceptance, RunError> {
+        let settled = |number: usize| {
+            let decision = decisions.get(&(number as u32)).map(|made| made.decision);
+            decision.filter(|decision| *decision != Decision::Ambiguous)
+        };
+        let label = |number: usize, issue: &Issue| {
+            settled(number).map_or(issue.given, |decision| decision.label(issue))
+        };
+        let mut pruned = BTreeSet::new();
+        let mut weights = vec![1.0; self.audit.examples.len()];
+        for (number, issue) in self.audit.issues.iter().enumerate() {
+            if settled(number).is_none() {
+                let example = self.example_of[number] as usize;
+                weights[example] = issue.given_probability.clamp(LEAST_WEIGHT, 1.0);
+                if issue.score >= threshold {
+                    pruned.insert(example);
+                }
+            }
+        }
+        let kept = self.labels(&label).filter(|(example, _)| !pruned.contains(example));
+        write(&self.dir.join(PRUNED), &self.header(), kept.map(|(_, row)| row))?;
+        if self.audit.summary.link == Link::Softmax {
+            let header = [self.header(), vec!["weight"]].concat();
+            let weighted = self.labels(&label).map(|(example, mut row)| {
+                row.push(format!("{:?}", weights[example]));
+                row
+            });
+            write(&self.dir.join(WEIGHTS), &header, weighted)?;
+        }
+        let undecided = |(number, issue): &(usize, &Issue)| {
+            !decisions.contains_key(&(*number as u32)) && is_accepted(issue, threshold)
+        };
+        let accepted = self.audit.issues.iter().enumerate().filter(undecided).count();
+        Ok(Acceptance { threshold, accepted, pruned: pruned.len() })
+    }
+
+    /// The rows of all examples in their order, with the label that `label` gives each issue.
+    fn labels(
+        &self,
+        label: &dyn Fn(usize, &Issue) -> Answer,
+    ) -> impl Iterator<Item = (usize, Vec<String>)> {
+        let issues = self.audit.issues.iter().enumerate();
+        let mut changes: Vec<(u32, Answer)> = issues
+            .filter_map(|(number, issue)| {
+                let label = label(number, issue);
+                (label != issue.given).then_some((self.example_of[number], label))
+            })
+            .collect();
+        changes.sort_by_key(|(example, _)| *example);
+        let mut changes = changes.into_iter().peekable();
+        let row = move |(at, example): (usize, &ExampleRow)| {
+            let mut on = example.label.clone().unwrap_or_default();
+            while let Some((_, answer)) = changes.next_if(|(of, _)| *of as usize == at) {
+                apply(answer, &mut on);
+            }
+            (at, self.cells(&example.id, &on))
+        };
+        self.audit.examples.iter().enumerate().map(row)
+    }
+
+    fn header(&self) -> Vec<&str> {
+        match self.audit.summary.link {
             Link::Softmax => vec!["id", "label"],
             Link::Sigmoid => {
                 ["id"].into_iter().chain(self.names().iter().map(String::as_str)).collect()
             }
-        };
-        let mut changes = self.changes(decisions).into_iter().peekable();
-        let rows = self.audit.examples.iter().zip(0_u32..).map(|(example, at)| {
-            let mut on = example.label.clone().unwrap_or_default();
-            while let Some((_, answer)) = changes.next_if(|(example, _)| *example == at) {
-                apply(answer, &mut on);
-            }
-            self.cells(&example.id, &on)
-        });
-        write(&self.dir.join(CORRECTED), &header, rows)?;
-        self.write_ambiguous(decisions)
-    }
-
-    /// The changed labels, by example.
-    fn changes(&self, decisions: &Decisions) -> Vec<(u32, Answer)> {
-        let mut changes: Vec<(u32, Answer)> = decisions
-            .iter()
-            .filter_map(|(number, decision)| {
-                let issue = &self.audit.issues[*number as usize];
-                let label = decision.label(issue);
-                (label != issue.given).then_some((self.example_of[*number as usize], label))
-            })
-            .collect();
-        changes.sort_by_key(|(example, _)| *example);
-        changes
+        }
     }
 
     fn cells(&self, id: &str, on: &[u32]) -> Vec<String> {
@@ -73,7 +159,7 @@ impl Subject {
         if multilabel {
             header.insert(1, "class");
         }
-        let unclear = decisions.iter().filter(|(_, decision)| **decision == Decision::Ambiguous);
+        let unclear = decisions.iter().filter(|(_, made)| made.decision == Decision::Ambiguous);
         let rows = unclear.map(|(number, _)| {
             let issue = &self.audit.issues[*number as usize];
             let class = &self.names()[issue.given.class() as usize];
@@ -84,6 +170,12 @@ impl Subject {
         });
         write(&self.dir.join(AMBIGUOUS), &header, rows)
     }
+}
+
+/// Whether a suggestion is probable enough. Not the score: a label that is surely wrong may have
+/// several classes to be.
+fn is_accepted(issue: &Issue, threshold: f64) -> bool {
+    issue.suggested_probability >= threshold
 }
 
 fn apply(answer: Answer, on: &mut Vec<u32>) {

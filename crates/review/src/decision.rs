@@ -37,11 +37,25 @@ impl Decision {
     }
 }
 
+/// A decision that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MadeDecision {
+    pub decision: Decision,
+    /// Whether the label was looked at by itself. Labels that were accepted many at once tell
+    /// nothing about how many are wrong.
+    pub is_seen: bool,
+}
+
 /// A line of `decisions.jsonl`, with the names of classes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Line {
+    /// The example; in an undo of many the first of them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
+    /// The examples of a decision about many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ids: Vec<String>,
     /// The class that is on or off; absent for single labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
@@ -56,10 +70,12 @@ pub(crate) struct Line {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Word {
     Accept,
+    /// The suggestion is accepted for all of `ids` at once.
+    AcceptAll,
     Keep,
     Class,
     Ambiguous,
-    /// Undoes the last decision that is not undone yet.
+    /// Undoes the last decision that is not undone yet, or all of them that were made at once.
     Undo,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aleator_report::audit::{Answer, Issue};
+use aleator_report::audit::{Answer, Issue, SamplingOrder};
 use serde::{Deserialize, Serialize};
 
 /// The issues to show.
@@ -14,7 +14,7 @@ pub struct Filter {
     pub pair: Option<usize>,
 }
 
-/// How far down the ranking the queue goes.
+/// How far down the ranking the queue goes, or whether it follows the ranking at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -22,6 +22,8 @@ pub enum Scope {
     Suspects,
     /// Every label.
     All,
+    /// Every label, in a random order of which any beginning is a sample to count from.
+    Sample,
 }
 
 impl Filter {
@@ -48,12 +50,17 @@ pub(crate) struct Queue {
     pub pairs: Vec<Pair>,
     /// The position in `pairs` of each issue.
     pair_of: Vec<Option<u32>>,
+    /// The order of [`Scope::Sample`].
+    pub sampling: SamplingOrder,
     /// Of each label, the issues that are most surely right, the surest first.
     sure: BTreeMap<Answer, Vec<usize>>,
 }
 
 /// Issues that are kept for each label; some may be decided otherwise, or be the one in question.
 const SURE: usize = 12;
+
+/// The seed of the random order. It is always the same, so that a review continues its sample.
+const SEED: u64 = 0;
 
 impl Queue {
     pub fn new(issues: &[Issue]) -> Self {
@@ -75,6 +82,7 @@ impl Queue {
             }
         }
         Self {
+            sampling: SamplingOrder::of_issues(issues, SEED),
             sure,
             is_suspect: issues.iter().map(|issue| issue.wrong).collect(),
             suspects: issues.iter().filter(|issue| issue.wrong).count(),
@@ -92,11 +100,15 @@ impl Queue {
     pub fn holds(&self, filter: Filter, issue: usize) -> bool {
         let is_of = |pair| self.pair_of[issue].is_some_and(|of| of as usize == pair);
         let wanted = filter.pair.is_none_or(is_of);
-        wanted && (filter.scope == Scope::All || self.is_suspect[issue])
+        wanted && (filter.scope != Scope::Suspects || self.is_suspect[issue])
     }
 
     /// The issues that a filter includes, in order.
     pub fn numbers(&self, filter: Filter) -> Vec<usize> {
-        (0..self.is_suspect.len()).filter(|issue| self.holds(filter, *issue)).collect()
+        let holds = |issue: &usize| self.holds(filter, *issue);
+        match filter.scope {
+            Scope::Sample => self.sampling.ranks().filter(holds).collect(),
+            Scope::Suspects | Scope::All => (0..self.is_suspect.len()).filter(holds).collect(),
+        }
     }
 }

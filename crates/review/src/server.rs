@@ -133,11 +133,8 @@ impl Shared<'_> {
     /// Writes `corrected.csv` after decisions; several at once if they come faster than a write.
     fn keep_corrected(&self, decisions: Receiver<bool>) {
         while decisions.recv() == Ok(true) && decisions.try_iter().all(|decided| decided) {
-            let (subject, decisions) = {
-                let session = self.session();
-                (session.subject.clone(), session.decisions.clone())
-            };
-            let written = subject.write_corrected(&decisions);
+            let outcome = self.session().outcome();
+            let written = outcome.write();
             *self.trouble() = written.err().map(|error| error.to_string());
         }
     }

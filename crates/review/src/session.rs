@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aleator_report::audit::{Answer, Audit, Issue};
+use aleator_report::audit::{Acceptance, Answer, Audit, Issue, ReviewRecord, SampledCount};
 use aleator_run::{Link, RunError, RunLock, lock_folder};
 use serde::Serialize;
 
-use crate::corrected::Decisions;
-use crate::decision::{Decision, Line, Word, in_words};
+use crate::corrected::{Decisions, Outcome};
+use crate::decision::{Decision, Line, MadeDecision, Word, in_words};
 use crate::error::ReviewError;
 use crate::journal::{self, Journal, OpenedJournal, wrong_line};
-use crate::queue::Queue;
+use crate::queue::{Filter, Queue};
 
 /// A review that nobody else can change while it is open.
 ///
@@ -28,12 +28,16 @@ use crate::queue::Queue;
 pub struct Session {
     pub(crate) subject: Arc<Subject>,
     pub(crate) decisions: Decisions,
-    /// Each decided issue, and its decision before that.
-    history: Vec<(u32, Option<Decision>)>,
+    history: Vec<Step>,
+    /// The least probability of suggestions that are accepted unless a person decides.
+    threshold: Option<f64>,
     journal: Journal,
     notes: Vec<String>,
     _lock: RunLock,
 }
+
+/// What is undone at once: the issues that were decided, and their decisions before. Not empty.
+type Step = Vec<(u32, Option<MadeDecision>)>;
 
 /// The audit under review; it does not change.
 #[derive(Debug)]
@@ -76,19 +80,28 @@ impl Session {
         let fingerprint = &subject.audit.summary.fingerprint;
         let OpenedJournal { journal, lines, torn } =
             Journal::open(dir, fingerprint).map_err(not_writable)?;
-        let notes = torn.map(|torn| {
+        let torn = torn.map(|torn| {
             format!(
                 "the last line of {} was cut off ({torn:?}): that decision was not confirmed; \
                  make it again",
                 journal::NAME
             )
         });
+        let threshold = ReviewRecord::load(dir)?.and_then(|it| it.accept).map(|it| it.threshold);
+        let rule = threshold.map(|threshold| {
+            format!(
+                "suggestions with a probability of at least {threshold} are accepted in \
+                 corrected.csv unless you decide otherwise ({})",
+                ReviewRecord::FILE
+            )
+        });
         let mut session = Self {
             subject: Arc::new(subject),
             decisions: Decisions::new(),
             history: vec![],
+            threshold,
             journal,
-            notes: notes.into_iter().collect(),
+            notes: torn.into_iter().chain(rule).collect(),
             _lock: lock,
         };
         session.replay(&lines)?;
@@ -107,7 +120,7 @@ impl Session {
 
     /// The decision about an issue, by its row in `issues.csv` from 0.
     pub fn decision(&self, issue: usize) -> Option<Decision> {
-        self.decisions.get(&u32::try_from(issue).ok()?).copied()
+        Some(self.decisions.get(&u32::try_from(issue).ok()?)?.decision)
     }
 
     /// Decides about an issue. When this returns, the decision is on disk.
@@ -129,31 +142,59 @@ impl Session {
         };
         let label = in_words(decision.label(found), names).to_string();
         self.journal.append(&self.subject.line(issue, word, Some(label)))?;
-        self.apply(issue as u32, decision);
+        self.apply(&[(issue as u32, MadeDecision { decision, is_seen: true })]);
         Ok(())
     }
 
-    /// Undoes the last decision and returns its issue; `None` if there is none.
+    /// Accepts the suggestions of all undecided issues that a filter of one pair includes, and
+    /// returns how many. They are one line of `decisions.jsonl`, on disk when this returns, and
+    /// undone together.
+    ///
+    /// # Errors
+    /// When it cannot be written; then nothing is decided.
+    ///
+    /// # Panics
+    /// When the filter names no pair.
+    pub fn accept_all(&mut self, filter: Filter) -> Result<usize, ReviewError> {
+        assert!(filter.pair.is_some(), "only suggestions of one pair are accepted together");
+        let numbers = self.subject.queue.numbers(filter);
+        let open: Vec<usize> =
+            numbers.into_iter().filter(|issue| self.decision(*issue).is_none()).collect();
+        let Some(first) = open.first().copied() else { return Ok(0) };
+        let issues = &self.subject.audit.issues;
+        let label = in_words(issues[first].suggested, self.subject.names()).to_string();
+        let ids = open.iter().map(|issue| issues[*issue].id.clone()).collect();
+        let line = self.subject.line(first, Word::AcceptAll, Some(label));
+        self.journal.append(&Line { id: String::new(), ids, ..line })?;
+        let accepted = MadeDecision { decision: Decision::Accept, is_seen: false };
+        let made: Vec<(u32, MadeDecision)> =
+            open.iter().map(|issue| (*issue as u32, accepted)).collect();
+        self.apply(&made);
+        Ok(made.len())
+    }
+
+    /// Undoes the last decision, or all of them that were made at once, and returns the first
+    /// issue; `None` if there is none.
     ///
     /// # Errors
     /// When it cannot be written; then nothing is undone.
     pub fn undo(&mut self) -> Result<Option<usize>, ReviewError> {
-        let Some((issue, _)) = self.history.last().copied() else { return Ok(None) };
+        let Some((issue, _)) = self.history.last().map(|step| step[0]) else { return Ok(None) };
         self.journal.append(&self.subject.line(issue as usize, Word::Undo, None))?;
         self.revert();
         Ok(Some(issue as usize))
     }
 
-    /// Whether there is a decision to undo.
-    pub fn can_undo(&self) -> bool {
-        !self.history.is_empty()
+    /// How many decisions the next undo takes back.
+    pub fn undoes(&self) -> usize {
+        self.history.last().map_or(0, Vec::len)
     }
 
     /// The progress of the review.
     pub fn progress(&self) -> Progress {
         let subject = &self.subject;
         let mut progress = Progress { suspects: subject.queue.suspects, ..Progress::default() };
-        for (issue, decision) in &self.decisions {
+        for (issue, MadeDecision { decision, .. }) in &self.decisions {
             let found = &subject.audit.issues[*issue as usize];
             progress.decided += 1;
             progress.suspects_decided += usize::from(found.wrong);
@@ -166,9 +207,67 @@ impl Session {
         progress
     }
 
-    /// Writes `corrected.csv` and `ambiguous.csv` from the decisions.
-    pub fn write_corrected(&self) -> Result<(), ReviewError> {
-        Ok(self.subject.write_corrected(&self.decisions)?)
+    /// How many labels are wrong, by those that were decided in the order of
+    /// [`Scope::Sample`](crate::Scope::Sample); `None` while they are too few. A label counts as
+    /// wrong if it was changed, not if it was found ambiguous.
+    pub fn count(&self) -> Option<SampledCount> {
+        self.subject.queue.sampling.count(|issue| self.found_wrong(issue))
+    }
+
+    /// The issues in the order of [`Scope::Sample`](crate::Scope::Sample).
+    pub fn sampling_order(&self) -> Vec<usize> {
+        self.subject.queue.sampling.ranks().collect()
+    }
+
+    /// Of the labels that a count needs at least, how many are decided, and how many there are.
+    pub(crate) fn sampled(&self) -> (usize, usize) {
+        let sampling = &self.subject.queue.sampling;
+        let needed = sampling.ranks().take(sampling.least());
+        (needed.filter(|issue| self.found_wrong(*issue).is_some()).count(), sampling.least())
+    }
+
+    /// Whether a person looked at a label and changed it.
+    fn found_wrong(&self, issue: usize) -> Option<bool> {
+        let made = self.decisions.get(&u32::try_from(issue).ok()?).filter(|made| made.is_seen)?;
+        let found = &self.subject.audit.issues[issue];
+        Some(made.decision.label(found) != found.given)
+    }
+
+    /// From now on, suggestions with at least this probability are accepted in `corrected.csv`
+    /// unless a person decides otherwise, and `pruned.csv` and `weights.csv` are written too.
+    ///
+    /// # Panics
+    /// When it is not a threshold: see [`Acceptance::is_threshold`].
+    pub fn accept_above(&mut self, threshold: f64) {
+        assert!(Acceptance::is_threshold(threshold), "{threshold} must be {}", Acceptance::RANGE);
+        self.threshold = Some(threshold);
+    }
+
+    /// Writes `corrected.csv` and all other files that follow from the decisions.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn write_corrected(&self) -> Result<ReviewRecord, ReviewError> {
+        Ok(self.outcome().write()?)
+    }
+
+    /// What the files are written from, apart from the session.
+    pub(crate) fn outcome(&self) -> Outcome {
+        let Progress { decided, corrected, kept, ambiguous, .. } = self.progress();
+        let accept =
+            self.threshold.map(|threshold| Acceptance { threshold, accepted: 0, pruned: 0 });
+        Outcome {
+            subject: Arc::clone(&self.subject),
+            decisions: self.decisions.clone(),
+            record: ReviewRecord {
+                decided,
+                corrected,
+                kept,
+                ambiguous,
+                count: self.count(),
+                accept,
+            },
+        }
     }
 
     /// Replays the decisions of a file.
@@ -178,30 +277,42 @@ impl Session {
         let known = NameIndex::new(&subject.audit);
         for (number, line) in lines {
             let wrong = |message: String| wrong_line(&path, *number, message);
-            let issue = known.issue(line).map_err(wrong)?;
             if line.decision == Word::Undo {
-                if self.history.last().map(|(last, _)| *last) != Some(issue) {
+                let issue = known.issue(line, &line.id).map_err(wrong)?;
+                if self.history.last().map(|step| step[0].0) != Some(issue) {
                     return Err(wrong("undoes a decision that was not the last one".to_string()));
                 }
                 self.revert();
                 continue;
             }
-            let decision = known.decision(line, &subject.audit.issues[issue as usize]);
-            self.apply(issue, decision.map_err(wrong)?);
+            let is_seen = line.decision != Word::AcceptAll;
+            let ids = if is_seen { std::slice::from_ref(&line.id) } else { &line.ids };
+            let made = |id: &String| -> Result<(u32, MadeDecision), String> {
+                let issue = known.issue(line, id)?;
+                let decision = known.decision(line, &subject.audit.issues[issue as usize])?;
+                Ok((issue, MadeDecision { decision, is_seen }))
+            };
+            let made: Vec<_> = ids.iter().map(made).collect::<Result<_, _>>().map_err(wrong)?;
+            if made.is_empty() {
+                return Err(wrong("decides about no example: ids is missing".to_string()));
+            }
+            self.apply(&made);
         }
         Ok(())
     }
 
-    fn apply(&mut self, issue: u32, decision: Decision) {
-        let before = self.decisions.insert(issue, decision);
-        self.history.push((issue, before));
+    fn apply(&mut self, made: &[(u32, MadeDecision)]) {
+        let one =
+            |(issue, made): &(u32, MadeDecision)| (*issue, self.decisions.insert(*issue, *made));
+        self.history.push(made.iter().map(one).collect());
     }
 
     fn revert(&mut self) {
-        match self.history.pop() {
-            Some((issue, Some(before))) => drop(self.decisions.insert(issue, before)),
-            Some((issue, None)) => drop(self.decisions.remove(&issue)),
-            None => {}
+        for (issue, before) in self.history.pop().into_iter().flatten().rev() {
+            match before {
+                Some(before) => drop(self.decisions.insert(issue, before)),
+                None => drop(self.decisions.remove(&issue)),
+            }
         }
     }
 }
@@ -244,7 +355,7 @@ impl Subject {
     fn line(&self, issue: usize, decision: Word, label: Option<String>) -> Line {
         let found = &self.audit.issues[issue];
         let class = class_name(found, self.names()).map(String::from);
-        Line { id: found.id.clone(), class, decision, label }
+        Line { id: found.id.clone(), ids: vec![], class, decision, label }
     }
 }
 
@@ -274,11 +385,12 @@ impl<'a> NameIndex<'a> {
         }
     }
 
-    fn issue(&self, line: &Line) -> Result<u32, String> {
-        let found = self.issues.get(&(line.id.as_str(), line.class.as_deref())).copied();
+    /// The issue of an example that a line is about.
+    fn issue(&self, line: &Line, id: &str) -> Result<u32, String> {
+        let found = self.issues.get(&(id, line.class.as_deref())).copied();
         found.ok_or_else(|| {
             let class = line.class.as_ref().map(|class| format!(", class {class:?}"));
-            format!("issues.csv has no issue of {:?}{}", line.id, class.unwrap_or_default())
+            format!("issues.csv has no issue of {id:?}{}", class.unwrap_or_default())
         })
     }
 
@@ -290,8 +402,8 @@ impl<'a> NameIndex<'a> {
         let decision = match line.decision {
             Word::Ambiguous => Some(Decision::Ambiguous),
             _ if says(issue.given) => Some(Decision::Keep),
-            Word::Accept if says(issue.suggested) => Some(Decision::Accept),
-            Word::Accept | Word::Class => {
+            Word::Accept | Word::AcceptAll if says(issue.suggested) => Some(Decision::Accept),
+            Word::Accept | Word::AcceptAll | Word::Class => {
                 label.and_then(|label| self.classes.get(label).copied()).map(Decision::Class)
             }
             Word::Keep | Word::Undo => None,

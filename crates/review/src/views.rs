@@ -68,17 +68,19 @@ pub(crate) fn window(session: &Session, filter: Filter, at: At, trouble: Option<
     };
     let numbers = subject.queue.numbers(filter);
     let open = |number: &&usize| session.decision(**number).is_none();
+    let place = |issue: usize| numbers.iter().position(|number| *number == issue);
     let shown = match at {
         At::Issue(issue) => Some(issue),
         At::Undecided => numbers.iter().find(open).copied(),
         At::After(issue) => {
-            let later = &numbers[numbers.partition_point(|number| *number <= issue)..];
+            let later = &numbers[place(issue).map_or(0, |at| at + 1)..];
             later.iter().find(open).or_else(|| numbers.iter().find(open)).copied()
         }
     };
-    let position = shown.map_or(0, |shown| numbers.partition_point(|number| *number < shown));
+    let position = shown.and_then(place).unwrap_or(0);
     let around = position.saturating_sub(BEFORE)..numbers.len().min(position + AFTER + 1);
     let decided = session.decisions.keys();
+    let (sampled, sample_needed) = session.sampled();
     json!({
         "filter": filter,
         // The current issue; null when all are decided.
@@ -90,7 +92,12 @@ pub(crate) fn window(session: &Session, filter: Filter, at: At, trouble: Option<
         "issues": numbers[around].iter().map(|number| issue(session, *number)).collect::<Value>(),
         "references": shown.map(|shown| references(session, shown)),
         "progress": session.progress(),
-        "can_undo": session.can_undo(),
+        // How many decisions an undo takes back.
+        "undoes": session.undoes(),
+        // How many labels are wrong by a random sample; null while `sampled` are too few.
+        "count": session.count(),
+        "sampled": sampled,
+        "sample_needed": sample_needed,
         "trouble": trouble,
     })
 }

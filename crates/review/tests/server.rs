@@ -1,113 +1,12 @@
 //! What the server answers, and what it refuses, over plain sockets.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::net::TcpStream;
 
-use crate::support::{digits, multi, single, write_digits_recipe};
-use aleator_report::audit::Audit;
-use aleator_review::{Pictures, Server, Session};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-/// A server at work on an audit.
-struct Running {
-    folder: TempDir,
-    port: u16,
-    token: String,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Running {
-    fn on(audit: &Audit) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        audit.save(folder.path()).unwrap();
-        Self::start(folder)
-    }
-
-    fn digits() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        digits().save(folder.path()).unwrap();
-        write_digits_recipe(folder.path());
-        Self::start(folder)
-    }
-
-    fn start(folder: TempDir) -> Self {
-        let session = Session::open(folder.path()).unwrap();
-        let pictures = Pictures::of_audit(folder.path(), session.audit(), None).unwrap();
-        let server = Server::bind(None).unwrap();
-        let url = server.url();
-        let port = url.split([':', '/']).nth(4).unwrap().parse().unwrap();
-        let token = url.split('=').nth(1).unwrap().to_string();
-        let stop = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
-            server.run(session, &pictures, &flag).unwrap();
-        });
-        Self { folder, port, token, stop, thread: Some(thread) }
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
-    /// Sends bytes as they are; status and the whole answer.
-    fn raw(&self, bytes: &[u8]) -> (u16, String) {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        // The server may refuse and stop reading before everything is sent.
-        let _ = stream.write_all(bytes);
-        let _ = stream.shutdown(Shutdown::Write);
-        let mut answer = vec![];
-        let _ = stream.read_to_end(&mut answer);
-        let text = String::from_utf8_lossy(&answer).into_owned();
-        let status = text.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
-        (status, text)
-    }
-
-    fn request(&self, method: &str, target: &str, headers: &str, body: &str) -> (u16, String) {
-        let host = format!("127.0.0.1:{}", self.port);
-        let length = body.len();
-        self.raw(
-            format!(
-                "{method} {target} HTTP/1.1\r\nHost: {host}\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
-            )
-            .as_bytes(),
-        )
-    }
-
-    fn header(&self) -> String {
-        format!("X-Aleator-Token: {}\r\n", self.token)
-    }
-
-    fn get(&self, target: &str) -> Value {
-        let (status, text) = self.request("GET", target, &self.header(), "");
-        assert_eq!(status, 200, "{target}: {text}");
-        serde_json::from_str(text.split("\r\n\r\n").nth(1).unwrap()).unwrap()
-    }
-
-    fn post(&self, target: &str, body: &Value) -> (u16, String) {
-        let headers = self.header() + "Content-Type: application/json\r\n";
-        self.request("POST", target, &headers, &body.to_string())
-    }
-
-    fn end(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.join().unwrap();
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-}
+use crate::running::Running;
+use crate::support::{multi, single};
 
 fn pets() -> Running {
     Running::on(&single(
@@ -165,6 +64,7 @@ fn without_the_token_nothing_is_told() {
         ("GET", "/picture/0?size=large"),
         ("GET", "/nowhere"),
         ("POST", "/api/decide"),
+        ("POST", "/api/accept-all"),
         ("POST", "/api/undo"),
     ] {
         assert_refused(&running.request(method, target, "", ""), 403);
@@ -343,6 +243,48 @@ fn pairs_filter_the_queue_and_an_undone_issue_is_shown_though_filtered() {
         &running.request("GET", "/api/window?scope=all&at=1797", &running.header(), ""),
         404,
     );
+}
+
+#[test]
+fn all_of_a_pair_are_accepted_by_one_request() {
+    let running = Running::digits();
+    let filter = json!({"scope": "suspects", "pair": 3});
+    let count = running.get("/api/overview")["pairs"][3]["count"].clone();
+    let answer = |text: String| -> Value {
+        serde_json::from_str(text.split("\r\n\r\n").nth(1).unwrap()).unwrap()
+    };
+    let (status, text) = running.post("/api/accept-all", &json!({"filter": filter}));
+    let accepted = answer(text);
+    assert_eq!((status, &accepted["undoes"], &accepted["decided"]), (200, &count, &count));
+    assert_eq!(accepted["at"], Value::Null, "nothing of the pair is left");
+    let decisions = fs::read_to_string(running.path().join("decisions.jsonl")).unwrap();
+    assert_eq!(decisions.lines().count(), 2, "one line for all: {decisions}");
+    let undone = answer(running.post("/api/undo", &json!({"filter": filter})).1);
+    assert_eq!((&undone["undoes"], &undone["decided"]), (&json!(0), &json!(0)));
+    // Of all pairs at once nothing is accepted.
+    assert_refused(&running.post("/api/accept-all", &json!({"filter": suspects()})), 400);
+    let unknown = json!({"filter": {"scope": "all", "pair": 9999}});
+    assert_eq!(answer(running.post("/api/accept-all", &unknown).1)["undoes"], 0);
+}
+
+#[test]
+fn the_random_sample_is_shown_in_its_order_and_counted() {
+    let running = Running::digits();
+    let filter = json!({"scope": "sample", "pair": null});
+    let mut window = running.get("/api/window?scope=sample");
+    assert_eq!((&window["total"], &window["sample_needed"]), (&json!(1797), &json!(16)));
+    let mut shown = vec![];
+    for decided in 0..16 {
+        assert_eq!((&window["count"], &window["sampled"]), (&Value::Null, &json!(decided)));
+        assert_eq!(window["position"], decided);
+        shown.push(window["at"].as_u64().unwrap());
+        let asked = json!({"issue": window["at"], "decision": "keep", "filter": filter});
+        let (_, text) = running.post("/api/decide", &asked);
+        window = serde_json::from_str(text.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    }
+    assert!(!shown.is_sorted(), "not by rank: {shown:?}");
+    assert_eq!((&window["count"]["sampled"], &window["count"]["count"]), (&json!(16), &json!(0.0)));
+    assert!(window["count"]["high"].as_f64() > Some(100.0), "{window}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::support::{multi, single};
 use aleator_data::DataSet;
 use aleator_report::audit::Audit;
-use aleator_review::{Decision, Progress, Session};
+use aleator_review::{Decision, Filter, Progress, Scope, Session};
 use aleator_run::Link;
 
 const CLASSES: [&str; 3] = ["cat", "=dog", "2020"];
@@ -209,4 +209,146 @@ fn corrected_labels_of_digits_are_read_back() {
     let set = DataSet::open(&recipe.data, Link::Softmax).unwrap();
     let all = set.train.len() + set.validation.len() + set.test.as_ref().unwrap().len();
     assert_eq!(all, 1797);
+}
+
+/// Twenty labels of two pairs, of which those of the first are suspects.
+fn two_pairs() -> tempfile::TempDir {
+    let ids: Vec<String> = (0..20).map(|at| format!("e{at:02}")).collect();
+    let label = |at: usize| (ids[at].as_str(), (at % 2) as u32, ((at + 1) % 2) as u32, at < 10);
+    saved(&single(&["cat", "dog"], &(0..20).map(label).collect::<Vec<_>>()))
+}
+
+#[test]
+fn all_of_a_pair_are_accepted_and_undone_at_once() {
+    let folder = two_pairs();
+    let pair = Filter { scope: Scope::Suspects, pair: Some(0) };
+    let mut review = Session::open(folder.path()).unwrap();
+    review.decide(0, Decision::Keep).unwrap();
+    assert_eq!(review.accept_all(pair).unwrap(), 4, "five suspects, of which one is decided");
+    assert_eq!(review.accept_all(pair).unwrap(), 0);
+    assert_eq!(review.undoes(), 4);
+    drop(review);
+    let line = r#"{"ids":["e02","e04","e06","e08"],"decision":"accept_all","label":"dog"}"#;
+    assert_eq!(read(folder.path(), "decisions.jsonl").lines().nth(2), Some(line));
+
+    let mut review = Session::open(folder.path()).unwrap();
+    let accepted = |review: &Session| {
+        (0..20).filter(|at| review.decision(*at) == Some(Decision::Accept)).collect::<Vec<_>>()
+    };
+    assert_eq!(accepted(&review), [2, 4, 6, 8]);
+    assert_eq!(review.decision(0), Some(Decision::Keep), "a decision of its own stays");
+    // One of them is decided again, and that is undone before the others.
+    review.decide(4, Decision::Ambiguous).unwrap();
+    assert_eq!(review.undo().unwrap(), Some(4));
+    assert_eq!(accepted(&review), [2, 4, 6, 8]);
+    assert_eq!(review.undo().unwrap(), Some(2));
+    drop(review);
+    let review = Session::open(folder.path()).unwrap();
+    assert_eq!(review.progress().decided, 1);
+    assert_eq!(review.decision(0), Some(Decision::Keep));
+}
+
+#[test]
+fn a_kill_leaves_all_of_a_batch_or_nothing_of_it() {
+    let folder = two_pairs();
+    let path = folder.path().join("decisions.jsonl");
+    let mut review = Session::open(folder.path()).unwrap();
+    review.accept_all(Filter { scope: Scope::All, pair: Some(1) }).unwrap();
+    drop(review);
+    let whole = fs::read(&path).unwrap();
+    for length in 0..=whole.len() {
+        fs::write(&path, &whole[..length]).unwrap();
+        let review = Session::open(folder.path()).unwrap();
+        let expected = if length == whole.len() { 10 } else { 0 };
+        assert_eq!(review.progress().corrected, expected, "after {length} bytes");
+    }
+    let head = String::from_utf8_lossy(&whole).lines().next().unwrap().to_string();
+    for (line, words) in [
+        (r#"{"decision":"accept_all","label":"dog"}"#, "ids is missing"),
+        (r#"{"ids":["e00","zebra"],"decision":"accept_all","label":"dog"}"#, "\"zebra\""),
+        (r#"{"ids":["e00"],"decision":"accept_all","label":"zebra"}"#, "does not suit"),
+    ] {
+        fs::write(&path, format!("{head}\n{line}\n")).unwrap();
+        let message = refusal(folder.path());
+        assert!(message.contains("line 2: ") && message.contains(words), "{message}");
+    }
+}
+
+/// Labels in random order give a count; those that were accepted unseen, or surest first, do not.
+#[test]
+fn the_count_comes_from_labels_that_were_looked_at_in_random_order() {
+    let folder = saved(&support::digits());
+    let mut review = Session::open(folder.path()).unwrap();
+    for issue in 0..40 {
+        review.decide(issue, Decision::Accept).unwrap();
+    }
+    review.accept_all(Filter { scope: Scope::All, pair: Some(0) }).unwrap();
+    assert_eq!(review.count(), None);
+    assert!(review.write_corrected().unwrap().count.is_none());
+    drop(review);
+
+    let mut review = Session::open(folder.path()).unwrap();
+    // 257 of the 1,797 labels are wrong: those that are suspected.
+    for issue in review.sampling_order().into_iter().take(240) {
+        let decision =
+            if review.audit().issues[issue].wrong { Decision::Accept } else { Decision::Keep };
+        review.decide(issue, decision).unwrap();
+    }
+    let count = review.count().unwrap();
+    assert!(count.sampled >= 240, "{count:?}");
+    assert!(count.low <= 257.0 && 257.0 <= count.high && count.high < 500.0, "{count:?}");
+    assert_eq!(review.write_corrected().unwrap().count, Some(count));
+    let text = read(folder.path(), "review.json");
+    assert!(text.contains("\"sampled\"") && text.contains("\"to_halve\""), "{text}");
+    drop(review);
+    assert_eq!(Session::open(folder.path()).unwrap().count(), Some(count));
+}
+
+#[test]
+fn probable_suggestions_are_accepted_where_nobody_decides() {
+    let folder = pets();
+    let mut review = Session::open(folder.path()).unwrap();
+    review.decide(1, Decision::Keep).unwrap();
+    // Of ranks 0 to 3 the suggestions have 0.9, 0.8, 0.7 and 0.6, the scores 1, 0.75, 0.5, 0.25.
+    review.accept_above(0.7);
+    let accept = review.write_corrected().unwrap().accept.unwrap();
+    assert_eq!((accept.threshold, accept.accepted, accept.pruned), (0.7, 2, 1));
+    let corrected = "id,label\n'=d,cat\na,'=dog\nb,'=dog\nc,cat\n";
+    assert_eq!(read(folder.path(), "corrected.csv"), corrected);
+    assert_eq!(read(folder.path(), "pruned.csv"), "id,label\n'=d,2020\na,'=dog\nc,cat\n");
+    let weights = read(folder.path(), "weights.csv");
+    let weights: Vec<&str> = weights.lines().collect();
+    assert_eq!(weights[0], "id,label,weight");
+    assert_eq!((weights[2], weights[3]), ("a,'=dog,1.0", "b,cat,1e-6"), "{weights:?}");
+    // The threshold is kept, and later decisions count before it.
+    drop(review);
+    let mut review = Session::open(folder.path()).unwrap();
+    assert!(review.notes()[0].contains("at least 0.7"), "{:?}", review.notes());
+    review.decide(0, Decision::Keep).unwrap();
+    review.decide(2, Decision::Ambiguous).unwrap();
+    let accept = review.write_corrected().unwrap().accept.unwrap();
+    assert_eq!((accept.accepted, accept.pruned), (0, 0));
+    assert_eq!(read(folder.path(), "corrected.csv"), "id,label\n'=d,2020\na,'=dog\nb,cat\nc,cat\n");
+}
+
+#[test]
+fn entries_of_rows_are_accepted_one_by_one_and_pruned_as_rows() {
+    let examples: [(&str, &[u32]); 3] = [("a", &[0, 1]), ("b", &[]), ("c", &[1])];
+    let folder = saved(&multi(&["cat", "dog"], &examples, &[1]));
+    let mut review = Session::open(folder.path()).unwrap();
+    let entry = |at: usize| {
+        let issue = &review.audit().issues[at];
+        (issue.id.clone(), issue.suggested, issue.score, issue.suggested_probability)
+    };
+    let all: Vec<_> = (0..6).map(entry).collect();
+    let least = 0.8;
+    review.accept_above(least);
+    let accept = review.write_corrected().unwrap().accept.unwrap();
+    let sure = all.iter().filter(|(.., probability)| *probability >= least).count();
+    let rows: std::collections::BTreeSet<&String> =
+        all.iter().filter(|(_, _, score, _)| *score >= least).map(|(id, ..)| id).collect();
+    assert_eq!((accept.accepted, accept.pruned), (sure, rows.len()), "{all:?}");
+    assert!(0 < sure && sure < 6 && rows.len() < 3, "{all:?}");
+    assert_eq!(read(folder.path(), "pruned.csv").lines().count(), 1 + 3 - rows.len());
+    assert!(!folder.path().join("weights.csv").exists());
 }

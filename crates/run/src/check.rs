@@ -228,17 +228,31 @@ fn check_optimizer(recipe: &Recipe) -> Result<(), Conflict> {
         (recipe.optimizer.clip_norm.is_some(), "optimizer.clip_norm"),
         (recipe.optimizer.network_rate.is_some(), "optimizer.network_rate"),
         (recipe.data.augment.is_some(), "data.augment"),
-        (recipe.data.annotations == Annotations::Sampled, "data.annotations"),
     ] {
         require(!(whole && given), key, || {
-            format!(
-                "{key} changes what every step minimises, which optimizer.kind = \"lbfgs\" does \
-                 not allow: remove it, or take optimizer.kind = \"adam\""
-            )
+            format!("{key} changes {UNSTEADY}: remove it, or {TRAIN_IN_BATCHES}")
         })?;
     }
-    Ok(())
+    let sampled = recipe.data.annotations == Annotations::Sampled;
+    require(!(whole && sampled), "data.annotations", || {
+        let steady = match recipe.head.link {
+            Link::Softmax => "\"each\" (every annotation counts) or \"majority\"",
+            Link::Sigmoid => "\"majority\"",
+        };
+        format!(
+            "data.annotations = \"sampled\" changes {UNSTEADY}: take {steady}, or \
+             {TRAIN_IN_BATCHES}"
+        )
+    })
 }
+
+const UNSTEADY: &str = "what every step minimises, which optimizer.kind = \"lbfgs\" does not allow";
+/// What turns the presets with L-BFGS into recipes for Adam.
+const TRAIN_IN_BATCHES: &str = "train in batches: --set tune=off --set optimizer.kind=adam --set \
+    optimizer.beta1=0.9 --set optimizer.beta2=0.999 --set optimizer.epsilon=1e-8 --set \
+    optimizer.learning_rate=5e-3 --set optimizer.memory= --set optimizer.tolerance= --set \
+    optimizer.refit= --set training.validate_every= --set training.batch=256 --set \
+    training.parts=1 --set schedule.epochs=20";
 
 fn check_network(recipe: &Recipe) -> Result<(), Conflict> {
     let network = &recipe.network;

@@ -14,7 +14,8 @@ use crate::recipe::{Noise, Normalize, Recipe, Tune};
 pub struct Tuning {
     /// The examples of a trial.
     pub trained_on: usize,
-    /// How many times some examples were held out: 1 for the validation split.
+    /// How many times some examples were held out: once where the validation split, or a part of
+    /// the training examples, is large.
     pub folds: usize,
     /// All trials, in their order.
     pub trials: Vec<Trial>,
@@ -44,7 +45,7 @@ impl fmt::Display for Tuning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { trained_on, folds, trials, chosen } = self;
         let held_out = match folds {
-            1 => "the validation split".to_string(),
+            1 => "one held-out part".to_string(),
             _ => format!("{folds} folds"),
         };
         let scale = chosen.normalize.in_words();

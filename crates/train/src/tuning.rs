@@ -5,6 +5,7 @@
 //! another decay.
 
 mod ledger;
+mod loss;
 mod search;
 mod trials;
 
@@ -21,21 +22,25 @@ use ledger::Ledger;
 use search::{Space, search};
 use trials::{Bench, Fold, Unfinished};
 
-/// From this many validation examples on, they decide; fewer would let chance decide, and the
-/// training split is divided into folds.
+/// This many held-out examples decide; fewer would let chance decide. A validation split that has
+/// fewer is not enough, and the examples are divided into folds.
 const ENOUGH: usize = 2_000;
-/// Parts of the examples, each held out once; more where there are fewer than `FEW` examples, whose
-/// fits are short and suffer most from what is held out. Then chance also decides by how examples
-/// are divided, so they are divided several times, until about `FEW` were held out, as far as
-/// fits of this many products take no time.
+/// Parts of the examples, of which as many are held out in turn as are enough; more parts where
+/// there are fewer than `FEW` examples, whose fits are short and suffer most from what is held out.
+/// Then chance also decides by how examples are divided, so they are divided several times, until
+/// about `FEW` were held out, as far as fits of this many products take no time.
 const FOLDS: usize = 3;
 const FOLDS_OF_FEW: usize = 5;
 const FEW: usize = 1_000;
 const MOST_DIVISIONS: usize = 4;
 const MOST_FOLDS: usize = FOLDS_OF_FEW * MOST_DIVISIONS;
 const MOST_PRODUCTS: usize = 1 << 20;
-/// Trials learn from at most this many examples, and are measured on at most a fifth of it.
+/// Trials learn from at most this many examples, and are measured on at most a third of it.
 const MOST: usize = 50_000;
+/// And from no more than take this many products at each evaluation, about half a second on two
+/// cores, but at least from these of each class.
+const MOST_PRODUCTS_OF_A_TRIAL: usize = 1 << 34;
+const LEAST_OF_A_CLASS: usize = 10;
 /// Trials are compared, not reported: they may be less exact than the run.
 const SAMPLES: usize = 32;
 const HELD_OUT_SAMPLES: usize = 256;
@@ -112,23 +117,41 @@ fn choose(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<Tuning, Unfinish
 /// examples that will be trained on, that is; a validation split that never will be is measured by
 /// the models of all folds.
 fn folds(job: &Job<'_>) -> Vec<Fold> {
-    let (train, validation) = (job.data.train.sample(MOST), &job.data.validation);
-    let all = job.data.train_and_validation().filter(|_| job.recipe.optimizer.rule.refits());
-    let apart = all.is_none();
-    let examples = all.as_ref().map_or(train.len(), Split::len);
+    let (train, validation) = (&job.data.train, &job.data.validation);
+    let most = most_examples(job.recipe.head.noise, job.data.shape.len(), train.classes);
+    let joined = job.data.train_and_validation().filter(|_| job.recipe.optimizer.rule.refits());
+    let apart = joined.is_none();
+    let all = joined.unwrap_or_else(|| Split::clone(train));
+    let examples = all.len();
     let count = if examples < FEW { FOLDS_OF_FEW } else { FOLDS };
     if validation.len() >= ENOUGH || train.len() < count {
-        return vec![Fold::new(train, vec![(validation.sample(MOST / FOLDS), 1.0)])];
+        let held_out = validation.sample(MOST / FOLDS);
+        return vec![Fold::new(train.sample(most), vec![(held_out, 1.0)])];
     }
-    let all = all.unwrap_or(train);
     let products = examples * job.data.shape.len() * all.classes;
     let divisions = FEW.div_ceil(examples).min(MOST_PRODUCTS / products).clamp(1, MOST_DIVISIONS);
-    let weight = 1.0 / count as f64;
+    let used = ENOUGH.div_ceil(examples / count).min(count);
     let fold = |(rest, held_out): (Split, Split)| {
-        let validation = apart.then(|| (Split::clone(validation), weight));
-        Fold::new(rest, [(held_out, 1.0)].into_iter().chain(validation).collect())
+        let validation = apart.then(|| (Split::clone(validation), 1.0 / used as f64));
+        let held_out = (held_out.sample(MOST / FOLDS), 1.0);
+        Fold::new(rest.sample(most), [held_out].into_iter().chain(validation).collect())
     };
-    (0..divisions).flat_map(|seed| all.folds(count, seed as u64)).map(fold).collect()
+    let division = |seed| all.folds(count, seed as u64).into_iter().take(used);
+    (0..divisions).flat_map(division).map(fold).collect()
+}
+
+/// How many examples a trial learns from. Decays are per example, so what is chosen with fewer
+/// suits more.
+fn most_examples(noise: Noise, width: usize, classes: usize) -> usize {
+    // Layers from the features to a number for each class.
+    let layers = match noise {
+        Noise::None => 1,
+        Noise::Diagonal => 2,
+        Noise::SharedLowRank { .. } => 3,
+        Noise::LowRank { rank } => 2 + rank,
+    };
+    let products = width.saturating_mul(classes).saturating_mul(layers).max(1);
+    (MOST_PRODUCTS_OF_A_TRIAL / products).max(LEAST_OF_A_CLASS * classes).min(MOST)
 }
 
 /// The ways to scale the features that may matter, the recipe's first.
@@ -151,5 +174,23 @@ fn noise(job: &Job<'_>) -> Option<Option<(usize, usize)>> {
         Noise::LowRank { rank } | Noise::SharedLowRank { rank } => {
             Some(Some((rank.min(most), most)))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_learn_from_fewer_examples_where_each_costs_much() {
+        let full = Noise::LowRank { rank: 6 };
+        assert_eq!(most_examples(full, 256, 10), MOST);
+        assert_eq!(most_examples(full, 1_280, 10), MOST);
+        // 2³⁴ / (1,280 · 345 · 8)
+        assert_eq!(most_examples(full, 1_280, 345), 4_862);
+        assert!(most_examples(Noise::Diagonal, 1_280, 345) > 2 * 4_862);
+        // However much it costs, every class is seen.
+        assert_eq!(most_examples(full, 4_096, 1_000), 10_000);
+        assert_eq!(most_examples(full, usize::MAX, 100_000), MOST);
     }
 }

@@ -237,3 +237,19 @@ fn seeds_and_folds_share_what_was_chosen() {
     assert_eq!(run(&out, &recipe, usize::MAX), (0, true));
     assert_eq!(read(&two, "evaluation.json"), evaluation);
 }
+
+#[test]
+fn no_more_parts_are_held_out_than_chance_makes_necessary() {
+    let files = Files::new();
+    // 500 validation examples are few, a third of all examples is not.
+    for (examples, folds) in [(4_500, 2), (6_300, 1)] {
+        let classes = cycle(examples);
+        let source = files.source(&classes, &column(&classes));
+        let sets = [source[0].as_str(), &source[1], "tune=auto", "optimizer.refit=true"];
+        let out = files.path().join(format!("run-{examples}"));
+        let (_, finished) = run(&out, &resolve(&lbfgs(), &sets), usize::MAX);
+        assert!(finished);
+        let tuning: Tuning = serde_json::from_str(&read(&out, "tuning.json")).unwrap();
+        assert_eq!((tuning.folds, tuning.trained_on), (folds, examples * 2 / 3));
+    }
+}

@@ -49,6 +49,14 @@ pub fn print(out: &Path, audit: &Audit) -> Result<()> {
     annotators(audit)?;
     let place = out.display();
     line(format_args!("\nAll labels: {}", out.join("issues.csv").display()))?;
+    if !audit.consensus.is_empty() {
+        let differ = audit.consensus.iter().filter(|it| it.label != it.majority).count();
+        line(format_args!(
+            "One label for each example, by all annotators and the model: {} ({differ} are not the \
+             majority's).",
+            out.join("consensus.csv").display()
+        ))?;
+    }
     line(format_args!(
         "Next: `aleator report {place}` for a page of it, `aleator review {place}` to correct them."
     ))

@@ -237,6 +237,10 @@ impl Element<'_> {
         self.get("displayed") == json!(true)
     }
 
+    pub fn is_enabled(&self) -> bool {
+        self.get("enabled") == json!(true)
+    }
+
     fn post(&self, what: &str, body: Value) -> Value {
         self.browser.post(&format!("element/{}/{what}", self.id), body)
     }

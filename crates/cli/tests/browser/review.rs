@@ -117,9 +117,7 @@ fn suspects_are_decided_killed_resumed_and_trained_on() {
     browser.wait_until("document.getElementById('id').textContent === '28'");
 
     // One pair alone, to its end.
-    let choose = "const menu = document.getElementById('pair'); menu.value = arguments[0];
-                  menu.dispatchEvent(new Event('change')); return menu.selectedOptions[0].text";
-    let pair = browser.script(choose, json!("9"));
+    let pair = choose(&browser, "pair", "9");
     let pair = pair.as_str().expect("a text").to_string();
     let size: usize = pair.rsplit(['(', ')']).nth(1).and_then(|n| n.parse().ok()).expect("a count");
     let (given, suggested) =
@@ -152,6 +150,105 @@ fn suspects_are_decided_killed_resumed_and_trained_on() {
     place.succeeds(train);
     let evaluation: Value = place.json("run/evaluation.json");
     assert_eq!(evaluation["class_names"].as_array().map(Vec::len), Some(10));
+}
+
+/// One click accepts all suggestions of a pair, one undoes them, and a kill loses nothing.
+#[test]
+fn all_of_a_pair_are_accepted_in_one_click_and_undone_in_one() {
+    let place = with_digits();
+    let review = Review::start(&place);
+    let browser = Browser::start();
+    browser.resize(390, 844);
+    browser.open(&review.url);
+    wait_decided(&browser, 0);
+    assert!(!browser.find("#accept-pair").is_shown(), "of all pairs at once nothing is accepted");
+    choose(&browser, "pair", "0");
+    browser.wait_until("document.getElementById('given').textContent !== ''");
+    let text = browser.find_shown("#accept-pair").text();
+    let size: usize = text.split(' ').find_map(|word| word.parse().ok()).expect("a count");
+    browser.keys("k");
+    wait_decided(&browser, 1);
+    screenshot(&browser, "review-pair-390");
+    browser.find_shown("#accept-pair").click();
+    wait_decided(&browser, size);
+    assert!(browser.find_shown("#done").text().contains("All of this pair decided"));
+    assert!(browser.find_shown("#done-undo").text().starts_with(&format!("Undo all {}", size - 1)));
+    screenshot(&browser, "review-accepted-390");
+    review.kill();
+
+    let review = Review::start(&place);
+    browser.open(&review.url);
+    // What the first page could not fetch any more.
+    browser.console();
+    wait_decided(&browser, size);
+    browser.find_shown("#undo").click();
+    wait_decided(&browser, 1);
+    // The decision before it is undone by itself.
+    browser.find_shown("#undo").click();
+    wait_decided(&browser, 0);
+    assert!(!browser.find("#undo").is_enabled());
+    browser.assert_no_errors();
+}
+
+/// Labels in random order come to a count, which grows more certain.
+#[test]
+fn a_random_sample_is_decided_and_counted() {
+    let place = with_digits();
+    let review = Review::start(&place);
+    let browser = Browser::start();
+    browser.resize(1280, 800);
+    browser.open(&review.url);
+    wait_decided(&browser, 0);
+    choose(&browser, "scope", "sample");
+    browser.wait_until("document.getElementById('sample').textContent.includes('0 of the 16')");
+    assert!(!browser.find("#pair").is_enabled(), "a sample of one pair says nothing about all");
+    let sampled = |count: usize| {
+        format!("document.getElementById('counts').textContent.includes('by {count} labels')")
+    };
+    for at in 0..24 {
+        // Every seventh digit is labelled wrong.
+        let id: usize = shown_id(&browser).parse().expect("a row");
+        browser.keys(if id.is_multiple_of(7) { "a" } else { "k" });
+        let decided =
+            format!("document.getElementById('place').textContent.startsWith('{} ')", at + 2);
+        browser.wait_until(&decided);
+        browser.wait_until("!document.body.hasAttribute('aria-busy')");
+        let counted = browser.script(&format!("return {}", sampled(at + 1)), json!(null));
+        assert_eq!(counted, json!(at >= 15), "after {} labels", at + 1);
+    }
+    let text = browser.find_shown("#sample").text();
+    assert!(text.contains("more would halve the interval"), "{text}");
+    for (width, height, dark) in [(1280, 800, false), (390, 844, false), (390, 844, true)] {
+        browser.resize(width, height);
+        browser.prefer_dark(dark);
+        let wide = "return document.documentElement.scrollWidth <= innerWidth";
+        assert_eq!(browser.script(wide, json!(null)), json!(true), "{width} pixels");
+        screenshot(
+            &browser,
+            &format!("review-sample-{width}-{}", if dark { "dark" } else { "light" }),
+        );
+    }
+    browser.assert_no_errors();
+    drop(review);
+    let ended = place.succeeds("review audit --export");
+    assert!(ended.stdout.contains("by 24 of a random sample; between"), "{}", ended.stdout);
+    assert_eq!(place.json("audit/review.json")["count"]["sampled"], 24);
+}
+
+/// Chooses a value of a menu, as a click on it does.
+fn choose(browser: &Browser, menu: &str, value: &str) -> Value {
+    let script = "const menu = document.getElementById(arguments[0].menu);
+                  menu.value = arguments[0].value; menu.dispatchEvent(new Event('change'));
+                  return menu.selectedOptions[0].text";
+    browser.script(script, json!({ "menu": menu, "value": value }))
+}
+
+/// Keeps a picture of the page where somebody wants to look at it.
+fn screenshot(browser: &Browser, name: &str) {
+    if let Some(folder) = std::env::var_os("ALEATOR_SCREENSHOTS") {
+        fs::create_dir_all(&folder).expect("a folder");
+        browser.screenshot(&PathBuf::from(folder).join(format!("{name}.png")));
+    }
 }
 
 /// Names that would be code, were they not text.
@@ -209,11 +306,7 @@ fn the_page_fits_a_telephone_and_names_its_controls() {
             "return [...document.querySelectorAll('button, select, input')].filter(one =>
             !(one.textContent.trim() || one.ariaLabel || one.labels?.length)).length";
         assert_eq!(browser.script(nameless, json!(null)), json!(0));
-        if let Some(folder) = std::env::var_os("ALEATOR_SCREENSHOTS") {
-            let name = format!("review-{width}-{}.png", if dark { "dark" } else { "light" });
-            fs::create_dir_all(&folder).expect("a folder");
-            browser.screenshot(&PathBuf::from(folder).join(name));
-        }
+        screenshot(&browser, &format!("review-{width}-{}", if dark { "dark" } else { "light" }));
         browser.assert_no_errors();
     }
 }

@@ -125,13 +125,13 @@ pub(super) fn scan(
 ) -> Result<(FeatureReport, Vec<(Hash, usize)>), DataError> {
     let (rows, width) = (source.ids.len(), source.inputs.shape().len());
     let mut first = vec![0.0; width];
-    source.inputs.read(0, &mut first)?;
+    source.inputs.read(source.row(0), &mut first)?;
     let block = |at: usize| -> Result<Block, DataError> {
         let mut block = Block { hashes: vec![], non_finite: vec![], constant: vec![true; width] };
         let (mut row, mut bytes) = (vec![0.0; width], vec![0; 4 * width]);
         let range = at * ROWS..rows.min((at + 1) * ROWS);
         for at in range.clone() {
-            source.inputs.read(at, &mut row)?;
+            source.inputs.read(source.row(at), &mut row)?;
             for (bytes, value) in bytes.as_chunks_mut().0.iter_mut().zip(&row) {
                 *bytes = f32::to_le_bytes(*value);
             }
@@ -159,7 +159,8 @@ pub(super) fn scan(
     let scales = if split == SplitName::Train.name() {
         let sound: Vec<usize> = (0..rows)
             .step_by(rows.div_ceil(SCALED_ROWS))
-            .filter(|row| non_finite.binary_search(row).is_err())
+            .filter(|example| non_finite.binary_search(example).is_err())
+            .map(|example| source.row(example))
             .collect();
         ScaleReport::of(source, &sound)?
     } else {

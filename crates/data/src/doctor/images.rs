@@ -53,7 +53,7 @@ pub(super) fn scan(
     count: &(impl Fn(usize) + Sync),
 ) -> ImageScan {
     let one = |row: usize| {
-        let found = source.inputs.examined(row).map(|(hash, picture)| {
+        let found = source.inputs.examined(source.row(row)).map(|(hash, picture)| {
             (half(&hash), (picture.width, picture.height, is_grey(&picture)))
         });
         count(1);

@@ -12,6 +12,7 @@ use std::path::Path;
 use aleator_run::recipe::{DataOverlay, InputSource, Overlay, Source};
 
 use super::folder::{self, short};
+use crate::array::split_spec;
 use crate::ending::conversion;
 use crate::error::DataError;
 
@@ -119,7 +120,7 @@ impl Recognised {
 /// Looks at a file or folder and says how to train on it.
 ///
 /// It may be a table with a column for each feature and one of labels, a file of embeddings with its
-/// labels in it or beside it, a folder with such files, a folder for each class, a folder with `train/` and `test/` of class folders, a manifest or the folder
+/// labels in it or beside it, an array of such a file (`file#name`), a folder with such files, a folder for each class, a folder with `train/` and `test/` of class folders, a manifest or the folder
 /// that holds it, tar shards, Parquet files with an image column, or the files of CIFAR or MNIST.
 /// Where more than one reading is possible, the error lists what was seen and the keys to set.
 ///
@@ -167,6 +168,11 @@ fn recognise_any(path: &Path) -> Result<Recognised, DataError> {
     if is_pattern && !path.exists() {
         let why = "is a pattern, but not of shards or Parquet files with images";
         return packed::in_pattern(path)?.ok_or_else(|| unsure(path, why))?.recognised();
+    }
+    let names_an_array = path.to_str().is_some_and(|text| split_spec(text).1.is_some());
+    if names_an_array {
+        let why = "is an array whose name says that it holds no features";
+        return features::in_file(path)?.ok_or_else(|| unsure(path, why));
     }
     let is_folder = std::fs::metadata(path).map_err(|error| DataError::io(path, error))?.is_dir();
     let images = if is_folder { images::in_folder(path)? } else { images::in_file(path)? };

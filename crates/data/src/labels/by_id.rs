@@ -1,20 +1,22 @@
 //! Label files that name their examples: matched by id, in any order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aleator_run::recipe::{LabelKind, Link};
 
-use super::Labels;
 use super::classes::Classes;
-use super::read::RawLabels;
+use super::read::{RawLabels, Role};
 use super::table::{Table, is_one};
 use super::votes::{LongTable, unknown_example};
+use super::{Labels, pick};
 use crate::array::{Array, Values, table};
 use crate::error::DataError;
 use crate::ids::Ids;
+use crate::inputs::weight_of;
 
 const ID: [&str; 3] = ["id", "example", "example_id"];
 const LABEL: [&str; 4] = ["label", "labels", "class", "target"];
+const WEIGHT: [&str; 1] = ["weight"];
 
 /// A cell that a spreadsheet would take for a formula has a `'` before it in the files that we
 /// write.
@@ -31,12 +33,21 @@ pub(crate) struct LabelsById {
     /// The column of labels as written: the name of a class may be a number that is not its
     /// position.
     pub words: Option<Vec<String>>,
+    /// The column `weight` beside a column of labels.
+    weights: Option<Vec<f32>>,
+    /// Whether examples without a row are left out, or refused.
+    may_leave_out: bool,
 }
 
 impl LabelsById {
     /// Reads a table with a header that has a column of ids; `None` for any
     /// other file.
-    pub fn load(spec: &str, kind: LabelKind, link: Link) -> Result<Option<Self>, DataError> {
+    pub fn load(
+        spec: &str,
+        kind: LabelKind,
+        link: Link,
+        role: Role,
+    ) -> Result<Option<Self>, DataError> {
         let Some((header, cells)) = table::written(spec, |name| is_one(name, &ID))? else {
             return Ok(None);
         };
@@ -65,6 +76,10 @@ impl LabelsById {
             .map(|(row, column)| unguarded(cells.at(row, column)))
             .collect();
         let words = (!each_class).then(|| picked.clone());
+        // Without a column of labels it may be the name of a class.
+        let weighted = header.iter().position(|name| is_one(name, &WEIGHT));
+        let weighted = weighted.filter(|_| !each_class && named.is_some());
+        let weights = weighted.map(|column| weights(spec, cells.column(column))).transpose()?;
         let names = columns.iter().map(|column| header[*column].trim().to_string()).collect();
         let shape = if each_class { vec![rows, columns.len()] } else { vec![rows] };
         let array = Array { shape, values: typed(picked), columns: Some(names) };
@@ -76,7 +91,22 @@ impl LabelsById {
             (LabelKind::Auto | LabelKind::Single, false) => RawLabels::Single(table),
             _ => RawLabels::of_table(table, kind, link)?,
         };
-        Ok(Some(Self { path: spec.to_string(), ids, labels: Box::new(labels), words }))
+        let (path, may_leave_out) = (spec.to_string(), role == Role::Training);
+        Ok(Some(Self { path, ids, labels: Box::new(labels), words, weights, may_leave_out }))
+    }
+
+    /// The examples that have a row, where others have none and may be left out.
+    pub fn labelled(&self, ids: &Ids) -> Option<Vec<usize>> {
+        let named: BTreeSet<&str> = self.ids.iter().map(|id| id.trim()).collect();
+        let has_row = |at: &usize| named.contains(ids.name(*at).trim());
+        let labelled: Vec<usize> = (0..ids.len()).filter(has_row).collect();
+        (self.may_leave_out && labelled.len() < ids.len()).then_some(labelled)
+    }
+
+    /// The weights in the order of the examples, where the file has them.
+    pub fn weights(&self, ids: &Ids) -> Result<Option<Vec<f32>>, DataError> {
+        let Some(weights) = &self.weights else { return Ok(None) };
+        Ok(Some(pick(weights, &self.rows(ids)?)))
     }
 
     /// The labels in the order of the examples.
@@ -121,6 +151,15 @@ impl LabelsById {
             ids.name(first)
         )))
     }
+}
+
+fn weights<'a>(spec: &str, cells: impl Iterator<Item = &'a str>) -> Result<Vec<f32>, DataError> {
+    let weight = |(row, cell): (usize, &str)| {
+        weight_of(cell.trim()).map_err(|message| {
+            DataError::invalid(spec, format!("row {row} (counted from 0): {message}"))
+        })
+    };
+    cells.enumerate().map(weight).collect()
 }
 
 /// Numbers where all cells are, so that they are recognised as in other tables.

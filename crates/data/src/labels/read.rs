@@ -77,7 +77,7 @@ impl Role {
 impl RawLabels {
     /// Reads a label file.
     pub fn load(spec: &str, kind: LabelKind, link: Link, role: Role) -> Result<Self, DataError> {
-        match LabelsById::load(spec, role.kind(kind), link)? {
+        match LabelsById::load(spec, role.kind(kind), link, role)? {
             Some(labels) => Ok(Self::ById(labels)),
             None => {
                 let table = Table::load(spec)?;
@@ -198,6 +198,16 @@ impl RawLabels {
             Self::ById(labels) => labels.labels.is_multi_hot(),
             _ => false,
         }
+    }
+
+    /// The examples that have a label, where the file leaves some out.
+    pub fn labelled(&self, ids: &Ids) -> Option<Vec<usize>> {
+        if let Self::ById(labels) = self { labels.labelled(ids) } else { None }
+    }
+
+    /// The weights that the label file gives the examples.
+    pub fn weights(&self, ids: &Ids) -> Result<Option<Vec<f32>>, DataError> {
+        if let Self::ById(labels) = self { labels.weights(ids) } else { Ok(None) }
     }
 
     /// The labels as classes, one for each id.

@@ -9,7 +9,7 @@ use crate::array::{Array, Values};
 use crate::error::DataError;
 use crate::ids::Ids;
 use crate::inputs::{CarriedLabels, InputShape, Inputs, Opened};
-use crate::labels::{Classes, CleanLabels, Labels, RawLabels, Role, Table};
+use crate::labels::{Classes, CleanLabels, Labels, RawLabels, Role, Table, pick};
 
 /// A source whose files are open, before the classes are known.
 pub(crate) struct OpenSource {
@@ -29,6 +29,8 @@ pub(crate) struct Source {
     /// The inputs' file or folder, for messages.
     pub path: PathBuf,
     pub inputs: Arc<Inputs>,
+    /// The rows of the inputs that the examples have, where the labels leave some out.
+    pub labelled: Option<Vec<usize>>,
     pub ids: Ids,
     pub labels: Labels,
     pub clean_labels: Option<Vec<u32>>,
@@ -119,16 +121,50 @@ impl OpenSource {
     }
 
     pub fn read(self, classes: &Classes, link: Link) -> Result<Source, DataError> {
-        let labels = self.labels.read(classes, &self.ids, link)?;
+        let labelled = self.labels.labelled(&self.ids);
         let clean = self.clean.map(|labels| labels.read(classes, &self.ids)).transpose()?;
+        let ids = match &labelled {
+            Some(rows) => self.ids.select(rows),
+            None => self.ids,
+        };
         Ok(Source {
             path: self.path,
             inputs: self.inputs,
-            ids: self.ids,
-            labels,
-            clean_labels: clean,
-            weights: self.weights,
+            labels: self.labels.read(classes, &ids, link)?,
+            clean_labels: clean.map(|clean| kept(clean, labelled.as_deref())),
+            weights: match self.labels.weights(&ids)? {
+                Some(weights) => Some(weights),
+                None => self.weights.map(|weights| kept(weights, labelled.as_deref())),
+            },
+            ids,
+            labelled,
         })
+    }
+}
+
+impl Source {
+    /// The row of an example in the inputs.
+    pub fn row(&self, example: usize) -> usize {
+        self.labelled.as_ref().map_or(example, |rows| rows[example])
+    }
+
+    /// What users should know about the examples that have no label.
+    pub fn note(&self) -> Option<String> {
+        let (labelled, all) = (self.labelled.as_ref()?.len(), self.inputs.len());
+        let left_out = all - labelled;
+        let path = self.path.display();
+        Some(format!(
+            "the labels name {labelled} of the {all} examples of {path}; the other {left_out} are \
+             left out"
+        ))
+    }
+}
+
+/// The values of the examples that are labelled.
+fn kept<T: Clone>(values: Vec<T>, labelled: Option<&[usize]>) -> Vec<T> {
+    match labelled {
+        Some(rows) => pick(&values, rows),
+        None => values,
     }
 }
 

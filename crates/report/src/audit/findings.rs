@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use aleator_metrics::ranking::{auroc, average_precision};
+use aleator_run::ExampleRow;
 
 use super::pair_noise::PairNoise;
 use super::parts::Example;
-use super::record::{AnnotatorFinding, Answer, ClassFinding, Estimate, Issue, Known, PairFinding};
+use super::record::{
+    AnnotatorFinding, Answer, AuditReading, ClassFinding, Consensus, Estimate, Issue, Known,
+    PairFinding,
+};
 use super::single::Posterior;
 use super::tables::CONFUSIONS;
 use crate::covariance::Tie;
@@ -22,7 +26,12 @@ pub(super) struct Findings {
     pub classes: Vec<ClassFinding>,
     pub pairs: Vec<PairFinding>,
     pub annotators: Vec<AnnotatorFinding>,
+    pub consensus: Vec<Consensus>,
+    /// κ of the annotators' confusions, where they have their own.
+    pub concentration: Option<f64>,
     pub wrong: Estimate,
+    /// The assumptions that the number of wrong labels rests on.
+    pub readings: Vec<AuditReading>,
 }
 
 /// An example with its label and the posterior of its true class.
@@ -33,22 +42,28 @@ pub(super) struct Label<'a> {
 }
 
 impl Label<'_> {
-    /// The probability of a class; those that are no candidates have none.
-    fn probability(&self, class: u32) -> f64 {
-        let found = self.posterior.iter().find(|(other, _)| *other == class);
-        found.map_or(0.0, |(_, probability)| *probability)
-    }
-
     /// The most probable class other than the given one.
     pub fn suggested(&self) -> (u32, f64) {
         let others = self.posterior.iter().filter(|(other, _)| *other != self.given);
         most_probable(others).unwrap_or((u32::from(self.given == 0), 0.0))
     }
 
+    /// The class that most annotators named; of equal ones the given label, then the first.
+    fn majority(&self) -> u32 {
+        let mut counts = BTreeMap::new();
+        self.example.votes.iter().for_each(|(_, class)| *counts.entry(*class).or_insert(0) += 1);
+        let most = counts.values().copied().max();
+        let is_most = |class: &u32| counts.get(class).copied() == most;
+        if most.is_none() || is_most(&self.given) {
+            return self.given;
+        }
+        counts.keys().copied().find(is_most).unwrap_or(self.given)
+    }
+
     /// Its row of `issues.csv`.
     pub fn issue(&self, tie: Option<Tie>) -> Issue {
         let (suggested, suggested_probability) = self.suggested();
-        let given_probability = self.probability(self.given);
+        let given_probability = probability(self.posterior, self.given);
         Issue {
             id: self.example.row.id.clone(),
             path: self.example.path.clone(),
@@ -63,6 +78,12 @@ impl Label<'_> {
             truth: self.example.truth().map(Answer::Class),
         }
     }
+}
+
+/// The probability of a class; those that are no candidates have none.
+pub(super) fn probability(posterior: &[(u32, f64)], class: u32) -> f64 {
+    let found = posterior.iter().find(|(other, _)| *other == class);
+    found.map_or(0.0, |(_, probability)| *probability)
 }
 
 /// The most probable class; of equal ones the first.
@@ -235,7 +256,7 @@ pub(super) fn annotators(names: &[String], labels: &[Label]) -> Vec<AnnotatorFin
         for (annotator, class) in &label.example.votes {
             let sums = &mut sums[*annotator as usize];
             sums.annotations += 1;
-            sums.wrong += 1.0 - label.probability(*class);
+            sums.wrong += 1.0 - probability(label.posterior, *class);
             sums.known =
                 sums.known.zip(truth).map(|(wrong, truth)| wrong + usize::from(truth != *class));
             for (truth, probability) in label.posterior.iter().filter(|(truth, _)| truth != class) {
@@ -264,6 +285,40 @@ pub(super) fn annotators(names: &[String], labels: &[Label]) -> Vec<AnnotatorFin
     let mut findings: Vec<AnnotatorFinding> = active.map(finding).collect();
     findings.sort_by(|a, b| b.error_rate.total_cmp(&a.error_rate));
     findings
+}
+
+/// `consensus.csv`: the most probable class of every example, where annotators are known.
+pub(super) fn consensus(annotators: &[String], labels: &[Label]) -> Vec<Consensus> {
+    if annotators.is_empty() {
+        return vec![];
+    }
+    let consensus = |it: &Label| {
+        let (label, probability) = most_probable(it.posterior).unwrap_or((it.given, 0.0));
+        Consensus {
+            id: it.example.row.id.clone(),
+            label,
+            probability: Some(probability),
+            majority: it.majority(),
+            annotations: it.example.votes.len(),
+        }
+    };
+    labels.iter().map(consensus).collect()
+}
+
+/// The consensus with the examples that could not be judged, so that training finds all.
+pub(super) fn with_unjudged(consensus: Vec<Consensus>, rows: &[ExampleRow]) -> Vec<Consensus> {
+    if consensus.is_empty() {
+        return consensus;
+    }
+    let mut judged = consensus.into_iter().peekable();
+    let one = |row: &ExampleRow| {
+        judged.next_if(|it| it.id == row.id).or_else(|| {
+            let label = *row.label.as_ref()?.first()?;
+            let id = row.id.clone();
+            Some(Consensus { id, label, probability: None, majority: label, annotations: 0 })
+        })
+    };
+    rows.iter().filter_map(one).collect()
 }
 
 /// `classes.csv` of classes that are on or off, from `[given][true]` of each.

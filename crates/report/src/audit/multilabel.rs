@@ -82,7 +82,10 @@ fn collect(
         classes: findings::entry_classes(&tables),
         pairs: vec![],
         annotators: vec![],
+        consensus: vec![],
+        concentration: None,
         wrong: wrong.estimate(),
+        readings: vec![],
     })
 }
 

@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::annotators::rows_sum_to_one;
 use super::settings::AuditSettings;
 
 /// Sums are added in this many parts, in their order, so that the number of threads changes
@@ -26,10 +27,10 @@ pub(super) struct Evidence<'a> {
     /// The classes that may be true, with their prior probabilities.
     pub candidates: Vec<(u32, f64)>,
     /// p^b, `[K]`.
-    tempered: Vec<f64>,
+    pub tempered: Vec<f64>,
     total: f64,
     /// The labels that it was given.
-    labels: &'a [u32],
+    pub labels: &'a [u32],
 }
 
 impl<'a> Evidence<'a> {
@@ -137,17 +138,30 @@ impl Confusion {
             });
             prior.ln() + labels.sum::<f64>()
         };
-        let logs: Vec<f64> = evidence.candidates.iter().map(log_weight).collect();
-        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if most == f64::NEG_INFINITY {
-            // No candidate could have this label: it is evidence for none of them.
-            let prior = evidence.candidates.iter().map(|(_, prior)| *prior).collect();
-            return (prior, f64::NEG_INFINITY);
-        }
-        let weights: Vec<f64> = logs.iter().map(|log| (log - most).exp()).collect();
-        let sum: f64 = weights.iter().sum();
-        (weights.into_iter().map(|weight| weight / sum).collect(), most + sum.ln())
+        normalised(evidence, evidence.candidates.iter().map(log_weight).collect())
     }
+
+    /// C with rows that sum to one, `[K, K]`; `None` where it has no matrix.
+    pub fn rows(&self) -> Option<Vec<f64>> {
+        match self.form {
+            Form::Pairs { classes } => Some(rows_sum_to_one(self.weights.clone(), classes)),
+            Form::Diagonal => None,
+        }
+    }
+}
+
+/// The probabilities of the candidates from the logarithms of their weights, and the logarithm of
+/// the weights' sum.
+pub(super) fn normalised(evidence: &Evidence, logs: Vec<f64>) -> (Vec<f64>, f64) {
+    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if most == f64::NEG_INFINITY {
+        // No candidate could have this label: it is evidence for none of them.
+        let prior = evidence.candidates.iter().map(|(_, prior)| *prior).collect();
+        return (prior, f64::NEG_INFINITY);
+    }
+    let weights: Vec<f64> = logs.iter().map(|log| (log - most).exp()).collect();
+    let sum: f64 = weights.iter().sum();
+    (weights.into_iter().map(|weight| weight / sum).collect(), most + sum.ln())
 }
 
 /// What one pass over all examples counts, for each weight of a [`Confusion`].

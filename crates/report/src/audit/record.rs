@@ -25,6 +25,9 @@ pub struct Audit {
     pub pairs: Vec<PairFinding>,
     /// `annotators.csv`: empty where annotators are not known.
     pub annotators: Vec<AnnotatorFinding>,
+    /// `consensus.csv`: one label for each example, in the order of the data; empty where annotators
+    /// are not known.
+    pub consensus: Vec<Consensus>,
     /// `examples.csv`: what was audited, in the order of the data.
     pub examples: Vec<ExampleRow>,
 }
@@ -56,6 +59,10 @@ pub struct AuditSummary {
     pub labels: usize,
     /// How many labels are wrong.
     pub wrong: Estimate,
+    /// The assumptions about the doubt of the model that the number of wrong labels rests on;
+    /// empty with annotators, and where each class is on or off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<AuditReading>,
     /// How well the ranking does, where the true labels are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<Known>,
@@ -66,6 +73,10 @@ pub struct AuditSummary {
     /// means, and where each class is on or off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub self_confidence: Option<Vec<f64>>,
+    /// How many labels the common confusion counts for in the confusion of each annotator, for each
+    /// true class; `None` where annotators are not known or share one confusion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotator_concentration: Option<f64>,
     /// The files that were judged; `None` for models that the audit trained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<ProbabilityFiles>,
@@ -76,10 +87,24 @@ pub struct AuditSummary {
 pub struct Estimate {
     /// The best guess.
     pub count: f64,
-    /// The lower end of a 95 % interval, if the model is right.
+    /// The lower end of a 95 % interval over all readings of the predictions; with annotators, and
+    /// where each class is on or off, one that holds if the model is right.
     pub low: f64,
-    /// The upper end of a 95 % interval, if the model is right.
+    /// The upper end of the same.
     pub high: f64,
+}
+
+/// One assumption about how much of the model's doubt is wrong labels, and what follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AuditReading {
+    /// How much sharper the truth is than the model's prediction of it.
+    pub sharpness: f64,
+    /// How much errors gather at ambiguous examples: 0 not at all.
+    pub label_power: f64,
+    /// How much it counts among all readings.
+    pub weight: f64,
+    /// How many labels are wrong if it holds.
+    pub wrong: f64,
 }
 
 /// The ranking compared with the truth.
@@ -196,6 +221,22 @@ pub struct AnnotatorFinding {
     pub confuses: Vec<(u32, u32, f64)>,
 }
 
+/// What several annotators and the model agree on for one example.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Consensus {
+    /// The id of the example.
+    pub id: String,
+    /// The most probable class.
+    pub label: u32,
+    /// How probable it is to be true; `None` for an example that could not be judged, which keeps
+    /// its label.
+    pub probability: Option<f64>,
+    /// The class that most annotators named.
+    pub majority: u32,
+    /// How many annotations the example has.
+    pub annotations: usize,
+}
+
 impl Audit {
     /// Whether a directory holds an audit that was finished.
     pub fn is_at(dir: &Path) -> bool {
@@ -209,6 +250,7 @@ impl Audit {
         tables::write(&dir.join("pairs.csv"), &self.pairs, &self.summary)?;
         if !self.annotators.is_empty() {
             tables::write(&dir.join("annotators.csv"), &self.annotators, &self.summary)?;
+            tables::write(&dir.join("consensus.csv"), &self.consensus, &self.summary)?;
         }
         write_examples(&dir.join("examples.csv"), self.examples.iter().cloned())?;
         let path = dir.join(AUDIT);
@@ -220,15 +262,12 @@ impl Audit {
     /// Reads what [`save`](Self::save) wrote.
     pub fn load(dir: &Path) -> Result<Self, ReportError> {
         let summary = AuditSummary::load(dir)?;
-        let annotators = dir.join("annotators.csv");
         Ok(Self {
             issues: tables::read(&dir.join("issues.csv"), &summary)?,
             classes: tables::read(&dir.join("classes.csv"), &summary)?,
             pairs: tables::read(&dir.join("pairs.csv"), &summary)?,
-            annotators: match annotators.exists() {
-                true => tables::read(&annotators, &summary)?,
-                false => vec![],
-            },
+            annotators: tables::read_if_there(&dir.join("annotators.csv"), &summary)?,
+            consensus: tables::read_if_there(&dir.join("consensus.csv"), &summary)?,
             examples: read_examples(&dir.join("examples.csv"))?,
             summary,
         })

@@ -11,7 +11,9 @@ use crate::error::ReportError;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditSettings {
-    /// a: sharpens the prior, because softmax(μ/τ) is the law of a label and not of the truth.
+    /// a: sharpens the prior, because softmax(μ/τ) is the law of a label and not of the truth. It
+    /// and `label_power` are used with annotators and where each class is on or off; otherwise
+    /// several values of both are weighed by the labels.
     pub sharpness: f64,
     /// b: the power of p in the law of a label. Less than 1 keeps the label from being counted
     /// twice, as evidence for p and for the truth.

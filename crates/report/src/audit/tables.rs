@@ -5,7 +5,9 @@ use std::path::Path;
 
 use aleator_run::{CsvFile, Link, RunError};
 
-use super::record::{AnnotatorFinding, Answer, AuditSummary, ClassFinding, Issue, PairFinding};
+use super::record::{
+    AnnotatorFinding, Answer, AuditSummary, ClassFinding, Consensus, Issue, PairFinding,
+};
 use crate::spreadsheet::{class_cell, guarded, unguarded};
 
 /// The number of confusions of a class or an annotator that have columns.
@@ -69,6 +71,14 @@ pub(super) fn read<T: Record>(
     reader.records().map(row).collect()
 }
 
+/// [`read()`] of a table that not every audit has.
+pub(super) fn read_if_there<T: Record>(
+    path: &Path,
+    summary: &AuditSummary,
+) -> Result<Vec<T>, RunError> {
+    if path.exists() { read(path, summary) } else { Ok(vec![]) }
+}
+
 /// `issues.csv`; classes that are on or off have a column of their own.
 impl Record for Issue {
     fn columns(link: Link) -> Vec<String> {
@@ -92,10 +102,9 @@ impl Record for Issue {
         cells.extend([
             answer(self.given),
             answer(self.suggested),
-            number(self.given_probability),
-            number(self.suggested_probability),
-            // With all its digits, so that sorting by it gives the order back.
-            self.score.to_string(),
+            exact(self.given_probability),
+            exact(self.suggested_probability),
+            exact(self.score),
             if self.wrong { "yes" } else { "no" }.to_string(),
             maybe(self.covariance),
             maybe(self.correlation),
@@ -248,8 +257,41 @@ impl Record for AnnotatorFinding {
     }
 }
 
+/// `consensus.csv`; `data.train.labels` reads it.
+impl Record for Consensus {
+    fn columns(_: Link) -> Vec<String> {
+        ["id", "label", "probability", "majority", "annotations"].map(String::from).to_vec()
+    }
+
+    fn cells(&self, names: &[String]) -> Vec<String> {
+        vec![
+            guarded(&self.id).into_owned(),
+            class_cell(self.label as usize, names),
+            maybe(self.probability),
+            class_cell(self.majority as usize, names),
+            self.annotations.to_string(),
+        ]
+    }
+
+    fn parse(row: &Row) -> Result<Self, String> {
+        Ok(Self {
+            id: row.text("id").to_string(),
+            label: row.class("label")?,
+            probability: row.optional("probability")?,
+            majority: row.class("majority")?,
+            annotations: row.count("annotations")?,
+        })
+    }
+}
+
 fn number(value: f64) -> String {
     format!("{value:.6}")
+}
+
+/// With as many digits as give the same number back, so that sorting by it gives the order back.
+fn exact(value: f64) -> String {
+    // Unlike `Display`, this writes small numbers with an exponent.
+    format!("{value:?}")
 }
 
 fn maybe(value: Option<f64>) -> String {

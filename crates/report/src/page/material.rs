@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use aleator_metrics::significance::mean;
 use aleator_run::{EvaluatedRun, GroupKind, RunError, RunGroup, RunTree, without_seed};
 
-use crate::audit::Audit;
+use crate::audit::{Audit, ReviewRecord};
 use crate::compare::baseline_first;
 use crate::error::ReportError;
 use crate::task::class_difference;
@@ -37,6 +37,8 @@ pub(crate) struct Setting {
 pub(crate) struct AuditAt {
     pub dir: PathBuf,
     pub audit: Audit,
+    /// What was done with it.
+    pub review: Option<ReviewRecord>,
 }
 
 /// One of the directories that were given.
@@ -70,7 +72,8 @@ impl Material {
             RunTree::Audit(_) => {
                 let audit = Audit::load(dir)?;
                 self.check_classes(dir, &audit.summary.class_names)?;
-                self.audits.push(AuditAt { dir: dir.to_path_buf(), audit });
+                let review = ReviewRecord::load(dir)?;
+                self.audits.push(AuditAt { dir: dir.to_path_buf(), audit, review });
                 Some(GroupKind::Audit)
             }
             RunTree::Group(group) => {

@@ -5,7 +5,7 @@ use aleator_metrics::{Evaluation, Summary};
 use super::material::{Material, Setting, dir_name};
 use super::table::{self, Cell, DASH, Extent};
 use super::{Figures, Section, row, verdict};
-use crate::audit::AuditSummary;
+use crate::audit::{Acceptance, AuditSummary, ReviewRecord, SampledCount};
 use crate::compare::Measure;
 use crate::escape;
 use crate::figure::dots::DotChart;
@@ -71,7 +71,8 @@ pub(super) fn section(material: &Material, figures: &mut Figures) -> Section {
             body += &format!("<h3>{}</h3>\n", escape::name(&dir_name(&audit.dir)));
         }
         body += &verdict::of_audit(&audit.audit);
-        body += &tiles(audit_tiles(&audit.audit.summary));
+        let review = audit.review.iter().flat_map(review_tiles);
+        body += &tiles(audit_tiles(&audit.audit.summary).into_iter().chain(review).collect());
     }
     body += &verdict::of_runs(&material.settings, first_against(&material.settings));
     match material.settings.as_slice() {
@@ -146,6 +147,34 @@ fn audit_tiles(summary: &AuditSummary) -> Vec<Tile> {
         tiles.push(("AUROC", number::fixed(known.auroc, 3), words));
         let words = "of the ranking beside the truth".to_string();
         tiles.push(("Average precision", number::fixed(known.average_precision, 3), words));
+    }
+    tiles
+}
+
+/// What a person, or a threshold in their place, made of an audit.
+fn review_tiles(review: &ReviewRecord) -> Vec<Tile> {
+    let mut tiles = vec![];
+    if let Some(SampledCount { count, low, high, sampled, .. }) = review.count {
+        let [count, low, high] = [count, low, high].map(|value| number::fixed(value, 0));
+        let words = format!(
+            "between {low} and {high} (95 %), by {} reviewed labels of a random sample",
+            number::count(sampled)
+        );
+        tiles.push(("Wrong by review", count, words));
+    }
+    if review.decided > 0 {
+        let [corrected, kept, ambiguous] =
+            [review.corrected, review.kept, review.ambiguous].map(number::count);
+        let words = format!("{corrected} corrected, {kept} kept, {ambiguous} ambiguous");
+        tiles.push(("Decided", number::count(review.decided), words));
+    }
+    if let Some(Acceptance { threshold, accepted, pruned }) = review.accept {
+        let words = format!(
+            "suggestions of at least {threshold} in corrected.csv; {} examples left out of \
+             pruned.csv",
+            number::count(pruned)
+        );
+        tiles.push(("Accepted", number::count(accepted), words));
     }
     tiles
 }

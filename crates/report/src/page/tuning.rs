@@ -41,7 +41,7 @@ fn facts(tuning: &Tuning) -> String {
         None => {}
     }
     let held_out = match tuning.folds {
-        1 => "the validation split".to_string(),
+        1 => "one part".to_string(),
         folds => format!("{folds} folds"),
     };
     facts.extend([

@@ -260,6 +260,7 @@ pub fn audit(names: &[String], issues: usize) -> Audit {
             examples: 12_345,
             labels: 12_345,
             wrong: Estimate { count: 1234.0, low: 1100.0, high: 1350.0 },
+            readings: vec![],
             known: Some(Known {
                 wrong: 1200,
                 auroc: 0.961,
@@ -268,12 +269,14 @@ pub fn audit(names: &[String], issues: usize) -> Audit {
             }),
             settings: None,
             self_confidence: None,
+            annotator_concentration: None,
             files: None,
         },
         issues: (0..issues).map(issue).collect(),
         classes: (0..classes).map(class).collect(),
         pairs: (0..classes).map(pair).collect(),
         annotators: (0..3).map(annotator).collect(),
+        consensus: vec![],
         examples: vec![],
     }
 }

@@ -125,7 +125,9 @@ function show(next) {
   view = next;
   filter = view.filter;
   $("pair").value = filter.pair === null ? "" : String(filter.pair);
-  $("all").checked = filter.scope === "all";
+  $("scope").value = filter.scope;
+  // A sample of one pair would say nothing about all labels.
+  $("pair").disabled = filter.scope === "sample";
   complain(view.trouble);
   closeSearch();
   showProgress();
@@ -133,7 +135,9 @@ function show(next) {
   const issue = current();
   $("main").hidden = !issue;
   $("done").hidden = !!issue;
-  for (const id of ["undo", "done-undo"]) $(id).disabled = !view.can_undo;
+  for (const id of ["undo", "done-undo"]) $(id).disabled = !view.undoes;
+  const undone = view.undoes > 1 ? `Undo all ${number.format(view.undoes)}` : "Undo";
+  document.querySelectorAll(".undo-words").forEach(words => { words.textContent = undone; });
   if (issue) showIssue(issue); else showDone();
   showStrip();
   forget();
@@ -143,11 +147,21 @@ function showProgress() {
   $("bar").style.width = p.suspects ? `${100 * p.suspects_decided / p.suspects}%` : "100%";
   $("progress").setAttribute("aria-valuemax", p.suspects);
   $("progress").setAttribute("aria-valuenow", p.suspects_decided);
-  const e = overview.estimate, whole = x => number.format(Math.round(x));
+  const e = view.count ?? overview.estimate, whole = x => number.format(Math.round(x));
   const parts = [`${number.format(p.suspects_decided)} of ${number.format(p.suspects)} suspects decided`];
   if (p.decided) parts.push(`${number.format(p.corrected)} corrected, ${number.format(p.kept)} kept, ${number.format(p.ambiguous)} ambiguous`);
-  parts.push(`estimated wrong: ${whole(e.count)} (${whole(e.low)}–${whole(e.high)}) of ${number.format(overview.labels)}`);
+  const by = view.count ? `, by ${number.format(e.sampled)} labels of a random sample` : "";
+  parts.push(`estimated wrong: ${whole(e.count)} (${whole(e.low)}–${whole(e.high)}) of ${number.format(overview.labels)}${by}`);
   $("counts").textContent = parts.join(" · ");
+  showSample(whole);
+}
+// What the sample tells so far, and how much more would tell more.
+function showSample(whole) {
+  const c = view.count;
+  $("sample").hidden = filter.scope !== "sample";
+  $("sample").textContent = !c ? `Labels in random order: ${view.sampled} of the ${view.sample_needed} that a count needs are decided.`
+    : `By ${number.format(c.sampled)} labels in random order: ${whole(c.low)} to ${whole(c.high)} are wrong.`
+      + (c.to_halve ? ` About ${number.format(c.to_halve)} more would halve the interval.` : "");
 }
 function showPairButton() {
   const left = view.total - view.decided;
@@ -180,7 +194,7 @@ function showDone() {
   $("done-look").hidden = !look;
   if (!overview.suspects && filter.scope === "suspects") {
     $("done-title").textContent = "No suspects";
-    $("done-text").textContent = "The audit finds no label that is probably wrong. To look at labels nevertheless, tick “all labels” above.";
+    $("done-text").textContent = "The audit finds no label that is probably wrong. To look at labels nevertheless, choose “all labels” above, or a random sample to see whether it is right.";
   } else {
     $("done-title").textContent = filter.pair === null ? "All decided" : "All of this pair decided";
     $("done-text").textContent = `${number.format(p.corrected)} corrected, ${number.format(p.kept)} kept, ${number.format(p.ambiguous)} ambiguous. `
@@ -244,18 +258,8 @@ const query = at => {
 const go = at => once(() => ask(query(at)));
 const undo = () => once(() => ask("/api/undo", { filter }));
 const decide = decision => { if (view.at !== null) once(() => ask("/api/decide", { issue: view.at, decision, filter })); };
-// Each is a decision of its own, saved and undone like any other.
-async function acceptPair() {
-  const { pair } = filter, left = view.total - view.decided;
-  const { given, suggested } = overview.pairs[pair];
-  if (!left || !confirm(`Accept ${number.format(left)} suggestions without looking at each: ${titled(given)} → ${answer(suggested)}?`)) return;
-  await once(async () => {
-    let now = await ask(query());
-    for (let made = 0; made < left && now.at !== null && now.filter.pair === pair; made++)
-      now = await ask("/api/decide", { issue: now.at, decision: "accept", filter: now.filter });
-    return now;
-  });
-}
+// One decision about all of them, saved and undone as one.
+const acceptPair = () => once(() => ask("/api/accept-all", { filter }));
 function step(by) {
   const index = view.issues.findIndex(issue => issue.number === view.at);
   const to = view.issues[index + by];
@@ -368,8 +372,9 @@ $("pair").onchange = event => {
   event.target.blur();
   go();
 };
-$("all").onchange = event => {
-  filter = { ...filter, scope: event.target.checked ? "all" : "suspects" };
+$("scope").onchange = event => {
+  const scope = event.target.value;
+  filter = { scope, pair: scope === "sample" ? null : filter.pair };
   event.target.blur();
   go();
 };

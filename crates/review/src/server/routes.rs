@@ -28,10 +28,10 @@ struct Decide {
     filter: Filter,
 }
 
-/// The body of an undo.
+/// The body of an undo, and of accepting all suggestions of a pair.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Undo {
+struct Filtered {
     filter: Filter,
 }
 
@@ -79,11 +79,13 @@ fn answer(shared: &Shared, request: &Request) -> Result<Response, Status> {
         }
         ("GET", "/api/window") => window(shared, request),
         ("POST", "/api/decide") => decide(shared, &body(request)?),
+        ("POST", "/api/accept-all") => accept_all(shared, &body(request)?),
         ("POST", "/api/undo") => Ok(undo(shared, &body(request)?)),
         ("GET", path) if path.starts_with("/picture/") => picture(shared, request),
-        (_, "/" | "/api/overview" | "/api/window" | "/api/decide" | "/api/undo") => {
-            Err(Status::WRONG_METHOD)
-        }
+        (
+            _,
+            "/" | "/api/overview" | "/api/window" | "/api/decide" | "/api/accept-all" | "/api/undo",
+        ) => Err(Status::WRONG_METHOD),
         _ => Err(Status::NOT_FOUND),
     }
 }
@@ -113,6 +115,7 @@ fn window(shared: &Shared, request: &Request) -> Result<Response, Status> {
     let scope = match request.value("scope") {
         Some("suspects") => Scope::Suspects,
         Some("all") => Scope::All,
+        Some("sample") => Scope::Sample,
         _ => return Err(Status::BAD_REQUEST),
     };
     let number = |text: &str| text.parse::<usize>().map_err(|_| Status::BAD_REQUEST);
@@ -138,7 +141,15 @@ fn decide(shared: &Shared, body: &Decide) -> Result<Response, Status> {
     Ok(reply(shared, body.filter, written.map(|()| At::After(body.issue))))
 }
 
-fn undo(shared: &Shared, body: &Undo) -> Response {
+fn accept_all(shared: &Shared, body: &Filtered) -> Result<Response, Status> {
+    if body.filter.pair.is_none() {
+        return Err(Status::BAD_REQUEST);
+    }
+    let written = shared.session().accept_all(body.filter);
+    Ok(reply(shared, body.filter, written.map(|_| At::Undecided)))
+}
+
+fn undo(shared: &Shared, body: &Filtered) -> Response {
     let undone = shared.session().undo();
     reply(shared, body.filter, undone.map(|issue| issue.map_or(At::Undecided, At::Issue)))
 }

@@ -82,15 +82,18 @@ fn audit(link: Link, classes: &[&str], issues: Vec<Issue>, examples: Vec<Example
             examples: examples.len(),
             labels: issues.len(),
             wrong: Estimate { count: wrong, low: 0.8 * wrong, high: 1.2 * wrong },
+            readings: vec![],
             known: None,
             settings: None,
             self_confidence: None,
+            annotator_concentration: None,
             files: None,
         },
         issues,
         classes: vec![],
         pairs: vec![],
         annotators: vec![],
+        consensus: vec![],
         examples,
     }
 }

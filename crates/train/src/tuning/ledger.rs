@@ -9,7 +9,8 @@ use aleator_run::tuning::{Settings, Trial};
 use aleator_run::{AtomicFolder, RunError, remove_folder};
 use serde::{Deserialize, Serialize};
 
-use super::search::{HeldOutLoss, Start};
+use super::loss::HeldOutLoss;
+use super::search::Start;
 use crate::TrainError;
 use crate::tensors::{self, NamedTensor};
 
@@ -57,7 +58,7 @@ impl Ledger {
     }
 
     pub fn trials(&self) -> Vec<Trial> {
-        let trial = |known: &Known| Trial { settings: known.settings, nll: known.loss.nll };
+        let trial = |known: &Known| Trial { settings: known.settings, nll: known.loss.nll() };
         self.trials.iter().map(trial).collect()
     }
 

@@ -5,10 +5,10 @@
 //! Then the noise: its decay, that of the mean again, the rank, the decay of the diagonal part, one
 //! after the other, each as long as the loss falls.
 
-use aleator_metrics::significance::sample_std;
 use aleator_run::recipe::Normalize;
 use aleator_run::tuning::{NoiseSettings, Settings};
-use serde::{Deserialize, Serialize};
+
+use super::loss::HeldOutLoss;
 
 /// What may be chosen.
 #[derive(Clone, Debug)]
@@ -45,26 +45,6 @@ pub(super) trait Trials {
     fn keep(&mut self);
 }
 
-/// How well settings do on examples that were held out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct HeldOutLoss {
-    /// −log p of a label, on average.
-    pub nll: f64,
-    /// The same of groups of examples, which are those of every other trial.
-    pub groups: Vec<f64>,
-}
-
-impl HeldOutLoss {
-    /// Whether it is lower than another by more than the standard error of the difference, as far
-    /// as there are groups to tell.
-    fn is_surely_below(&self, other: &Self) -> bool {
-        let gains = other.groups.iter().zip(&self.groups).map(|(other, own)| other - own);
-        let gains: Vec<f64> = gains.collect();
-        let error = sample_std(&gains).map_or(0.0, |std| std / (gains.len() as f64).sqrt());
-        other.nll - self.nll > error
-    }
-}
-
 /// The factor between decays of the mean in the first pass, and its root, between neighbours.
 const DECADE: f64 = 10.0;
 const STEP: f64 = 3.162_277_660_168_379_5;
@@ -89,7 +69,7 @@ pub(super) fn search<T: Trials>(space: &Space, trials: &mut T) -> Result<Setting
     let mut best: Option<Scored> = None;
     for normalize in &space.normalize {
         let own = mean_path(*normalize, best.as_ref(), trials)?;
-        if best.as_ref().is_none_or(|best| falls(best.loss.nll, own.loss.nll)) {
+        if best.as_ref().is_none_or(|best| falls(best.loss.nll(), own.loss.nll())) {
             best = Some(own);
         }
     }
@@ -113,8 +93,8 @@ fn mean_path<T: Trials>(
     let mut score = |mean: f64, start: Start, own: &mut Option<Scored>, tried: &mut Vec<_>| {
         let settings = Settings { normalize, mean, noise: None };
         let loss = trials.score(&settings, start)?;
-        tried.push((mean, loss.nll));
-        let lower = |than: Option<&Scored>| than.is_none_or(|it| falls(it.loss.nll, loss.nll));
+        tried.push((mean, loss.nll()));
+        let lower = |than: Option<&Scored>| than.is_none_or(|it| falls(it.loss.nll(), loss.nll()));
         let lowest = lower(own.as_ref());
         if lowest {
             if lower(best) {
@@ -203,7 +183,7 @@ impl<'a, T: Trials> NoiseSearch<'a, T> {
         change: impl Fn(&mut Settings, f64),
     ) -> Result<(), T::Error> {
         for (factor, start) in [(STEP, Start::Kept), (1.0 / STEP, start_down)] {
-            let before = self.best.loss.nll;
+            let before = self.best.loss.nll();
             loop {
                 let mut settings = self.best.settings;
                 change(&mut settings, factor);
@@ -211,7 +191,7 @@ impl<'a, T: Trials> NoiseSearch<'a, T> {
                     break;
                 }
             }
-            if self.best.loss.nll < before {
+            if self.best.loss.nll() < before {
                 break;
             }
         }
@@ -238,7 +218,7 @@ impl<'a, T: Trials> NoiseSearch<'a, T> {
         }
         self.left -= 1;
         let loss = self.trials.score(&settings, start)?;
-        let better = falls(self.best.loss.nll, loss.nll);
+        let better = falls(self.best.loss.nll(), loss.nll());
         if better {
             self.best = Scored { settings, loss };
             self.trials.keep();
@@ -267,7 +247,9 @@ mod tests {
         fn score(&mut self, settings: &Settings, start: Start) -> Result<HeldOutLoss, Self::Error> {
             self.asked.push((*settings, start));
             let nll = (self.loss)(settings);
-            Ok(HeldOutLoss { nll, groups: vec![nll - 0.01, nll + 0.01] })
+            let mut loss = HeldOutLoss::new();
+            [-0.01, 0.01].iter().zip(0..).for_each(|(off, key)| loss.add(key, 1.0, nll + off));
+            Ok(loss)
         }
 
         fn keep(&mut self) {}
@@ -351,19 +333,6 @@ mod tests {
             0.3 + 0.1 * apart(settings.mean, 1e-2) + cost
         });
         assert_eq!(settings.noise, None);
-    }
-
-    #[test]
-    fn a_gain_that_may_be_chance_is_none() {
-        let loss = |groups: [f64; 4]| HeldOutLoss {
-            nll: groups.iter().sum::<f64>() / 4.0,
-            groups: groups.to_vec(),
-        };
-        let plain = loss([0.5, 0.7, 0.6, 0.8]);
-        // The same mean gain of 0.01: once everywhere, once of one group against the others.
-        assert!(loss([0.49, 0.69, 0.59, 0.79]).is_surely_below(&plain));
-        assert!(!loss([0.52, 0.72, 0.62, 0.70]).is_surely_below(&plain));
-        assert!(!plain.is_surely_below(&plain));
     }
 
     #[test]

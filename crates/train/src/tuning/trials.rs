@@ -8,7 +8,8 @@ use aleator_run::recipe::{Normalize, Recipe};
 use rayon::prelude::*;
 
 use super::ledger::Ledger;
-use super::search::{HeldOutLoss, Start, Trials};
+use super::loss::HeldOutLoss;
+use super::search::{Start, Trials};
 use super::{Settings, write_to_trial};
 use crate::experiment::Shape;
 use crate::parts::Parts;
@@ -19,9 +20,6 @@ use crate::{Event, Normalization, Observer, TrainError, evaluate};
 
 /// Evaluations of one fit.
 const MOST_EVALUATIONS: usize = 1_000;
-
-/// Groups of the held-out examples of a fold, whose losses tell chance from improvement.
-const GROUPS: usize = 10;
 
 /// The examples of a trial.
 pub(super) struct Fold {
@@ -34,11 +32,7 @@ pub(super) struct Fold {
 
 /// What a fold says of some settings.
 struct Measured {
-    /// The losses of what is held out, and how many there are.
-    sum: f64,
-    examples: f64,
-    /// The mean loss of each group.
-    groups: Vec<f64>,
+    loss: HeldOutLoss,
     weights: Vec<NamedTensor>,
 }
 
@@ -123,15 +117,14 @@ impl Fold {
 
     /// The loss of what is held out.
     fn measure(&self, recipe: &Recipe, seed: u64, state: State) -> Result<Measured, Unfinished> {
-        let (mut sum, mut examples, mut groups) = (0.0, 0.0, vec![]);
+        let mut loss = HeldOutLoss::new();
         for (split, weight) in &self.held_out {
             let losses = evaluate::losses(recipe, seed, &state, split)?;
-            sum += weight * losses.iter().sum::<f64>();
-            examples += weight * split.len() as f64;
-            let mean = |group: &[f64]| group.iter().sum::<f64>() / group.len() as f64;
-            groups.extend(losses.chunks(losses.len().div_ceil(GROUPS)).map(mean));
+            for (example, nll) in losses.into_iter().enumerate() {
+                loss.add(split.ids.key(example), *weight, nll);
+            }
         }
-        Ok(Measured { sum, examples, groups, weights: state.networks[0].weights() })
+        Ok(Measured { loss, weights: state.networks[0].weights() })
     }
 }
 
@@ -156,14 +149,13 @@ impl Trials for Bench<'_, '_> {
             fold.measure(&recipe, seed, state)
         });
         let folds = folds.collect::<Result<Vec<Measured>, Unfinished>>()?;
-        let nll = folds.iter().map(|fold| fold.sum).sum::<f64>()
-            / folds.iter().map(|fold| fold.examples).sum::<f64>();
+        let mut loss = HeldOutLoss::new();
+        folds.iter().for_each(|fold| loss.merge(&fold.loss));
+        let nll = loss.nll();
         if !nll.is_finite() {
             return Err(TrainError::not_finite(0, vec![]).into());
         }
-        let (groups, weights): (Vec<_>, _) =
-            folds.into_iter().map(|fold| (fold.groups, fold.weights)).unzip();
-        let loss = HeldOutLoss { nll, groups: groups.concat() };
+        let weights = folds.into_iter().map(|fold| fold.weights).collect();
         self.ledger.add(*settings, loss.clone(), weights)?;
         (self.observer)(Event::Trial { done: self.ledger.len(), nll });
         Ok(loss)

@@ -59,10 +59,18 @@ impl RunExamples {
         let experiment = Experiment::of_run(run, &[], seed)?;
         let recipe = &experiment.recipe;
         let sources = Sources::open(&recipe.data, recipe.head.link)?;
+        let all = sources.training_source(&recipe.data)?;
+        if all.len() < all.inputs.len() {
+            return Err(Error::invalid(format!(
+                "the labels of {} leave out examples of its images, so that they cannot be \
+                 embedded as a whole; audit it with --whole",
+                run.display()
+            )));
+        }
         Ok(Self {
             run: absolute(run)?,
             network: TrainedNetwork::open(run)?,
-            all: sources.training_source(&recipe.data)?,
+            all,
             class_names: sources.class_names().to_vec(),
             experiment,
         })

@@ -20,7 +20,7 @@ pub fn of(
     };
     let example = |(at, label): (usize, Vec<u32>)| {
         let id = examples.ids.name(at).into_owned();
-        let file = examples.inputs.file(at);
+        let file = examples.inputs.file(examples.rows[at]);
         let path = file.or_else(|| pictures.and_then(|pictures| pictures.path(&id)));
         SourceExample { id, path, label, votes: annotations.map_or(vec![], |all| votes(all, at)) }
     };

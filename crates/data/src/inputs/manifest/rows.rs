@@ -223,13 +223,13 @@ impl Field {
 }
 
 /// A weight as the loss can use it.
-pub(in crate::inputs) fn weight_of(word: &str) -> Result<f32, String> {
+pub(crate) fn weight_of(word: &str) -> Result<f32, String> {
     let weight: f32 = word.parse().map_err(|_| format!("weight {word:?} is not a number"))?;
     if weight.is_finite() && weight > 0.0 {
         Ok(weight)
     } else {
         Err(format!(
-            "weight {word} is not above 0 and finite; to leave an image out, remove its row"
+            "weight {word} is not above 0 and finite; to leave an example out, remove its row"
         ))
     }
 }

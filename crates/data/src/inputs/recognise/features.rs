@@ -7,7 +7,7 @@ use aleator_run::recipe::{DataOverlay, HeldOut, InputSource, LabelKind, Source};
 use super::super::matrix::Matrix;
 use super::units::{self, Role, Split, Unit};
 use super::{Family, Recognised, short, source, text, unsure};
-use crate::array::Array;
+use crate::array::{Array, split_spec};
 use crate::ending::Ending;
 use crate::error::DataError;
 
@@ -30,14 +30,25 @@ pub(super) fn matrix_in(path: &Path) -> Result<Option<String>, DataError> {
     Ok(arrays.matrices(Unit::is_embeddings).first().map(|unit| unit.short()))
 }
 
-/// One file of embeddings; its labels are sought beside it.
+/// One file of embeddings, or one array of it (`file#name`); its labels are sought in the file, and
+/// then beside it.
 pub(super) fn in_file(path: &Path) -> Result<Option<Recognised>, DataError> {
-    let folder = match path.parent() {
+    let wanted = text(path)?;
+    let (file, name) = split_spec(&wanted);
+    if name.is_some() {
+        // Whether there is such an array, and it is a matrix, the reader says best.
+        Matrix::open(&wanted)?;
+    }
+    let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     let arrays = Arrays::in_folder(path, folder)?;
-    let is_it = |unit: &Unit| unit.file.file_name() == path.file_name();
+    let is_it = |unit: &Unit| {
+        let (_, own) = split_spec(&unit.spec);
+        unit.file.file_name() == file.file_name()
+            && (name.is_none() || own.is_none_or(|own| name == Some(own)))
+    };
     let found = arrays.recognise(is_it)?;
     if found.is_none() {
         // Whatever is wrong with it, the reader says it best.
@@ -190,20 +201,27 @@ impl<'a> Arrays<'a> {
     }
 
     /// The array with this role that goes with `inputs`: in the same file, or else of the same
-    /// name, or else without one.
+    /// name, or else without one. A file with inputs and labels that the user named is complete: of
+    /// what lies beside it, only files that are called after it belong to it.
     fn find(
         &self,
         role: Role,
         inputs: &Unit,
         split: Option<Split>,
     ) -> Result<Option<&Unit>, DataError> {
-        let all = |key: &str, split: Option<Split>| -> Vec<&Unit> {
-            let is_it = |unit: &&Unit| unit.role == role && unit.key == key && unit.split == split;
-            self.units.iter().filter(is_it).collect()
-        };
         if let Some(only) = self.inside(role, inputs, split) {
             return Ok(Some(only));
         }
+        let complete =
+            !self.path.is_dir() && self.inside(Role::Labels, inputs, inputs.split).is_some();
+        let may_be = |unit: &Unit| {
+            let of_another_split = unit.split.is_some() && unit.split != inputs.split;
+            !complete || of_another_split || unit.is_called_after(inputs)
+        };
+        let all = |key: &str, split: Option<Split>| -> Vec<&Unit> {
+            let is_it = |unit: &&Unit| unit.role == role && unit.key == key && unit.split == split;
+            self.units.iter().filter(is_it).filter(|unit| may_be(unit)).collect()
+        };
         // `labels.npy` without a split goes with the training inputs.
         let unsaid = if split == inputs.split { None } else { split };
         for (key, split) in
@@ -224,6 +242,12 @@ impl<'a> Arrays<'a> {
 }
 
 impl Unit {
+    /// Whether the name of its file begins with that of another: `wine_clean.npy` of `wine.npz`.
+    fn is_called_after(&self, other: &Self) -> bool {
+        let stem = |unit: &Self| unit.file.file_stem().unwrap_or_default().to_ascii_lowercase();
+        stem(self).as_encoded_bytes().starts_with(stem(other).as_encoded_bytes())
+    }
+
     /// Whether it holds floats, or its name says that it holds features.
     fn is_embeddings(&self) -> bool {
         self.matrix.is_some_and(|element| element.is_float() || self.role == Role::Inputs)
