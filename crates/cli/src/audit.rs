@@ -81,7 +81,7 @@ pub fn audit(args: &AuditArgs, quiet: bool) -> Result<()> {
                 aleator::audit(&Experiment::of_run(dir, set, *seed)?, *folds, out, watch)
             }
             Some(dir) => aleator::audit_run(dir, set, *seed, *folds, out, watch),
-            None => aleator::audit(&args.recipe.experiment(watch)?, *folds, out, watch),
+            None => aleator::audit(&args.recipe.experiment_to_audit(watch)?, *folds, out, watch),
         })?,
     };
     findings::print(out, &audit)?;

@@ -59,6 +59,17 @@ pub struct RecipeArgs {
 }
 
 impl RecipeArgs {
+    /// The recipe with everything set, and its data, for an audit.
+    pub fn experiment_to_audit(&self, watch: &mut Watch<'_>) -> Result<Experiment, Error> {
+        match (&self.data, &self.recipe, &self.weights) {
+            (Some(path), None, None) => {
+                let columns = self.columns.names();
+                Experiment::to_audit(path, &columns, &self.set, self.seed, watch)
+            }
+            _ => self.experiment(watch),
+        }
+    }
+
     /// The recipe with everything set, and its data.
     pub fn experiment(&self, watch: &mut Watch<'_>) -> Result<Experiment, Error> {
         let recipe = self.recipe.as_deref();

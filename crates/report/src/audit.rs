@@ -7,16 +7,20 @@
 
 mod annotators;
 mod arrays;
+mod comparison;
+mod dynamics;
 mod files;
 mod findings;
 mod folds;
 mod in_memory;
 mod multilabel;
+mod odds;
 mod pair_noise;
 mod parts;
+mod planted;
 mod posterior;
-mod readings;
 mod record;
+mod replaced;
 mod review_record;
 mod sample;
 mod self_confidence;
@@ -29,11 +33,12 @@ use std::path::PathBuf;
 use aleator_run::{ExampleRow, Link};
 
 pub use arrays::{AuditInput, AuditLabels, ModelOutput};
+pub use dynamics::TrainingDynamics;
 pub use files::ProbabilityFiles;
 pub use folds::{Source, SourceExample};
 pub use record::{
-    AnnotatorFinding, Answer, Audit, AuditReading, AuditSummary, ClassFinding, Consensus, Estimate,
-    Issue, Known, PairFinding,
+    AnnotatorFinding, Answer, Audit, AuditSummary, ClassFinding, Consensus, ErrorComparison,
+    Estimate, Issue, Known, PairFinding,
 };
 pub use review_record::{Acceptance, ReviewRecord};
 pub use sample::{SampledCount, SamplingOrder};
@@ -108,6 +113,25 @@ pub fn judge(
     Ok(Judgement { audit, posteriors })
 }
 
+/// Labels of which a few are replaced by errors that are known to be errors, in one or more rounds:
+/// what [`TrainingDynamics::planted`] is trained on. Annotations and classes that are on or off have
+/// none.
+///
+/// # Errors
+/// As [`judge`].
+pub fn planted_labels(
+    input: AuditInput,
+    settings: &AuditSettings,
+    observer: Observer,
+) -> Result<Vec<Vec<u32>>, ReportError> {
+    match input.labels {
+        AuditLabels::Single(_) => {
+            single::planted_labels(&mut input.parts(settings)?, settings, observer)
+        }
+        _ => Ok(vec![]),
+    }
+}
+
 /// Judges every label of a source by the folds at `dirs`.
 ///
 /// # Errors
@@ -144,7 +168,7 @@ fn conclude(
         consensus,
         concentration,
         wrong,
-        readings,
+        comparison,
     } = found;
     let consensus = findings::with_unjudged(consensus, &rows);
     findings::rank(&mut issues, &wrong);
@@ -165,7 +189,7 @@ fn conclude(
         },
         class_names,
         wrong,
-        readings,
+        comparison,
         known: findings::known(&issues),
         settings: Some(*settings),
         self_confidence,

@@ -189,10 +189,15 @@ fn check_together(recipe: &Recipe) -> Result<(), Conflict> {
     check_data(&recipe.data)?;
     check_network(recipe)?;
     check_schedule(recipe)?;
-    let bootstraps = matches!(recipe.method, Method::Bootstrapping { .. });
-    require(!(bootstraps && recipe.head.link == Link::Sigmoid), "method", || {
-        "method = \"bootstrapping\" is for labels of one class: it needs head.link = \"softmax\""
-            .to_string()
+    let single = match recipe.method {
+        Method::Plain => None,
+        Method::Bootstrapping { .. } => Some("bootstrapping"),
+        Method::Dynamics { .. } => Some("dynamics"),
+    };
+    let single = single.filter(|_| recipe.head.link == Link::Sigmoid);
+    require(single.is_none(), "method", || {
+        let name = single.unwrap_or_default();
+        format!("method = {name:?} is for labels of one class: it needs head.link = \"softmax\"")
     })?;
     let multi_hot = recipe.data.label_kind == LabelKind::MultiHot;
     require(!(multi_hot && recipe.head.link == Link::Softmax), "head.link", || {

@@ -19,6 +19,7 @@ const PRESETS: &[(&str, &str)] = presets![
     "features-full",
     "features-shared",
     "features-bootstrapping",
+    "features-audit",
     "multilabel-none",
     "multilabel-diagonal",
     "multilabel-full",

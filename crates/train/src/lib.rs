@@ -9,6 +9,7 @@
 //! | `state`, `network` | what training changes; one network with its average and its optimizer |
 //! | `optimizer`, `schedule`, `normalize` | how weights move, how fast; what is done to inputs first |
 //! | `lbfgs` | the search of the optimizer of that name |
+//! | `leave_one_out`, `dynamics` | what other examples say of each example; what was predicted for it on the way |
 //! | `tuning` | settings that suit the data, chosen on held-out examples |
 //! | `checkpoint`, `logs`, `tensors` | what makes a resumed run the same run |
 //! | `evaluate`, `outputs` | checkpoint and split → predictions and scores |
@@ -21,12 +22,14 @@
 #![recursion_limit = "256"]
 
 mod checkpoint;
+mod dynamics;
 mod error;
 mod evaluate;
 mod experiment;
 mod features;
 pub mod group;
 mod lbfgs;
+mod leave_one_out;
 mod logs;
 mod method;
 mod network;
@@ -53,9 +56,11 @@ use aleator_run::RunDir;
 use aleator_run::recipe::Recipe;
 
 pub use checkpoint::Checkpoints;
+pub use dynamics::dynamics;
 pub use error::TrainError;
 pub use evaluate::{EvaluateSettings, evaluate};
 pub use features::FeatureExtractor;
+pub use leave_one_out::{LeaveOneOut, leave_one_out};
 pub use normalize::Normalization;
 pub use optimizer::{Group, Optimizer, Step};
 pub use predict::{CleanScores, DamagedImage, NewScores, PredictedPiece, Predictor};

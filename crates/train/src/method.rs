@@ -6,6 +6,7 @@
 //! networks in [`State::networks`], which checkpoints save and restore by name.
 
 mod bootstrapping;
+pub(crate) mod dynamics;
 mod plain;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use crate::state::State;
 use crate::step::{Contribution, Part};
 
 use bootstrapping::Bootstrapping;
+use dynamics::Dynamics;
 use plain::Plain;
 
 /// What a training method decides.
@@ -52,6 +54,7 @@ pub(crate) fn of(recipe: &Recipe) -> Box<dyn Method> {
     match recipe.method {
         recipe::Method::Plain => Box::new(Plain),
         recipe::Method::Bootstrapping { bootstrapping } => Box::new(Bootstrapping(bootstrapping)),
+        recipe::Method::Dynamics { dynamics } => Box::new(Dynamics(dynamics)),
     }
 }
 

@@ -103,6 +103,12 @@ impl Optimizer {
         Self { settings: settings.clone(), frozen, updates: 0, kept }
     }
 
+    /// Decays the weights of all layers by this λ, in place of the settings'.
+    pub(crate) fn decay_all(&mut self, decay: f64) {
+        self.settings.l2 =
+            WeightDecay { network: decay, mean: decay, covariance: decay, diagonal: None };
+    }
+
     /// The same rule before any update, for no parameters yet.
     pub(crate) fn restarted(&self) -> Self {
         Self::new(&self.settings, self.frozen)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aleator_data::{InputShape, Order, Split};
 use aleator_model::params;
-use aleator_run::recipe::Recipe;
+use aleator_run::recipe::{Recipe, Training};
 use aleator_run::{RunDir, RunInfo};
 
 use crate::checkpoint;
@@ -199,10 +199,14 @@ impl<'a> Session<'a> {
 }
 
 pub(crate) fn order_of(job: &Job<'_>, examples: usize) -> Order {
-    let training = &job.recipe.training;
+    training_order(&job.recipe.training, examples, job.run.info().seed)
+}
+
+/// The order in which this many examples are trained on.
+pub(crate) fn training_order(training: &Training, examples: usize, seed: u64) -> Order {
     let largest = training.min_steps.map_or(training.batch, |steps| (examples / steps).max(1));
     let part = training.batch.div_ceil(training.parts);
-    Order { examples, batch: training.batch.min(largest), part, seed: job.run.info().seed }
+    Order { examples, batch: training.batch.min(largest), part, seed }
 }
 
 /// What a run without a checkpoint begins with besides fresh weights: pretrained ones, and a

@@ -1,6 +1,7 @@
 //! `audit`: which labels are wrong, and what they should be.
 
 mod embeddings;
+mod evidence;
 mod examples;
 mod probabilities;
 
@@ -9,8 +10,8 @@ use std::sync::Arc;
 
 use aleator_data::{Sources, Thumbnails};
 use aleator_report::audit::{Audit, analyse};
-use aleator_run::recipe::HeldOut;
-use aleator_run::{PICTURES, pictured_data, write_file};
+use aleator_run::recipe::{HeldOut, Method};
+use aleator_run::{PICTURES, Recipe, pictured_data, write_file};
 use aleator_train::group::{self, Group, Kind, Member};
 use aleator_train::{check_recipe, load_run};
 
@@ -36,7 +37,7 @@ pub fn audit(
     out: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<Audit, Error> {
-    let group = folds_of(experiment, folds)?;
+    let group = group_of(experiment, folds)?;
     let sources = match &experiment.arrays {
         Some(arrays) => arrays.clone(),
         None => Arc::new(open(&group)?),
@@ -74,8 +75,13 @@ pub fn audit_run(
     finish(out, &group, &open(&group)?, watch)
 }
 
-/// One run for each fold.
-fn folds_of(experiment: &Experiment, folds: usize) -> Result<Group, Error> {
+/// One run for each fold; one entry for all where labels are judged without folds.
+fn group_of(experiment: &Experiment, folds: usize) -> Result<Group, Error> {
+    if needs_no_folds(&experiment.recipe) {
+        let seed = experiment.only_seed("an audit")?;
+        let (name, recipe) = (WITHOUT_FOLDS.to_string(), experiment.recipe.clone());
+        return Ok(Group::new(Kind::Audit, vec![Member { name, recipe, seed }])?);
+    }
     if folds < 2 {
         return Err(Error::invalid(format!(
             "{folds} folds: at least 2 are needed, so that each has others to learn from"
@@ -88,6 +94,14 @@ fn folds_of(experiment: &Experiment, folds: usize) -> Result<Group, Error> {
         Member { name: format!("fold-{fold}"), recipe, seed }
     };
     Ok(Group::new(Kind::Audit, (0..folds).map(member).collect())?)
+}
+
+/// The only member of an audit without folds; it has no directory.
+const WITHOUT_FOLDS: &str = "all";
+
+/// Whether labels are judged in one go, by all other examples and by training dynamics.
+fn needs_no_folds(recipe: &Recipe) -> bool {
+    matches!(recipe.method, Method::Dynamics { .. })
 }
 
 /// The data of all folds.
@@ -112,14 +126,28 @@ pub(crate) fn finish(
     sources: &Sources,
     watch: &mut Watch<'_>,
 ) -> Result<Audit, Error> {
-    finish_runs(out, group, Some(sources), watch)?;
     let mut recipe = group.members[0].recipe.clone();
-    let source = examples::of(sources, &recipe, pictures(out)?.as_ref())?;
-    let dirs: Vec<PathBuf> = group.members.iter().map(|member| out.join(&member.name)).collect();
-    let audit = analyse(&dirs, &source, &mut |step| {
-        let (done, total) = (step.done, step.total);
-        watch.event(Event::Progress { what: "labels judged", done, total });
-    })?;
+    let pictures = pictures(out)?;
+    let audit = if needs_no_folds(&recipe) {
+        let seed = group.members[0].seed;
+        let found = evidence::audit_features(sources, &recipe, seed, pictures.as_ref(), watch);
+        found.map_err(|error| match error {
+            Error::Interrupted(reason) => Error::Interrupted(format!(
+                "{reason}; continue with `aleator resume {}`",
+                out.display()
+            )),
+            other => other,
+        })?
+    } else {
+        finish_runs(out, group, Some(sources), watch)?;
+        let source = examples::of(sources, &recipe, pictures.as_ref())?;
+        let dirs: Vec<PathBuf> =
+            group.members.iter().map(|member| out.join(&member.name)).collect();
+        analyse(&dirs, &source, &mut |step| {
+            let (done, total) = (step.done, step.total);
+            watch.event(Event::Progress { what: "labels judged", done, total });
+        })?
+    };
     recipe.data.test = None;
     write_file(&out.join("recipe.toml"), recipe.to_toml().as_bytes())?;
     audit.save(out)?;

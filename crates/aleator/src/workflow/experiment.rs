@@ -88,7 +88,22 @@ impl Experiment {
         seed: Option<u64>,
         watch: &mut Watch<'_>,
     ) -> Result<Self, Error> {
-        let (recipe, overlay) = data_at(path, columns, recipe, sets, watch)?;
+        let (recipe, overlay) = data_at(path, columns, recipe, preset_to_train, sets, watch)?;
+        Self::over(&recipe, &overlay, sets, seed)
+    }
+
+    /// Looks at the data at a path and loads the preset by which their labels are judged best.
+    ///
+    /// # Errors
+    /// As [`Experiment::on_table`].
+    pub fn to_audit(
+        path: &Path,
+        columns: &ColumnNames,
+        sets: &[String],
+        seed: Option<u64>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self, Error> {
+        let (recipe, overlay) = data_at(path, columns, None, preset_to_audit, sets, watch)?;
         Self::over(&recipe, &overlay, sets, seed)
     }
 
@@ -146,23 +161,37 @@ impl Experiment {
     }
 }
 
+/// The preset that suits data of a family.
+pub(crate) fn preset_to_train(family: Family) -> &'static str {
+    match family {
+        Family::Features => "features-full",
+        Family::Multilabel => "multilabel-full",
+        Family::Images => "images-full",
+    }
+}
+
+/// The preset by which labels are judged best.
+fn preset_to_audit(family: Family) -> &'static str {
+    match family {
+        Family::Features => "features-audit",
+        other => preset_to_train(other),
+    }
+}
+
 /// Looks at the data at a path: the recipe of this name, or the preset that suits them, and what to
 /// lay over it. Both are said to the user.
 pub(crate) fn data_at(
     path: &Path,
     columns: &ColumnNames,
     recipe: Option<&str>,
+    preset: fn(Family) -> &'static str,
     sets: &[String],
     watch: &mut Watch<'_>,
 ) -> Result<(String, Overlay), Error> {
     let recognised = recognise_columns(path, columns)?;
     watch.choice(&recognised.explanation);
     warn_of_empty_classes(&recognised.train.inputs, watch)?;
-    let recipe = recipe.unwrap_or(match recognised.preset_family {
-        Family::Features => "features-full",
-        Family::Multilabel => "multilabel-full",
-        Family::Images => "images-full",
-    });
+    let recipe = recipe.unwrap_or_else(|| preset(recognised.preset_family));
     // The size of the images belongs to an experiment of the paper, as its network does.
     let sized = paper_recipes().iter().any(|paper| paper.name == recipe);
     let mut overlay = recognised.overlay(path);

@@ -6,7 +6,7 @@ use aleator_data::ColumnNames;
 use aleator_run::{Resolved, load_sweep_over};
 use aleator_train::group::{self, Group, Kind};
 
-use crate::workflow::experiment::{absolute, data_at};
+use crate::workflow::experiment::{absolute, data_at, preset_to_train};
 use crate::workflow::group::start;
 use crate::{Error, TrainedRun, Watch};
 
@@ -30,8 +30,8 @@ pub fn sweep_on_path(
     sets: &[String],
     watch: &mut Watch<'_>,
 ) -> Result<Vec<Resolved>, Error> {
-    let (_, overlay) =
-        data_at(data, &ColumnNames::default(), Some(&sweep.to_string_lossy()), sets, watch)?;
+    let (columns, name) = (ColumnNames::default(), sweep.to_string_lossy());
+    let (_, overlay) = data_at(data, &columns, Some(&name), preset_to_train, sets, watch)?;
     Ok(load_sweep_over(sweep, &overlay, sets)?)
 }
 

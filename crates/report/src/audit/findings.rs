@@ -8,7 +8,7 @@ use aleator_run::ExampleRow;
 use super::pair_noise::PairNoise;
 use super::parts::Example;
 use super::record::{
-    AnnotatorFinding, Answer, AuditReading, ClassFinding, Consensus, Estimate, Issue, Known,
+    AnnotatorFinding, Answer, ClassFinding, Consensus, ErrorComparison, Estimate, Issue, Known,
     PairFinding,
 };
 use super::single::Posterior;
@@ -30,8 +30,8 @@ pub(super) struct Findings {
     /// κ of the annotators' confusions, where they have their own.
     pub concentration: Option<f64>,
     pub wrong: Estimate,
-    /// The assumptions that the number of wrong labels rests on.
-    pub readings: Vec<AuditReading>,
+    /// How the labels compare with planted errors.
+    pub comparison: Option<ErrorComparison>,
 }
 
 /// An example with its label and the posterior of its true class.

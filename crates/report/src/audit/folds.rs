@@ -78,7 +78,8 @@ impl Parts {
         let RunInfo { link, noise, fingerprint, class_names, .. } = first.info().clone();
         let (folds, self_confidence) = (runs.len(), None);
         let task = Task { link, noise, fingerprint, class_names, folds, self_confidence };
-        Ok(Self { task, annotators: source.annotators.clone(), examples, parts })
+        let annotators = source.annotators.clone();
+        Ok(Self { task, annotators, examples, parts, dynamics: None })
     }
 }
 

@@ -85,7 +85,7 @@ fn collect(
         consensus: vec![],
         concentration: None,
         wrong: wrong.estimate(),
-        readings: vec![],
+        comparison: None,
     })
 }
 

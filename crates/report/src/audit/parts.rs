@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use aleator_run::{ExampleRow, Field, Link, Noise, RunError, SplitReader};
 
+use super::dynamics::TrainingDynamics;
 use crate::covariance::Covariances;
 use crate::error::ReportError;
 
@@ -19,6 +20,8 @@ pub(super) struct Parts {
     pub examples: Vec<Example>,
     /// The predictions, divided by the model that made them.
     pub parts: Vec<Part>,
+    /// What was predicted for the examples while a network learned their labels.
+    pub dynamics: Option<TrainingDynamics>,
 }
 
 /// What all parts have in common.

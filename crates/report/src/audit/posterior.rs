@@ -103,7 +103,7 @@ impl Confusion {
         }
     }
 
-    fn weight(&self, truth: usize, label: usize) -> f64 {
+    pub fn weight(&self, truth: usize, label: usize) -> f64 {
         self.place(truth, label).map_or(1.0, |at| self.weights[at])
     }
 
@@ -116,7 +116,7 @@ impl Confusion {
     }
 
     /// Σ_j C_cj p_j^b.
-    fn total(&self, truth: usize, evidence: &Evidence) -> f64 {
+    pub fn total(&self, truth: usize, evidence: &Evidence) -> f64 {
         let (row, tempered) = self.row(truth, evidence);
         let held = self.weights[row].iter().zip(tempered);
         let held: f64 = held.map(|(weight, root)| weight * root).sum();

@@ -59,10 +59,10 @@ pub struct AuditSummary {
     pub labels: usize,
     /// How many labels are wrong.
     pub wrong: Estimate,
-    /// The assumptions about the doubt of the model that the number of wrong labels rests on;
-    /// empty with annotators, and where each class is on or off.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub readings: Vec<AuditReading>,
+    /// How the labels compare with planted errors; `None` with annotators, and where each class is
+    /// on or off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<ErrorComparison>,
     /// How well the ranking does, where the true labels are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<Known>,
@@ -87,24 +87,29 @@ pub struct AuditSummary {
 pub struct Estimate {
     /// The best guess.
     pub count: f64,
-    /// The lower end of a 95 % interval over all readings of the predictions; with annotators, and
+    /// The lower end of an interval over all laws of the errors; with annotators, and
     /// where each class is on or off, one that holds if the model is right.
     pub low: f64,
     /// The upper end of the same.
     pub high: f64,
 }
 
-/// One assumption about how much of the model's doubt is wrong labels, and what follows from it.
+/// How the labels compare with errors that were planted on purpose, and what follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AuditReading {
-    /// How much sharper the truth is than the model's prediction of it.
-    pub sharpness: f64,
-    /// How much errors gather at ambiguous examples: 0 not at all.
-    pub label_power: f64,
-    /// How much it counts among all readings.
-    pub weight: f64,
-    /// How many labels are wrong if it holds.
-    pub wrong: f64,
+pub struct ErrorComparison {
+    /// How much the predictions count that were made without the label.
+    pub out_of_sample_weight: f64,
+    /// How much training dynamics count, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dynamics_weight: Option<f64>,
+    /// How many labels are wrong if errors fall on all examples alike.
+    pub anywhere: f64,
+    /// How many labels are wrong if errors fall where examples are ambiguous.
+    pub ambiguous: f64,
+    /// How many labels must be wrong even if all other doubt is the model's.
+    pub replaced: f64,
+    /// How many labels are wrong if all doubt about the truth is wrong labels.
+    pub doubted: f64,
 }
 
 /// The ranking compared with the truth.

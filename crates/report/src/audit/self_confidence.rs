@@ -15,6 +15,13 @@ use aleator_metrics::classification::argmax;
 /// Divides probabilities by the self-confidence of their classes and lets each row sum to one
 /// again. `labels` are those of each row. Returns t, `[K]`.
 pub(super) fn divide(log_probs: &mut [f32], classes: usize, labels: &[&[u32]]) -> Vec<f64> {
+    let confidence = measure(log_probs, classes, labels);
+    divide_by(log_probs, &confidence);
+    confidence
+}
+
+/// t, `[K]`.
+fn measure(log_probs: &[f32], classes: usize, labels: &[&[u32]]) -> Vec<f64> {
     let mut sums = vec![(0.0, 0_usize); classes];
     for (row, labels) in log_probs.chunks_exact(classes).zip(labels) {
         let predicted = argmax(row);
@@ -29,16 +36,19 @@ pub(super) fn divide(log_probs: &mut [f32], classes: usize, labels: &[&[u32]]) -
     let known: Vec<f64> = means.iter().flatten().copied().collect();
     // A class that is never predicted where it is the label is treated as the others on average.
     let rest = if known.is_empty() { 1.0 } else { known.iter().sum::<f64>() / known.len() as f64 };
-    let confidence: Vec<f64> = means.into_iter().map(|mean| mean.unwrap_or(rest)).collect();
-    for row in log_probs.chunks_exact_mut(classes) {
+    means.into_iter().map(|mean| mean.unwrap_or(rest)).collect()
+}
+
+/// Divides by a t that was measured before.
+pub(super) fn divide_by(log_probs: &mut [f32], confidence: &[f64]) {
+    for row in log_probs.chunks_exact_mut(confidence.len()) {
         let divided: Vec<f64> =
-            row.iter().zip(&confidence).map(|(p, t)| f64::from(*p) - t.ln()).collect();
+            row.iter().zip(confidence).map(|(p, t)| f64::from(*p) - t.ln()).collect();
         let most = divided.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = divided.iter().map(|value| (value - most).exp()).sum();
         let log_sum = most + sum.ln();
         row.iter_mut().zip(&divided).for_each(|(p, value)| *p = (value - log_sum) as f32);
     }
-    confidence
 }
 
 #[cfg(test)]

@@ -1,15 +1,20 @@
 //! Labels of one class: which class each example belongs to.
 
+use std::collections::BTreeMap;
+
 use aleator_run::Field;
 use rayon::prelude::*;
 
 use super::annotators;
-use super::findings::{self, Findings, Label, WrongLabels, probability};
+use super::arrays::require;
+use super::comparison::{self, Bounds, Comparison, Source};
+use super::findings::{self, Findings, Label, WrongLabels};
 use super::pair_noise::{self, PairNoise};
 use super::parts::{Example, Parts, Row};
+use super::planted::{self, ErrorLaw, PlantedError};
 use super::posterior::{Confusion, Counts, Evidence};
-use super::readings::Readings;
-use super::record::{AuditReading, Estimate, Issue};
+use super::record::{ErrorComparison, Estimate, Issue};
+use super::replaced;
 use super::settings::AuditSettings;
 use crate::covariance::{Observer, Step};
 use crate::error::ReportError;
@@ -27,10 +32,10 @@ pub(super) fn judge(
     let given: Vec<u32> = parts.examples.iter().map(Example::given).collect::<Result<_, _>>()?;
     let judged = match crowd(parts, settings, observer)? {
         Some(judged) => judged,
-        None => readings(parts, &given, settings, observer)?,
+        None => planted(parts, &given, settings, observer)?,
     };
-    let Judged { posteriors, concentration, wrong, readings } = judged;
-    let Parts { task, annotators, examples, parts } = parts;
+    let Judged { posteriors, concentration, wrong, comparison } = judged;
+    let Parts { task, annotators, examples, parts, .. } = parts;
     let classes = task.class_names.len();
     let labels: Vec<Label> = examples
         .iter()
@@ -52,7 +57,7 @@ pub(super) fn judge(
         consensus: findings::consensus(annotators, &labels),
         concentration,
         wrong: wrong.unwrap_or_else(|| counted(examples, parts.len(), &issues)),
-        readings,
+        comparison,
         issues,
     };
     if let Some(kept) = kept {
@@ -69,7 +74,8 @@ struct Judged {
     concentration: Option<f64>,
     /// The number of wrong labels; `None` where the scores alone say it.
     wrong: Option<Estimate>,
-    readings: Vec<AuditReading>,
+    /// How the labels compare with planted errors.
+    comparison: Option<ErrorComparison>,
 }
 
 /// The sum of the scores.
@@ -108,61 +114,128 @@ fn crowd(
         rows.iter().zip(found).for_each(|(row, found)| posteriors[row.position] = found);
     })?;
     let concentration = Some(crowd.concentration);
-    Ok(Some(Judged { posteriors, concentration, wrong: None, readings: vec![] }))
+    Ok(Some(Judged { posteriors, concentration, wrong: None, comparison: None }))
 }
 
-/// Judges by all readings of the predictions, each as much as it counts.
-fn readings(
+/// Judges by comparison with planted errors.
+fn planted(
     parts: &mut Parts,
     given: &[u32],
     settings: &AuditSettings,
     observer: Observer,
 ) -> Result<Judged, ReportError> {
-    let (examples, classes) = (parts.examples.len(), parts.task.class_names.len());
-    let mut readings = Readings::learn(parts, given, settings, observer)?;
-    let passes = Readings::last_passes(examples, classes, settings);
-    let mut posteriors: Vec<Posterior> = vec![vec![]; examples];
-    let mut sums = vec![];
-    for reading in &mut readings.all {
-        let (start, settings) = (reading.confusion.clone(), &reading.settings);
-        reading.confusion = learn(parts, start, passes, settings, observer)?;
-        let (confusion, weight) = (&reading.confusion, readings.any_wrong * reading.weight);
-        let mut scores = vec![0.0; examples];
-        each_piece(parts, settings, |rows, evidence| {
-            let found: Vec<Posterior> = evidence
-                .par_iter()
-                .map(|evidence| with_classes(evidence, confusion.posterior(evidence).0))
-                .collect();
-            for (row, found) in rows.iter().zip(found) {
-                scores[row.position] = 1.0 - probability(&found, given[row.position]);
-                add(&mut posteriors[row.position], found, weight);
-            }
+    let examples = parts.examples.len();
+    let (confusion, judged) = out_of_sample(parts, given, settings, observer)?;
+    let laws: Vec<ErrorLaw> = judged.iter().map(|one| one.law).collect();
+    let rounds = planted::draw(parts, &confusion, settings, given, &laws)?;
+    let bounds = Bounds {
+        replaced: replaced::share(parts, given)? * examples as f64,
+        doubted: judged.iter().map(|one| 1.0 / (1.0 + (-one.log_odds).exp())).sum(),
+    };
+    let mut sources = vec![Source {
+        given: judged.iter().map(|one| one.log_odds).collect(),
+        kept: vec![],
+        errors: rounds.iter().flatten().map(|error| error.log_odds).collect(),
+        posteriors: judged.into_iter().map(|one| one.posterior).collect(),
+    }];
+    if let Some(dynamics) = &parts.dynamics {
+        let (found, expected) = (dynamics.planted.len(), rounds.len());
+        require(found == expected, "dynamics", || {
+            format!(
+                "planted must have the {expected} trainings on the sets of planted_labels, found \
+                 {found}"
+            )
         })?;
-        sums.push((scores.iter().sum(), scores.iter().map(|score| score * (1.0 - score)).sum()));
+        let classes = parts.task.class_names.len();
+        sources.push(dynamics.read(given, &rounds, classes, settings).into());
     }
-    for (posterior, given) in posteriors.iter_mut().zip(given) {
-        add(posterior, vec![(*given, 1.0)], 1.0 - readings.any_wrong);
-    }
+    let comparison = Comparison::new(&sources, &rounds);
+    let (scores, counts) = comparison.scores(&sources);
+    let weights = comparison.weights();
+    let posterior = |(at, score): (usize, &f64)| {
+        let parts = sources.iter().map(|source| &source.posteriors[at]).zip(&weights);
+        combined(parts, given[at], *score)
+    };
     Ok(Judged {
-        posteriors,
+        posteriors: scores.par_iter().enumerate().map(posterior).collect(),
         concentration: None,
-        wrong: Some(readings.estimate(&sums, examples)),
-        readings: readings.record(&sums),
+        wrong: Some(comparison::estimate(&scores, &counts, bounds)),
+        comparison: Some(comparison.record(counts, bounds)),
     })
 }
 
-fn with_classes(evidence: &Evidence, posterior: Vec<f64>) -> Posterior {
-    evidence.candidates.iter().map(|(class, _)| *class).zip(posterior).collect()
+/// C, and every example judged by it.
+fn out_of_sample(
+    parts: &mut Parts,
+    given: &[u32],
+    settings: &AuditSettings,
+    observer: Observer,
+) -> Result<(Confusion, Vec<planted::Judged>), ReportError> {
+    let confusion = Confusion::new(parts.task.class_names.len(), settings);
+    let confusion = learn(parts, confusion, settings.passes, settings, observer)?;
+    let mut judged: Vec<Option<planted::Judged>> = given.iter().map(|_| None).collect();
+    each_piece(parts, settings, |rows, evidence| {
+        let found: Vec<planted::Judged> = rows
+            .par_iter()
+            .zip(evidence)
+            .map(|(row, evidence)| planted::judge(evidence, &confusion, given[row.position]))
+            .collect();
+        rows.iter().zip(found).for_each(|(row, found)| judged[row.position] = Some(found));
+    })?;
+    Ok((confusion, judged.into_iter().flatten().collect()))
 }
 
-/// Adds a weighted posterior to the sum of others; both are ascending by class.
-fn add(sum: &mut Posterior, posterior: Posterior, weight: f64) {
-    for (class, value) in posterior {
-        match sum.binary_search_by_key(&class, |(other, _)| *other) {
-            Ok(at) => sum[at].1 += weight * value,
-            Err(at) => sum.insert(at, (class, weight * value)),
+/// The labels of each round of planted errors, for trainings whose dynamics are evidence.
+pub(super) fn planted_labels(
+    parts: &mut Parts,
+    settings: &AuditSettings,
+    observer: Observer,
+) -> Result<Vec<Vec<u32>>, ReportError> {
+    let given: Vec<u32> = parts.examples.iter().map(Example::given).collect::<Result<_, _>>()?;
+    let (confusion, judged) = out_of_sample(parts, &given, settings, observer)?;
+    let laws: Vec<ErrorLaw> = judged.iter().map(|one| one.law).collect();
+    let rounds = planted::draw(parts, &confusion, settings, &given, &laws)?;
+    let labels = |errors: Vec<PlantedError>| {
+        let mut labels = given.clone();
+        errors.iter().for_each(|error| labels[error.example] = error.label);
+        labels
+    };
+    Ok(rounds.into_iter().map(labels).collect())
+}
+
+/// One posterior of several, each as much as it counts, that calls the given label wrong with
+/// probability `score`.
+fn combined<'a>(
+    parts: impl Iterator<Item = (&'a Posterior, &'a f64)>,
+    given: u32,
+    score: f64,
+) -> Posterior {
+    let mut logs: BTreeMap<u32, f64> = BTreeMap::new();
+    let mut least = 0.0;
+    for (posterior, weight) in parts {
+        // A class that one source does not name is as improbable there as a probability can be.
+        let floor = weight * 1e-12f64.ln();
+        let known: BTreeMap<u32, f64> = posterior.iter().copied().collect();
+        for (class, log) in &mut logs {
+            *log += known.get(class).map_or(floor, |value| weight * value.max(1e-12).ln());
         }
+        for (class, value) in known {
+            logs.entry(class).or_insert_with(|| least + weight * value.max(1e-12).ln());
+        }
+        least += floor;
     }
+    logs.remove(&given);
+    let most = logs.values().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = logs.values().map(|log| (log - most).exp()).sum();
+    let mut all: Posterior =
+        logs.into_iter().map(|(class, log)| (class, score * (log - most).exp() / sum)).collect();
+    all.push((given, 1.0 - score));
+    all.sort_unstable_by_key(|(class, _)| *class);
+    all
+}
+
+pub(super) fn with_classes(evidence: &Evidence, posterior: Vec<f64>) -> Posterior {
+    evidence.candidates.iter().map(|(class, _)| *class).zip(posterior).collect()
 }
 
 /// C, by expectation maximisation from a first guess.
@@ -202,7 +275,16 @@ pub(super) fn each_piece(
 }
 
 fn evidence<'a>(row: &Row<'a, 2>, settings: &AuditSettings) -> Evidence<'a> {
+    row_evidence(row, &row.example.labels, settings)
+}
+
+/// What is known of an example, if it had these labels.
+pub(super) fn row_evidence<'a>(
+    row: &Row<'_, 2>,
+    labels: &'a [u32],
+    settings: &AuditSettings,
+) -> Evidence<'a> {
     let [mean, log_probs] = row.fields;
     let mean = mean.iter().map(|mean| f64::from(*mean) / row.temperature);
-    Evidence::new(mean, log_probs, &row.example.labels, settings)
+    Evidence::new(mean, log_probs, labels, settings)
 }

@@ -260,7 +260,7 @@ pub fn audit(names: &[String], issues: usize) -> Audit {
             examples: 12_345,
             labels: 12_345,
             wrong: Estimate { count: 1234.0, low: 1100.0, high: 1350.0 },
-            readings: vec![],
+            comparison: None,
             known: Some(Known {
                 wrong: 1200,
                 auroc: 0.961,

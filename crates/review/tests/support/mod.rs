@@ -82,7 +82,7 @@ fn audit(link: Link, classes: &[&str], issues: Vec<Issue>, examples: Vec<Example
             examples: examples.len(),
             labels: issues.len(),
             wrong: Estimate { count: wrong, low: 0.8 * wrong, high: 1.2 * wrong },
-            readings: vec![],
+            comparison: None,
             known: None,
             settings: None,
             self_confidence: None,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::range::{MANY, count, up_to_one};
+use super::range::{MANY, count, not_negative, up_to_one};
 
 /// `method`, with the section of its own settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -16,6 +16,21 @@ pub enum Method {
         /// `[bootstrapping]`.
         bootstrapping: Bootstrapping,
     },
+    /// `"dynamics"`: plain training that keeps, for every training example, the mean over the
+    /// epochs of what was predicted for it just before each step. An audit reads it.
+    Dynamics {
+        /// `[dynamics]`.
+        dynamics: Dynamics,
+    },
+}
+
+/// `[dynamics]`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Dynamics {
+    /// The decay of all weights counts for this many examples: it is this number over that of the
+    /// training examples, whatever `[optimizer.l2]` says.
+    #[serde(deserialize_with = "not_negative")]
+    pub prior_examples: f64,
 }
 
 /// `[bootstrapping]` (Reed et al. 2014).

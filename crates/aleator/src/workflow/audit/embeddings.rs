@@ -79,7 +79,7 @@ impl RunExamples {
     /// Creates the directory of an audit that trains a head for every fold on the embeddings.
     pub fn create_audit(&self, sets: &[String], folds: usize, out: &Path) -> Result<Group, Error> {
         let head = self.head_experiment(&absolute(out)?.join(DIR), sets)?;
-        let group = super::folds_of(&head, folds)?;
+        let group = super::group_of(&head, folds)?;
         group::create(out, &group)?;
         write_json(&out.join(BACKBONE), &Backbone { run: self.run.clone() })?;
         write_file(&out.join(PICTURES), self.experiment.recipe.to_toml().as_bytes())?;

@@ -1,0 +1,146 @@
+//! An audit of embeddings and tables without folds: every label is judged by all other examples in
+//! closed form, and by how training goes with it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use aleator_data::{InputShape, Labels, Sources, Split, Thumbnails};
+use aleator_report::audit::{
+    Audit, AuditInput, AuditLabels, AuditSettings, ModelOutput, TrainingDynamics, judge,
+    planted_labels,
+};
+use aleator_run::Recipe;
+use aleator_run::recipe::Normalize;
+use aleator_train::{TrainError, dynamics, label_sets, leave_one_out};
+use rayon::prelude::*;
+
+use super::examples::votes;
+use crate::{Error, Event, Watch};
+
+/// Judges the labels of all examples of a recipe's training source.
+pub fn audit_features(
+    sources: &Sources,
+    recipe: &Recipe,
+    seed: u64,
+    pictures: Option<&Thumbnails>,
+    watch: &mut Watch<'_>,
+) -> Result<Audit, Error> {
+    let examples = sources.training_source(&recipe.data)?;
+    if !matches!(examples.inputs.shape(), InputShape::Features(_)) {
+        return Err(Error::invalid(
+            "features-audit compares embeddings or columns of a table, and the data are images; \
+             embed them first (`aleator embed`), or audit a trained run",
+        ));
+    }
+    let stop = watch.stop();
+    watch.note("comparing every example with all others");
+    let others = leave_one_out(&examples, stop)?.ok_or_else(stopped)?;
+    watch.note(&format!("inputs are scaled: {}", scaling(others.normalize)));
+    let mut input = input(sources, &examples, others.log_probs, pictures);
+    let settings = &AuditSettings::STANDARD;
+    let planted = planted_labels(input.clone(), settings, &mut |_| {})?;
+    if !planted.is_empty() {
+        let trainings =
+            Trainings { recipe, seed, normalize: others.normalize, examples: &examples };
+        input.dynamics = Some(trainings.dynamics(&planted, watch)?);
+    }
+    let mut audit = judge(input, settings, &mut |step| {
+        let (done, total) = (step.done, step.total);
+        watch.event(Event::Progress { what: "labels judged", done, total });
+    })?
+    .audit;
+    audit.summary.fingerprint = sources.fingerprint().to_string();
+    Ok(audit)
+}
+
+fn stopped() -> Error {
+    Error::Interrupted("stopped before the labels were judged".to_string())
+}
+
+fn scaling(normalize: Normalize) -> &'static str {
+    match normalize {
+        Normalize::None => "not at all",
+        Normalize::Global => "all features by one number",
+        Normalize::PerFeature => "each feature by its standard deviation",
+        Normalize::Robust => "each feature by its middle half, with short tails",
+    }
+}
+
+fn input(
+    sources: &Sources,
+    examples: &Split,
+    log_probs: Vec<f32>,
+    pictures: Option<&Thumbnails>,
+) -> AuditInput {
+    let given: Vec<u32> = label_sets(examples).into_iter().map(|label| label[0]).collect();
+    let labels = match &examples.labels {
+        Labels::Annotations(all) => AuditLabels::Votes {
+            votes: (0..examples.len()).map(|at| votes(all, at)).collect(),
+            annotators: all.annotator_names.clone(),
+            labels: Some(given),
+        },
+        _ => AuditLabels::Single(given),
+    };
+    let ids: Vec<String> =
+        (0..examples.len()).map(|at| examples.ids.name(at).into_owned()).collect();
+    let paths = pictures.and_then(|all| ids.iter().map(|id| all.path(id)).collect());
+    let output = ModelOutput::LogProbs(log_probs);
+    AuditInput {
+        ids: Some(ids),
+        paths,
+        clean_labels: examples.clean_labels.clone(),
+        ..AuditInput::new(sources.class_names().to_vec(), labels, output)
+    }
+}
+
+/// The trainings whose dynamics are evidence.
+struct Trainings<'a> {
+    recipe: &'a Recipe,
+    seed: u64,
+    normalize: Normalize,
+    examples: &'a Split,
+}
+
+impl Trainings<'_> {
+    /// Trains on the given labels and on each set of planted ones, several at once.
+    fn dynamics(
+        &self,
+        planted: &[Vec<u32>],
+        watch: &mut Watch<'_>,
+    ) -> Result<TrainingDynamics, Error> {
+        let (stop, steps, total) = (watch.stop(), AtomicUsize::new(0), AtomicUsize::new(0));
+        let train = |(run, labels): (usize, Option<&Vec<u32>>)| {
+            let mut examples = self.examples.clone();
+            examples.weights = None;
+            if let Some(labels) = labels {
+                examples.labels = Labels::Single(labels.clone());
+            }
+            let seed = self.seed.wrapping_add(run as u64);
+            let examples = Arc::new(examples);
+            dynamics(self.recipe, seed, self.normalize, &examples, stop, &mut |_, all| {
+                steps.fetch_add(1, Ordering::Relaxed);
+                total.store(all, Ordering::Relaxed);
+            })
+        };
+        let runs: Vec<(usize, Option<&Vec<u32>>)> =
+            [None].into_iter().chain(planted.iter().map(Some)).enumerate().collect();
+        let found: Result<Vec<Option<Vec<f32>>>, TrainError> = thread::scope(|scope| {
+            let work = scope.spawn(|| runs.par_iter().copied().map(train).collect());
+            while !work.is_finished() {
+                thread::sleep(Duration::from_millis(50));
+                let total = total.load(Ordering::Relaxed) * runs.len();
+                if total > 0 {
+                    let done = steps.load(Ordering::Relaxed);
+                    watch.event(Event::Progress { what: "steps of training", done, total });
+                }
+            }
+            work.join().expect("trainings do not panic")
+        });
+        let mut found = found?.into_iter();
+        let given = found.next().flatten().ok_or_else(stopped)?;
+        let planted = found.collect::<Option<Vec<Vec<f32>>>>().ok_or_else(stopped)?;
+        Ok(TrainingDynamics { given, planted })
+    }
+}

@@ -1,0 +1,155 @@
+//! The given labels compared with planted errors, by all evidence there is.
+
+use super::dynamics::Readout;
+use super::odds::{Labels, Odds};
+use super::planted::PlantedError;
+use super::record::{ErrorComparison, Estimate};
+use super::single::Posterior;
+
+/// What one kind of evidence says of the labels: log P(wrong)/P(right).
+pub(super) struct Source {
+    /// Of every given label.
+    pub given: Vec<f64>,
+    /// The same in each round of planted errors, where they differ from round to round.
+    pub kept: Vec<Vec<f64>>,
+    /// Of the planted errors of all rounds.
+    pub errors: Vec<f64>,
+    /// Of the true class of every example.
+    pub posteriors: Vec<Posterior>,
+}
+
+impl From<Readout> for Source {
+    fn from(Readout { posteriors, given, kept, errors }: Readout) -> Self {
+        Self { given, kept, errors: errors.into_iter().flatten().collect(), posteriors }
+    }
+}
+
+/// The laws of the odds of being wrong, if errors fall anywhere and if they fall where examples
+/// are ambiguous.
+pub(super) struct Comparison {
+    /// How the sources are weighed.
+    direction: Odds,
+    anywhere: Odds,
+    ambiguous: Odds,
+}
+
+/// The number of wrong labels under each law.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct LawCounts {
+    pub anywhere: f64,
+    pub ambiguous: f64,
+}
+
+/// What the number of wrong labels can hardly be below or above.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Bounds {
+    /// If all doubt that labels replaced at random do not need is the model's.
+    pub replaced: f64,
+    /// If all doubt about the truth is wrong labels: the sum of the posteriors.
+    pub doubted: f64,
+}
+
+impl Comparison {
+    /// Learns from the errors of all rounds.
+    pub fn new(sources: &[Source], rounds: &[Vec<PlantedError>]) -> Self {
+        let errors: Vec<&PlantedError> = rounds.iter().flatten().collect();
+        let given = kept_labels(sources, rounds);
+        let planted = |weight: &dyn Fn(&PlantedError) -> f64| Labels {
+            evidence: interleaved(errors.len(), |at| sources.iter().map(move |it| it.errors[at])),
+            weights: errors.iter().map(|error| weight(error)).collect(),
+        };
+        let (anywhere, ambiguous) =
+            (planted(&|error| error.weight.anywhere), planted(&|error| error.weight.ambiguous));
+        // Errors among ambiguous examples are the ones that are hard to tell from right labels, so
+        // they decide which evidence counts.
+        let direction = Odds::learn(&given, &ambiguous, sources.len());
+        let project = |labels: &Labels| Labels {
+            evidence: labels
+                .evidence
+                .chunks_exact(sources.len())
+                .map(|evidence| direction.combined(evidence))
+                .collect(),
+            weights: labels.weights.clone(),
+        };
+        let given = project(&given);
+        Self {
+            anywhere: Odds::learn(&given, &project(&anywhere), 1),
+            ambiguous: Odds::learn(&given, &project(&ambiguous), 1),
+            direction,
+        }
+    }
+
+    /// How probable every given label is to be wrong, on average over both laws, and how many are
+    /// under each.
+    pub fn scores(&self, sources: &[Source]) -> (Vec<f64>, LawCounts) {
+        let mut counts = LawCounts { anywhere: 0.0, ambiguous: 0.0 };
+        let score = |at: usize| {
+            let evidence: Vec<f64> = sources.iter().map(|source| source.given[at]).collect();
+            let combined = [self.direction.combined(&evidence)];
+            let (anywhere, ambiguous) =
+                (self.anywhere.wrong(&combined), self.ambiguous.wrong(&combined));
+            counts.anywhere += anywhere;
+            counts.ambiguous += ambiguous;
+            0.5 * (anywhere + ambiguous)
+        };
+        let scores = (0..sources[0].given.len()).map(score).collect();
+        (scores, counts)
+    }
+
+    /// How much each source counts; they sum to one.
+    pub fn weights(&self) -> Vec<f64> {
+        let sum: f64 = self.direction.slopes.iter().sum();
+        self.direction.slopes.iter().map(|slope| slope / sum).collect()
+    }
+
+    /// What `audit.json` says of it.
+    pub fn record(&self, counts: LawCounts, bounds: Bounds) -> ErrorComparison {
+        let weights = self.weights();
+        ErrorComparison {
+            out_of_sample_weight: weights[0],
+            dynamics_weight: weights.get(1).copied(),
+            anywhere: counts.anywhere,
+            ambiguous: counts.ambiguous,
+            replaced: bounds.replaced,
+            doubted: bounds.doubted,
+        }
+    }
+}
+
+/// The labels that were not replaced, of all rounds where evidence differs between them.
+fn kept_labels(sources: &[Source], rounds: &[Vec<PlantedError>]) -> Labels {
+    let examples = sources[0].given.len();
+    let differ = sources.iter().any(|source| !source.kept.is_empty());
+    let used = if differ { rounds } else { &rounds[..1] };
+    let mut labels = Labels::default();
+    for (round, errors) in used.iter().enumerate() {
+        let mut replaced = vec![false; examples];
+        if differ {
+            errors.iter().for_each(|error| replaced[error.example] = true);
+        }
+        for at in (0..examples).filter(|at| !replaced[*at]) {
+            let own =
+                |source: &Source| source.kept.get(round).map_or(source.given[at], |it| it[at]);
+            labels.evidence.extend(sources.iter().map(own));
+            labels.weights.push(1.0);
+        }
+    }
+    labels
+}
+
+fn interleaved<I: Iterator<Item = f64>>(count: usize, row: impl Fn(usize) -> I) -> Vec<f64> {
+    (0..count).flat_map(row).collect()
+}
+
+/// The number of wrong labels. Its interval reaches over both laws and both bounds, and beyond by
+/// two standard deviations of a count.
+pub(super) fn estimate(scores: &[f64], counts: &LawCounts, bounds: Bounds) -> Estimate {
+    let all = [counts.anywhere, counts.ambiguous, bounds.replaced, bounds.doubted];
+    let fewest = all.into_iter().fold(f64::INFINITY, f64::min);
+    let most = all.into_iter().fold(0.0, f64::max);
+    Estimate {
+        count: scores.iter().sum(),
+        low: (fewest - 2.0 * (fewest + 1.0).sqrt()).max(0.0),
+        high: (most + 2.0 * (most + 1.0).sqrt()).min(scores.len() as f64),
+    }
+}

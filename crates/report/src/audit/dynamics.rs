@@ -1,0 +1,134 @@
+//! Evidence from training: what a network predicted for examples while it learned their labels.
+
+use rayon::prelude::*;
+
+use super::planted::{PlantedError, log_odds};
+use super::posterior::{Confusion, Counts, Evidence};
+use super::self_confidence::{divide, divide_by};
+use super::settings::AuditSettings;
+use super::single::{Posterior, with_classes};
+
+/// Predictions for training examples, averaged over the epochs of a training that learned from
+/// them: logarithms of probabilities, `[N, K]`.
+///
+/// A network that has seen a label says more for it than it should, so these numbers are no
+/// evidence by themselves. They are read by comparison with trainings in which some labels were
+/// replaced by errors, those of [`planted_labels`](super::planted_labels).
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainingDynamics {
+    /// Of a training on the given labels.
+    pub given: Vec<f32>,
+    /// Of a training on each set of planted labels, in their order.
+    pub planted: Vec<Vec<f32>>,
+}
+
+/// What the dynamics say of every label.
+pub(super) struct Readout {
+    /// Of every example, by the training on the given labels.
+    pub posteriors: Vec<Posterior>,
+    /// log P(wrong)/P(right) of every given label, averaged over the trainings that had it.
+    pub given: Vec<f64>,
+    /// The same by each training on planted labels, for the labels that were not replaced.
+    pub kept: Vec<Vec<f64>>,
+    /// Of the planted errors, in their order.
+    pub errors: Vec<Vec<f64>>,
+}
+
+/// Examples whose evidence is in memory at a time.
+const PIECE: usize = 8192;
+
+impl TrainingDynamics {
+    /// Judges the given labels, and the planted ones in their trainings.
+    pub(super) fn read(
+        &self,
+        given: &[u32],
+        rounds: &[Vec<PlantedError>],
+        classes: usize,
+        settings: &AuditSettings,
+    ) -> Readout {
+        let mut own = self.given.clone();
+        let labels: Vec<&[u32]> = given.iter().map(std::slice::from_ref).collect();
+        let confidence = divide(&mut own, classes, &labels);
+        let confusion = learn(&own, given, classes, settings);
+        let judged = judge(&own, given, &confusion, settings);
+        let (posteriors, given_odds) = judged.into_iter().unzip();
+        let mut readout = Readout { posteriors, given: given_odds, kept: vec![], errors: vec![] };
+        for (log_probs, errors) in self.planted.iter().zip(rounds) {
+            let mut log_probs = log_probs.clone();
+            divide_by(&mut log_probs, &confidence);
+            let mut labels = given.to_vec();
+            errors.iter().for_each(|error| labels[error.example] = error.label);
+            let odds: Vec<f64> = judge(&log_probs, &labels, &confusion, settings)
+                .into_iter()
+                .map(|it| it.1)
+                .collect();
+            readout.errors.push(errors.iter().map(|error| odds[error.example]).collect());
+            readout.kept.push(odds);
+        }
+        readout.average(rounds);
+        readout
+    }
+}
+
+impl Readout {
+    /// Gives every label the mean over the trainings that had it: more than one is less noisy.
+    fn average(&mut self, rounds: &[Vec<PlantedError>]) {
+        let mut counts = vec![1.0; self.given.len()];
+        for (odds, errors) in self.kept.iter().zip(rounds) {
+            let mut planted = vec![false; odds.len()];
+            errors.iter().for_each(|error| planted[error.example] = true);
+            for at in (0..odds.len()).filter(|at| !planted[*at]) {
+                self.given[at] += odds[at];
+                counts[at] += 1.0;
+            }
+        }
+        self.given.iter_mut().zip(counts).for_each(|(sum, count)| *sum /= count);
+    }
+}
+
+fn evidence<'a>(row: &[f32], label: &'a u32, settings: &AuditSettings) -> Evidence<'a> {
+    let mean = row.iter().map(|log_p| f64::from(*log_p).max(f64::from(f32::MIN)));
+    Evidence::new(mean, row, std::slice::from_ref(label), settings)
+}
+
+/// C, by expectation maximisation.
+fn learn(log_probs: &[f32], labels: &[u32], classes: usize, settings: &AuditSettings) -> Confusion {
+    let mut confusion = Confusion::new(classes, settings);
+    let mut before = f64::NEG_INFINITY;
+    for _ in 0..settings.passes {
+        let mut counts = Counts::new(&confusion);
+        for (rows, labels) in log_probs.chunks(PIECE * classes).zip(labels.chunks(PIECE)) {
+            let evidence: Vec<Evidence> = rows
+                .par_chunks_exact(classes)
+                .zip(labels)
+                .map(|(row, label)| evidence(row, label, settings))
+                .collect();
+            counts.add_all(&evidence, &confusion);
+        }
+        confusion = counts.updated(&confusion, settings);
+        let change = (counts.log_likelihood - before) / labels.len() as f64;
+        before = counts.log_likelihood;
+        if change.abs() < settings.tolerance {
+            break;
+        }
+    }
+    confusion
+}
+
+/// The posterior of every example, and log P(wrong)/P(right) of its label.
+fn judge(
+    log_probs: &[f32],
+    labels: &[u32],
+    confusion: &Confusion,
+    settings: &AuditSettings,
+) -> Vec<(Posterior, f64)> {
+    let classes = log_probs.len() / labels.len();
+    let rows = log_probs.par_chunks_exact(classes).zip(labels);
+    rows.map(|(row, label)| {
+        let evidence = evidence(row, label, settings);
+        let posterior = with_classes(&evidence, confusion.posterior(&evidence).0);
+        let odds = log_odds(&posterior, *label);
+        (posterior, odds)
+    })
+    .collect()
+}

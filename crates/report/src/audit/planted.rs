@@ -1,0 +1,205 @@
+//! Errors planted on purpose: labels that are known to be wrong, to compare the given ones with.
+//!
+//! Which labels of an example would be errors, and how probable each is, follows from the posterior
+//! of its true class and the confusion of the classes ([`posterior`](super::posterior)): where class
+//! c is true, a wrong label is y ≠ c with probability ∝ C_cy p_y^b. Two laws say where errors fall:
+//! *anywhere*, each example alike, or where examples are *ambiguous*, in proportion to how probable
+//! an error is there. Errors of people lie between the two, so both are used.
+
+use rayon::prelude::*;
+
+use super::parts::{Parts, Row};
+use super::posterior::{Confusion, Evidence};
+use super::settings::AuditSettings;
+use super::single::{Posterior, each_piece, row_evidence, with_classes};
+use crate::error::ReportError;
+
+/// The share of the labels that is replaced in one round.
+const SHARE: f64 = 0.05;
+/// Rounds go on until this many errors are planted, or to the most rounds.
+const ENOUGH: usize = 400;
+const MOST_ROUNDS: usize = 12;
+/// Names the random numbers.
+const SEED: u64 = 0x706c_616e;
+
+/// How probable it is that a label of an example is an error, under both laws.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct ErrorLaw {
+    pub anywhere: f64,
+    pub ambiguous: f64,
+}
+
+impl ErrorLaw {
+    fn add(&mut self, other: Self) {
+        self.anywhere += other.anywhere;
+        self.ambiguous += other.ambiguous;
+    }
+
+    /// Half of the one law and half of the other, where `all` are the sums over all examples.
+    fn mixed(self, all: Self) -> f64 {
+        let share = |own: f64, all: f64| if all > 0.0 { 0.5 * own / all } else { 0.0 };
+        share(self.anywhere, all.anywhere) + share(self.ambiguous, all.ambiguous)
+    }
+}
+
+/// What is known of one example.
+pub(super) struct Judged {
+    /// Of its true class.
+    pub posterior: Posterior,
+    /// log P(wrong)/P(right) of the given label.
+    pub log_odds: f64,
+    /// The sum over all labels other than the given one.
+    pub law: ErrorLaw,
+}
+
+/// Judges one example.
+pub(super) fn judge(evidence: &Evidence, confusion: &Confusion, given: u32) -> Judged {
+    let (posterior, _) = confusion.posterior(evidence);
+    let mut law = ErrorLaw::default();
+    each_error(evidence, confusion, &posterior, given, |_, own| law.add(own));
+    let posterior = with_classes(evidence, posterior);
+    Judged { log_odds: log_odds(&posterior, given), law, posterior }
+}
+
+/// Gives `take` every label other than the given one with its probability to be an error.
+fn each_error(
+    evidence: &Evidence,
+    confusion: &Confusion,
+    posterior: &[f64],
+    given: u32,
+    mut take: impl FnMut(u32, ErrorLaw),
+) {
+    let classes = evidence.tempered.len();
+    let mut laws = vec![ErrorLaw::default(); classes];
+    for ((class, _), probability) in evidence.candidates.iter().zip(posterior) {
+        let truth = *class as usize;
+        let total = confusion.total(truth, evidence);
+        let right = confusion.weight(truth, truth) * evidence.tempered[truth];
+        // Rounding can leave nothing, or less, where no error is possible.
+        let wrong = total - right;
+        if !(wrong > 0.0 && *probability > 0.0) {
+            continue;
+        }
+        for (label, law) in laws.iter_mut().enumerate().filter(|(label, _)| *label != truth) {
+            let weight = probability * confusion.weight(truth, label) * evidence.tempered[label];
+            law.add(ErrorLaw { anywhere: weight / wrong, ambiguous: weight / total });
+        }
+    }
+    let others = (0..).zip(laws).filter(|(label, _)| *label != given);
+    others.for_each(|(label, law)| take(label, law));
+}
+
+/// log P(wrong)/P(right) of a label. Probabilities below 10⁻¹² say no more than 10⁻¹².
+pub(super) fn log_odds(posterior: &[(u32, f64)], label: u32) -> f64 {
+    let (mut right, mut wrong) = (0.0, 0.0);
+    for (class, probability) in posterior {
+        *(if *class == label { &mut right } else { &mut wrong }) += probability;
+    }
+    f64::max(wrong, 1e-12).ln() - f64::max(right, 1e-12).ln()
+}
+
+/// One label of an example replaced by an error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct PlantedError {
+    /// The position of the example.
+    pub example: usize,
+    pub label: u32,
+    /// How often it would occur under each law, over how often it is drawn.
+    pub weight: ErrorLaw,
+    /// log P(wrong)/P(right) of the error, if the example had it as its label.
+    pub log_odds: f64,
+}
+
+/// Draws errors in rounds: of each round, some examples with one error each.
+///
+/// `laws` are the sums of every example, [`Judged::law`].
+pub(super) fn draw(
+    parts: &mut Parts,
+    confusion: &Confusion,
+    settings: &AuditSettings,
+    given: &[u32],
+    laws: &[ErrorLaw],
+) -> Result<Vec<Vec<PlantedError>>, ReportError> {
+    let mut all = ErrorLaw::default();
+    laws.iter().for_each(|law| all.add(*law));
+    let a_round = ((SHARE * laws.len() as f64).round() as usize).max(1);
+    let rounds = ENOUGH.div_ceil(a_round).min(MOST_ROUNDS);
+    let chosen: Vec<Vec<bool>> =
+        (0..rounds).map(|round| choose(laws, all, a_round, round)).collect();
+    let mut planted = vec![vec![]; rounds];
+    each_piece(parts, settings, |rows, evidence| {
+        let draw = |(row, evidence): (&Row<2>, &Evidence)| -> Vec<(usize, PlantedError)> {
+            let at = row.position;
+            let in_rounds: Vec<usize> = (0..rounds).filter(|round| chosen[*round][at]).collect();
+            if in_rounds.is_empty() {
+                return vec![];
+            }
+            let (posterior, _) = confusion.posterior(evidence);
+            let mut errors = vec![];
+            each_error(evidence, confusion, &posterior, given[at], |label, law| {
+                errors.push((label, law, law.mixed(all)));
+            });
+            let one = |round: usize| {
+                let error = pick(&errors, uniform(round, at + 1))?;
+                let label = error.0;
+                let labels = [label];
+                let as_label = row_evidence(row, &labels, settings);
+                let (posterior, _) = confusion.posterior(&as_label);
+                let log_odds = log_odds(&with_classes(&as_label, posterior), label);
+                let weight = weight(error, all);
+                Some((round, PlantedError { example: at, label, weight, log_odds }))
+            };
+            in_rounds.into_iter().filter_map(one).collect()
+        };
+        let found: Vec<Vec<(usize, PlantedError)>> =
+            rows.par_iter().zip(evidence).map(draw).collect();
+        found.into_iter().flatten().for_each(|(round, error)| planted[round].push(error));
+    })?;
+    planted.iter_mut().for_each(|round| round.sort_unstable_by_key(|error| error.example));
+    Ok(planted)
+}
+
+fn weight((_, law, mixed): &(u32, ErrorLaw, f64), all: ErrorLaw) -> ErrorLaw {
+    let share = |own: f64, all: f64| if all > 0.0 { own / all / mixed } else { 0.0 };
+    ErrorLaw {
+        anywhere: share(law.anywhere, all.anywhere),
+        ambiguous: share(law.ambiguous, all.ambiguous),
+    }
+}
+
+/// The examples of a round, by systematic sampling: each with a probability in proportion to the
+/// mixture of both laws.
+fn choose(laws: &[ErrorLaw], all: ErrorLaw, count: usize, round: usize) -> Vec<bool> {
+    let mut next = uniform(round, 0);
+    let mut sum = 0.0;
+    laws.iter()
+        .map(|law| {
+            sum += count as f64 * law.mixed(all);
+            let chosen = sum > next;
+            while sum > next {
+                next += 1.0;
+            }
+            chosen
+        })
+        .collect()
+}
+
+fn pick(errors: &[(u32, ErrorLaw, f64)], at: f64) -> Option<&(u32, ErrorLaw, f64)> {
+    let total: f64 = errors.iter().map(|(_, _, mixed)| mixed).sum();
+    let mut rest = at * total;
+    let found = errors.iter().find(|(_, _, mixed)| {
+        rest -= mixed;
+        rest < 0.0
+    });
+    found.or(errors.last()).filter(|(_, _, mixed)| *mixed > 0.0)
+}
+
+/// A number from 0 to 1 that depends on nothing but its name.
+fn uniform(round: usize, index: usize) -> f64 {
+    let mut word = SEED ^ ((round as u64) << 48) ^ index as u64;
+    // SplitMix64, whose output is as good as random for consecutive arguments.
+    word = word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((word ^ (word >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+}

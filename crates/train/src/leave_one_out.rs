@@ -1,0 +1,459 @@
+//! What all other examples say of an example, in closed form.
+//!
+//! A ridge regression of the labels on M random features of the inputs,
+//! φ(x) = max(0, Wx + b), has exact leave-one-out predictions: with the eigenvectors of ΦᵀΦ,
+//! every example is predicted by the model that was fitted to all others, without fitting N
+//! models, and for every penalty λ at once,
+//!
+//! ŷ₋ᵢ = yᵢ − (yᵢ − ŷᵢ)/(1 − hᵢ),  hᵢ = 1/N + (φᵢ − φ̄)ᵀ(ΦᵀΦ + λ)⁻¹(φᵢ − φ̄).
+//!
+//! λ and the scaling of the inputs are those with the smallest leave-one-out error. Softmax of
+//! a ŷ₋ + b, with a and b of the largest likelihood, turns the predictions into probabilities.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use aleator_data::variation::Variation;
+use aleator_data::{Labels, Split};
+use aleator_kernels::quantile::inverse_normal_cdf;
+use aleator_kernels::split_mix;
+use aleator_run::recipe::Normalize;
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, MatRef, Par, Side};
+use rayon::prelude::*;
+
+use crate::{Normalization, TrainError};
+
+/// M, where there are examples enough; more features hardly predict better and cost M².
+const MOST_FEATURES: usize = 2048;
+/// Random features for each example where examples are few.
+const FEATURES_PER_EXAMPLE: usize = 4;
+/// Examples whose features are in memory at a time.
+const BLOCK: usize = 4096;
+/// Examples that choose λ, and those that choose the scaling of the inputs.
+const CHOOSING_PENALTY: usize = 16_384;
+const CHOOSING_SCALE: usize = 2_000;
+/// M of the comparison of scalings.
+const SCALE_FEATURES: usize = 512;
+/// The penalties that are tried, as shares of the largest eigenvalue: 10⁻⁷ to 10⁻¹.
+const PENALTIES: usize = 13;
+const DECADES: f64 = 6.0;
+const LARGEST_PENALTY: f64 = 0.1;
+/// Names the random features.
+const SEED: u64 = 0x6c6f_6f31;
+
+/// The predictions of every example by all others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeaveOneOut {
+    /// Logarithms of probabilities, `[N, K]`.
+    pub log_probs: Vec<f32>,
+    /// How the inputs were scaled.
+    pub normalize: Normalize,
+}
+
+/// Predicts the label of every example from all other examples; `None` when it was stopped.
+///
+/// The same examples give the same bits on any number of threads.
+///
+/// # Errors
+/// When inputs cannot be read.
+pub fn leave_one_out(
+    examples: &Split,
+    stop: &AtomicBool,
+) -> Result<Option<LeaveOneOut>, TrainError> {
+    let classes = examples.classes;
+    let targets = targets(examples);
+    let few = every(examples.len(), CHOOSING_SCALE);
+    let sample = Rows { split: examples, rows: &few };
+    let few_targets = rows_of(&targets, classes, &few);
+    let mut best: Option<(f64, Normalize)> = None;
+    let scales = Variation::of(&examples.inputs, &examples.rows)?.scales(Normalize::Global);
+    for normalize in scales {
+        let normalization = Normalization::fit(normalize, examples)?;
+        let Some(fit) = Fit::new(&sample, &normalization, &few_targets, SCALE_FEATURES, stop)?
+        else {
+            return Ok(None);
+        };
+        if best.is_none_or(|(error, _)| fit.error < error) {
+            best = Some((fit.error, normalize));
+        }
+    }
+    let normalize = best.map_or(Normalize::Global, |(_, normalize)| normalize);
+    let normalization = Normalization::fit(normalize, examples)?;
+    let all: Vec<usize> = (0..examples.len()).collect();
+    let rows = Rows { split: examples, rows: &all };
+    let Some(fit) = Fit::new(&rows, &normalization, &targets, MOST_FEATURES, stop)? else {
+        return Ok(None);
+    };
+    let mut predicted = Vec::with_capacity(targets.len());
+    let complete = rows.each_block(&normalization, &fit.features, stop, |range, features| {
+        let targets = &targets[range.start * classes..range.end * classes];
+        predicted.extend(fit.left_out(features, targets, fit.penalty));
+    })?;
+    if !complete {
+        return Ok(None);
+    }
+    Ok(Some(LeaveOneOut { log_probs: calibrated(&predicted, &targets, classes), normalize }))
+}
+
+/// The labels as shares of the classes, `[N, K]`: of several annotations, how often each is named.
+fn targets(examples: &Split) -> Vec<f32> {
+    let classes = examples.classes;
+    let mut targets = vec![0.0; examples.len() * classes];
+    let mut add = |example: usize, class: u32, share: f32| {
+        targets[example * classes + class as usize] += share;
+    };
+    match &examples.labels {
+        Labels::Single(labels) => {
+            labels.iter().enumerate().for_each(|(example, class)| add(example, *class, 1.0));
+        }
+        Labels::Annotations(votes) => {
+            for example in 0..examples.len() {
+                let span = votes.offsets[example]..votes.offsets[example + 1];
+                let share = 1.0 / span.len().max(1) as f32;
+                votes.labels[span].iter().for_each(|class| add(example, *class, share));
+            }
+        }
+        Labels::MultiHot(sets) => {
+            for example in 0..examples.len() {
+                sets.row(example).iter().for_each(|class| add(example, *class, 1.0));
+            }
+        }
+        Labels::Soft(probs) => return probs.values.clone(),
+    }
+    targets
+}
+
+/// At most this many rows, at equal distances.
+fn every(examples: usize, most: usize) -> Vec<usize> {
+    (0..examples).step_by(examples.div_ceil(most).max(1)).collect()
+}
+
+fn rows_of(matrix: &[f32], width: usize, rows: &[usize]) -> Vec<f32> {
+    rows.iter().flat_map(|row| &matrix[row * width..(row + 1) * width]).copied().collect()
+}
+
+/// Some examples of a split.
+struct Rows<'a> {
+    split: &'a Split,
+    rows: &'a [usize],
+}
+
+impl Rows<'_> {
+    /// Gives `take` the centred features of some rows at a time; false when it was stopped.
+    fn each_block(
+        &self,
+        normalization: &Normalization,
+        features: &RandomFeatures,
+        stop: &AtomicBool,
+        mut take: impl FnMut(std::ops::Range<usize>, &Mat<f32>),
+    ) -> Result<bool, TrainError> {
+        let width = self.split.inputs.shape().len();
+        for (index, block) in self.rows.chunks(BLOCK).enumerate() {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            let mut inputs = vec![0.0; block.len() * width];
+            for (row, out) in block.iter().zip(inputs.chunks_exact_mut(width)) {
+                self.split.inputs.read(self.split.rows[*row], out)?;
+            }
+            normalization.apply(&mut inputs);
+            let start = index * BLOCK;
+            take(start..start + block.len(), &features.of(&inputs));
+        }
+        Ok(true)
+    }
+}
+
+/// φ, with its mean over the examples taken away.
+struct RandomFeatures {
+    /// W, `[D, M]`.
+    weights: Mat<f32>,
+    /// b, `[M]`.
+    bias: Vec<f32>,
+    /// φ̄, `[M]`.
+    mean: Vec<f32>,
+}
+
+impl RandomFeatures {
+    /// M directions for inputs whose squares sum to `square` on average.
+    fn new(width: usize, count: usize, square: f64) -> Self {
+        let mut normals = split_mix(SEED).map(|word| inverse_normal_cdf((word >> 32) as u32));
+        let scale = (1.0 / square.max(f64::MIN_POSITIVE)).sqrt() as f32;
+        let mut draw = || normals.next().expect("endless");
+        let weights = Mat::from_fn(width, count, |_, _| scale * draw());
+        let bias = (0..count).map(|_| BIAS_SCALE * draw()).collect();
+        Self { weights, bias, mean: vec![0.0; count] }
+    }
+
+    /// Of inputs `[B, D]`, row by row: `[B, M]`.
+    fn of(&self, inputs: &[f32]) -> Mat<f32> {
+        let width = self.weights.nrows();
+        let inputs = MatRef::from_row_major_slice(inputs, inputs.len() / width, width);
+        let mut features = product(inputs, self.weights.as_ref());
+        let columns = features.par_col_iter_mut().zip(self.bias.par_iter().zip(&self.mean));
+        columns.for_each(|(column, (bias, mean))| {
+            column.iter_mut().for_each(|value| *value = (*value + bias).max(0.0) - mean);
+        });
+        features
+    }
+}
+
+/// The spread of b beside that of Wx, which is 1: some features bend near the origin, some far.
+const BIAS_SCALE: f32 = 0.5;
+
+fn product(left: MatRef<'_, f32>, right: MatRef<'_, f32>) -> Mat<f32> {
+    let mut out = Mat::zeros(left.nrows(), right.ncols());
+    matmul(out.as_mut(), Accum::Replace, left, right, 1.0, Par::rayon(0));
+    out
+}
+
+/// The regression for all penalties.
+struct Fit {
+    features: RandomFeatures,
+    examples: usize,
+    /// The mean of the targets, `[K]`.
+    mean: Vec<f32>,
+    /// Eigenvectors of the centred ΦᵀΦ, `[M, M]`, and its eigenvalues.
+    vectors: Mat<f32>,
+    values: Vec<f64>,
+    /// Vᵀ Φᵀ Y, `[M, K]`.
+    loads: Mat<f32>,
+    /// λ, and the leave-one-out error with it.
+    penalty: f64,
+    error: f64,
+}
+
+impl Fit {
+    /// Fits some examples, on at most this many features; `None` when it was stopped.
+    fn new(
+        rows: &Rows<'_>,
+        normalization: &Normalization,
+        targets: &[f32],
+        most: usize,
+        stop: &AtomicBool,
+    ) -> Result<Option<Self>, TrainError> {
+        let examples = rows.rows.len();
+        let (width, classes) = (normalization.center.len(), targets.len() / examples);
+        let count = most.min(FEATURES_PER_EXAMPLE * examples);
+        let square = mean_square(rows, normalization)?;
+        let mut features = RandomFeatures::new(width, count, square);
+        let mut gram = Mat::<f64>::zeros(count, count);
+        let mut loads = Mat::<f64>::zeros(count, classes);
+        let mut sums = vec![0.0f64; count];
+        let complete = rows.each_block(normalization, &features, stop, |range, block| {
+            let own = &targets[range.start * classes..range.end * classes];
+            let own = MatRef::from_row_major_slice(own, range.len(), classes);
+            add(&mut gram, &product(block.transpose(), block.as_ref()));
+            add(&mut loads, &product(block.transpose(), own));
+            let columns = block.par_col_iter().zip(sums.par_iter_mut());
+            columns.for_each(|(column, sum)| {
+                *sum += column.iter().map(|value| f64::from(*value)).sum::<f64>();
+            });
+        })?;
+        if !complete {
+            return Ok(None);
+        }
+        let mean = class_means(targets, classes);
+        center(&mut gram, &mut loads, &sums, &mean, examples);
+        features.mean = sums.iter().map(|sum| (sum / examples as f64) as f32).collect();
+        let eigen = gram.self_adjoint_eigen(Side::Lower).map_err(|_| {
+            TrainError::Recipe("the inputs of the examples are too large to compare".to_string())
+        })?;
+        let vectors = Mat::from_fn(count, count, |row, column| eigen.U()[(row, column)] as f32);
+        let values = (0..count).map(|at| eigen.S()[at].max(0.0)).collect();
+        let loads = eigen.U().transpose() * &loads;
+        let loads = Mat::from_fn(count, classes, |row, column| loads[(row, column)] as f32);
+        let mean = mean.iter().map(|mean| *mean as f32).collect();
+        let (penalty, error) = (0.0, f64::INFINITY);
+        let mut fit = Self { features, examples, mean, vectors, values, loads, penalty, error };
+        let complete = fit.choose_penalty(rows, normalization, targets, stop)?;
+        Ok(complete.then_some(fit))
+    }
+
+    /// The λ with the smallest leave-one-out error; false when it was stopped.
+    fn choose_penalty(
+        &mut self,
+        rows: &Rows<'_>,
+        normalization: &Normalization,
+        targets: &[f32],
+        stop: &AtomicBool,
+    ) -> Result<bool, TrainError> {
+        let classes = self.mean.len();
+        let chosen = every(rows.rows.len(), CHOOSING_PENALTY);
+        let positions: Vec<usize> = chosen.iter().map(|at| rows.rows[*at]).collect();
+        let sample = Rows { split: rows.split, rows: &positions };
+        let targets = rows_of(targets, classes, &chosen);
+        let largest = self.values.last().copied().unwrap_or_default().max(f64::MIN_POSITIVE);
+        let step = DECADES / (PENALTIES - 1) as f64;
+        let penalties: Vec<f64> = (0..PENALTIES)
+            .map(|at| largest * LARGEST_PENALTY * 10f64.powf(-step * at as f64))
+            .collect();
+        let mut errors = vec![0.0; PENALTIES];
+        let complete = sample.each_block(normalization, &self.features, stop, |range, block| {
+            let targets = &targets[range.start * classes..range.end * classes];
+            let rotated = product(block.as_ref(), self.vectors.as_ref());
+            for (penalty, error) in penalties.iter().zip(&mut errors) {
+                let predicted = self.predictions(&rotated, targets, *penalty);
+                let squares = predicted.iter().zip(targets).map(|(a, b)| f64::from(a - b).powi(2));
+                *error += squares.sum::<f64>();
+            }
+        })?;
+        for (penalty, error) in penalties.into_iter().zip(errors) {
+            if error < self.error {
+                (self.penalty, self.error) = (penalty, error);
+            }
+        }
+        Ok(complete)
+    }
+
+    /// The predictions of examples by all others, `[B, K]`, from their features and targets.
+    fn left_out(&self, features: &Mat<f32>, targets: &[f32], penalty: f64) -> Vec<f32> {
+        let rotated = product(features.as_ref(), self.vectors.as_ref());
+        self.predictions(&rotated, targets, penalty)
+    }
+
+    fn predictions(&self, rotated: &Mat<f32>, targets: &[f32], penalty: f64) -> Vec<f32> {
+        let (count, classes) = (self.values.len(), self.mean.len());
+        let shrink: Vec<f32> =
+            self.values.iter().map(|value| (1.0 / (value + penalty)) as f32).collect();
+        let loads = Mat::from_fn(count, classes, |at, class| shrink[at] * self.loads[(at, class)]);
+        let fitted = product(rotated.as_ref(), loads.as_ref());
+        let mut leverage = vec![1.0 / self.examples as f64; rotated.nrows()];
+        for (column, shrink) in rotated.col_iter().zip(&shrink) {
+            let squares = leverage.iter_mut().zip(column.iter());
+            squares.for_each(|(sum, value)| *sum += f64::from(value * value * shrink));
+        }
+        let predicted = |(at, target): (usize, &f32)| {
+            let (row, class) = (at / classes, at % classes);
+            let residual = target - self.mean[class] - fitted[(row, class)];
+            // An example that alone decides its own fit is predicted by nothing.
+            target - residual / (1.0 - leverage[row]).max(LEAST_REST) as f32
+        };
+        targets.iter().enumerate().map(predicted).collect()
+    }
+}
+
+/// The least part of a prediction that the other examples must have.
+const LEAST_REST: f64 = 1e-6;
+
+fn add(sum: &mut Mat<f64>, block: &Mat<f32>) {
+    sum.par_col_iter_mut().zip(block.par_col_iter()).for_each(|(sum, block)| {
+        sum.iter_mut().zip(block.iter()).for_each(|(sum, value)| *sum += f64::from(*value));
+    });
+}
+
+/// The mean over the examples of the squared length of an input.
+fn mean_square(rows: &Rows<'_>, normalization: &Normalization) -> Result<f64, TrainError> {
+    let chosen = every(rows.rows.len(), CHOOSING_SCALE);
+    let mut input = vec![0.0; normalization.center.len()];
+    let mut sum = 0.0;
+    for at in &chosen {
+        rows.split.inputs.read(rows.split.rows[rows.rows[*at]], &mut input)?;
+        normalization.apply(&mut input);
+        sum += input.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>();
+    }
+    Ok(sum / chosen.len() as f64)
+}
+
+fn class_means(targets: &[f32], classes: usize) -> Vec<f64> {
+    let mut means = vec![0.0; classes];
+    for row in targets.chunks_exact(classes) {
+        means.iter_mut().zip(row).for_each(|(mean, target)| *mean += f64::from(*target));
+    }
+    let examples = (targets.len() / classes) as f64;
+    means.iter().map(|sum| sum / examples).collect()
+}
+
+/// Takes the means of the features and of the targets away.
+fn center(gram: &mut Mat<f64>, loads: &mut Mat<f64>, sums: &[f64], mean: &[f64], examples: usize) {
+    for column in 0..gram.ncols() {
+        for row in 0..gram.nrows() {
+            gram[(row, column)] -= sums[row] * sums[column] / examples as f64;
+        }
+    }
+    for (column, mean) in mean.iter().enumerate() {
+        for row in 0..loads.nrows() {
+            loads[(row, column)] -= sums[row] * mean;
+        }
+    }
+}
+
+/// log softmax(a ŷ + b), with a and b of the largest likelihood of the targets.
+///
+/// b by iterative scaling, a by Newton's steps; both raise the likelihood, which is concave.
+fn calibrated(predicted: &[f32], targets: &[f32], classes: usize) -> Vec<f32> {
+    const ROUNDS: usize = 30;
+    let examples = (targets.len() / classes) as f64;
+    // Half an example more for each class, so that a class without a label stays possible.
+    let wanted: Vec<f64> =
+        class_means(targets, classes).iter().map(|mean| mean * examples + 0.5).collect();
+    let (mut scale, mut shift) = (5.0f64, vec![0.0f64; classes]);
+    for _ in 0..ROUNDS {
+        let sums = predicted
+            .par_chunks(BLOCK * classes)
+            .zip(targets.par_chunks(BLOCK * classes))
+            .map(|(predicted, targets)| Sums::of(predicted, targets, scale, &shift))
+            .collect::<Vec<Sums>>();
+        let mut total = Sums::new(classes);
+        sums.iter().for_each(|sums| total.add(sums));
+        let step = total.slope / total.curvature.max(f64::MIN_POSITIVE);
+        // The first steps may leave the range in which the second order is right.
+        scale = (scale + step).clamp(0.5 * scale, 2.0 * scale);
+        for ((shift, wanted), found) in shift.iter_mut().zip(&wanted).zip(&total.probs) {
+            *shift += (wanted / (found + 0.5)).ln();
+        }
+    }
+    let rows = predicted.par_chunks(classes);
+    rows.flat_map_iter(|row| {
+        let logs = log_softmax(row, scale, &shift);
+        logs.into_iter().map(|value| value as f32)
+    })
+    .collect()
+}
+
+fn log_softmax(row: &[f32], scale: f64, shift: &[f64]) -> Vec<f64> {
+    let utilities: Vec<f64> =
+        row.iter().zip(shift).map(|(value, shift)| scale * f64::from(*value) + shift).collect();
+    let most = utilities.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = utilities.iter().map(|value| (value - most).exp()).sum();
+    let log_sum = most + sum.ln();
+    utilities.iter().map(|value| value - log_sum).collect()
+}
+
+/// What one pass over some examples adds up.
+struct Sums {
+    /// Σ p of each class.
+    probs: Vec<f64>,
+    /// First and (negative) second derivative of the log-likelihood by a.
+    slope: f64,
+    curvature: f64,
+}
+
+impl Sums {
+    fn new(classes: usize) -> Self {
+        Self { probs: vec![0.0; classes], slope: 0.0, curvature: 0.0 }
+    }
+
+    fn of(predicted: &[f32], targets: &[f32], scale: f64, shift: &[f64]) -> Self {
+        let classes = shift.len();
+        let mut sums = Self::new(classes);
+        for (row, target) in predicted.chunks_exact(classes).zip(targets.chunks_exact(classes)) {
+            let (mut mean, mut square) = (0.0, 0.0);
+            let probs = log_softmax(row, scale, shift).into_iter().map(f64::exp);
+            for (at, prob) in probs.enumerate() {
+                let value = f64::from(row[at]);
+                sums.probs[at] += prob;
+                sums.slope += value * (f64::from(target[at]) - prob);
+                (mean, square) = (mean + prob * value, square + prob * value * value);
+            }
+            sums.curvature += square - mean * mean;
+        }
+        sums
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.probs.iter_mut().zip(&other.probs).for_each(|(sum, value)| *sum += value);
+        self.slope += other.slope;
+        self.curvature += other.curvature;
+    }
+}
