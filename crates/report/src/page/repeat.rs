@@ -33,7 +33,7 @@ pub(super) fn section(material: &Material) -> Result<Section, ReportError> {
         body += &format!("<details><summary>Recipe{of}</summary><pre>{recipe}</pre></details>\n");
         seen.push(text);
     }
-    Ok(Section { id: "repeat", title: "Recipe", body })
+    Ok(Section::new("repeat", "Recipe", body))
 }
 
 /// The command that repeats a directory.
@@ -69,7 +69,7 @@ fn command(material: &Material, origin: &Origin) -> String {
 }
 
 /// A path as one word of a command line.
-fn shell(path: &Path) -> String {
+pub(super) fn shell(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-=,+:".contains(&byte);
     if !text.is_empty() && text.bytes().all(plain) {

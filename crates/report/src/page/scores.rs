@@ -1,6 +1,7 @@
 //! The scores of all runs.
 
 use aleator_metrics::{Evaluation, Summary};
+use aleator_run::Split;
 
 use super::material::{Material, Setting, dir_name};
 use super::table::{self, Cell, DASH, Extent};
@@ -27,6 +28,9 @@ const MEASURES: [Named; 6] = [
     (Measure::Gap, "gAP", "average precision over all examples and classes; higher is better"),
 ];
 
+/// Most rows of a table of scores that is not folded.
+const UNFOLDED: usize = 3;
+
 /// The measures of tiles and figures.
 fn in_short() -> impl Iterator<Item = &'static Named> {
     MEASURES.iter().filter(|(measure, ..)| *measure != Measure::Top5)
@@ -34,6 +38,7 @@ fn in_short() -> impl Iterator<Item = &'static Named> {
 
 /// Which labels of which split: in words, and in the names of files.
 pub(super) struct Against {
+    pub split: Split,
     pub words: &'static str,
     pub file: &'static str,
     pub read: Read,
@@ -41,17 +46,23 @@ pub(super) struct Against {
 
 type Read = fn(&Evaluation) -> Option<&Summary>;
 
-const fn against(words: &'static str, file: &'static str, read: Read) -> Against {
-    Against { words, file, read }
+const fn against(split: Split, words: &'static str, file: &'static str, read: Read) -> Against {
+    Against { split, words, file, read }
 }
 
 pub(super) const AGAINST: [Against; 6] = [
-    against("Test, given labels", "test-given", |it| Some(&it.test.as_ref()?.given)),
-    against("Test, true labels", "test-true", |it| it.test.as_ref()?.clean.as_ref()),
-    against("Test, calibrated", "test-calibrated", |it| it.test.as_ref()?.calibrated.as_ref()),
-    against("Validation, given labels", "validation-given", |it| Some(&it.validation.given)),
-    against("Validation, true labels", "validation-true", |it| it.validation.clean.as_ref()),
-    against("Validation, calibrated", "validation-calibrated", |it| {
+    against(Split::Test, "Test, given labels", "test-given", |it| Some(&it.test.as_ref()?.given)),
+    against(Split::Test, "Test, true labels", "test-true", |it| it.test.as_ref()?.clean.as_ref()),
+    against(Split::Test, "Test, calibrated", "test-calibrated", |it| {
+        it.test.as_ref()?.calibrated.as_ref()
+    }),
+    against(Split::Validation, "Validation, given labels", "validation-given", |it| {
+        Some(&it.validation.given)
+    }),
+    against(Split::Validation, "Validation, true labels", "validation-true", |it| {
+        it.validation.clean.as_ref()
+    }),
+    against(Split::Validation, "Validation, calibrated", "validation-calibrated", |it| {
         it.validation.calibrated.as_ref()
     }),
 ];
@@ -70,7 +81,7 @@ pub(super) fn section(material: &Material, figures: &mut Figures) -> Section {
         if material.audits.len() > 1 {
             body += &format!("<h3>{}</h3>\n", escape::name(&dir_name(&audit.dir)));
         }
-        body += &verdict::of_audit(&audit.audit);
+        body += &verdict::of_audit(audit);
         let review = audit.review.iter().flat_map(review_tiles);
         body += &tiles(audit_tiles(&audit.audit.summary).into_iter().chain(review).collect());
     }
@@ -83,7 +94,7 @@ pub(super) fn section(material: &Material, figures: &mut Figures) -> Section {
     if !material.settings.is_empty() {
         body += &scores_table(&material.settings);
     }
-    Section { id: "scores", title: "In short", body }
+    Section::new("scores", "In short", body)
 }
 
 /// The split that is shown first.
@@ -131,22 +142,19 @@ fn audit_tiles(summary: &AuditSummary) -> Vec<Tile> {
     let judged = format!("of {} examples, by {by}", number::count(summary.examples));
     let wrong = summary.wrong;
     let count = |value: f64| number::fixed(value.max(0.0), 0);
-    let interval =
-        format!("between {} and {} if the model is right", count(wrong.low), count(wrong.high));
+    let interval = format!("between {} and {} is plausible", count(wrong.low), count(wrong.high));
     let mut tiles = vec![
+        ("Look wrong", count(wrong.count), interval),
         ("Labels judged", number::count(summary.labels), judged),
-        ("Estimated wrong", count(wrong.count), interval),
     ];
-    if summary.labels > 0 {
-        let share = number::percent(wrong.count / summary.labels as f64, 1);
-        tiles.push(("Estimated noise", share, "of all labels".to_string()));
-    }
     if let Some(known) = &summary.known {
-        let wrong = number::count(known.wrong);
-        let words = format!("of the ranking; {wrong} labels are known to be wrong");
-        tiles.push(("AUROC", number::fixed(known.auroc, 3), words));
-        let words = "of the ranking beside the truth".to_string();
-        tiles.push(("Average precision", number::fixed(known.average_precision, 3), words));
+        let words = "by the true labels, which the audit does not use".to_string();
+        tiles.push(("Truly wrong", number::count(known.wrong), words));
+        let words = format!(
+            "of the ranking by suspicion (AUROC); average precision {}",
+            number::fixed(known.average_precision, 3)
+        );
+        tiles.push(("Agreement with the truth", number::fixed(known.auroc, 3), words));
     }
     tiles
 }
@@ -246,5 +254,10 @@ fn scores_table(settings: &[Setting]) -> String {
     } else {
         ""
     };
-    table::html(Extent::Short, &columns, &rows, &format!("{seeds}{}.", words.join("; ")))
+    let table =
+        table::html(Extent::Short, &columns, &rows, &format!("{seeds}{}.", words.join("; ")));
+    if rows.len() <= UNFOLDED {
+        return table;
+    }
+    format!("<details><summary>All scores</summary>\n{table}</details>\n")
 }
