@@ -115,7 +115,14 @@ pub fn page(
         if material.audits.is_empty() {
             sections.extend(cards::doubted(&details, pictures));
         }
-        sections.extend(cards::ambiguous(&details, pictures));
+        let mut ambiguous = cards::ambiguous(&details, pictures);
+        if let Some(Section { body, .. }) =
+            ambiguous.as_mut().filter(|_| !material.audits.is_empty())
+        {
+            // The suspects of an audit are what to look at.
+            *body = format!("<details><summary>Show them</summary>\n{body}</details>\n");
+        }
+        sections.extend(ambiguous);
         sections.push(classes::of_run(run));
     }
     if let (None, Some(first)) = (detailed, material.audits.first()) {

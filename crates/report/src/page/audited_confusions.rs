@@ -47,7 +47,7 @@ pub(super) fn section(at: &AuditAt, figures: &mut Figures) -> Option<Section> {
     let mut words = format!(
         "{} each given label (row), the share that is expected to be of each class (column); \
          agreement, on the diagonal, is left grey.",
-        if drawn { "Left: of" } else { "Of" }
+        if drawn { "First map: of" } else { "Of" }
     );
     // Of many pairs the strongest correlations are chance: the folds of an audit share most of
     // their examples, and cannot tell.
@@ -55,7 +55,7 @@ pub(super) fn section(at: &AuditAt, figures: &mut Figures) -> Option<Section> {
         let value = |i: usize, j: usize| correlation[i * classes + j];
         let title = "Correlation of the learned noise";
         maps += &figures.add(correlation_map("audit-correlation", title, &value, names, &order));
-        words += " Right: how the learned noise of two classes goes together, for the pairs that \
+        words += " Second map: how the learned noise of two classes goes together, for the pairs that \
                   the audit lists.";
     }
     if classes > NAMED {

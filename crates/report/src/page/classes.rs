@@ -97,7 +97,7 @@ impl Classes {
         }
         let other = |(class, share): &(u32, f64)| {
             let name = escape::name(&names[*class as usize]);
-            format!("{name}\u{a0}{}", number::percent(*share, 0))
+            format!("{name}\u{a0}({})", number::percent(*share, 0))
         };
         add("Rather", &|it| {
             Cell::Html(it.confused_with.iter().map(other).collect::<Vec<_>>().join(", "))

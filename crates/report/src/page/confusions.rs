@@ -81,7 +81,7 @@ fn maps_and_tables(
         words += &format!(
             "{} the {split} examples with a given label (row), the share that the model predicts \
              to be of each class (column); agreement, on the diagonal, is left grey. ",
-            if drawn { "Left: of" } else { "Of" }
+            if drawn { "First map: of" } else { "Of" }
         );
     }
     let mut tables = vec![expected_table(run, unseen.split, expected, noise.as_ref())?];
@@ -96,7 +96,7 @@ fn maps_and_tables(
             "{}: how the noise that the model has learned goes together, as the mean over the \
              {split} examples{}. Blue classes rise together; orange ones are named in place of \
              each other. ",
-            if labelled { "Right" } else { "The map" },
+            if labelled { "Second map" } else { "The map" },
             over_seeds(noise),
         );
         if shown.classes.len() < names.len() {

@@ -85,7 +85,7 @@ pub(super) fn section(material: &Material, figures: &mut Figures) -> Section {
         let review = audit.review.iter().flat_map(review_tiles);
         body += &tiles(audit_tiles(&audit.audit.summary).into_iter().chain(review).collect());
     }
-    body += &verdict::of_runs(&material.settings, first_against(&material.settings));
+    body += &verdict::of_runs(&material.judged(), first_against(&material.settings));
     match material.settings.as_slice() {
         [] => {}
         [setting] => body += &tiles(setting_tiles(setting)),
@@ -191,7 +191,8 @@ fn review_tiles(review: &ReviewRecord) -> Vec<Tile> {
 fn beside(settings: &[Setting], figures: &mut Figures) -> String {
     let against = first_against(settings);
     let mut charts = vec![];
-    for (measure, title, _) in in_short() {
+    // It says what the NLL says.
+    for (measure, title, _) in in_short().filter(|(measure, ..)| *measure != Measure::Brier) {
         let row = |setting: &Setting| (setting.name.clone(), values(setting, against, *measure));
         let rows: Vec<(String, Vec<f64>)> = settings.iter().map(row).collect();
         if rows.iter().all(|(_, values)| values.is_empty()) {
@@ -247,15 +248,19 @@ fn scores_table(settings: &[Setting]) -> String {
     let mut columns = vec!["Measured on"];
     columns.extend(named.then_some("Setting"));
     columns.extend(measures.iter().map(|(_, name, _)| *name));
-    let words: Vec<String> =
-        measures.iter().map(|(_, name, words)| format!("{name}: {words}")).collect();
+    // A single setting has tiles, which explain the others.
+    let explained = |(measure, ..): &&&Named| !named && *measure != Measure::Top5;
+    let words: Vec<String> = measures
+        .iter()
+        .filter(|it| !explained(it))
+        .map(|(_, name, words)| format!("{name}: {words}."))
+        .collect();
     let seeds = if settings.iter().any(|setting| setting.runs.len() > 1) {
         "Mean ± standard deviation over seeds. "
     } else {
         ""
     };
-    let table =
-        table::html(Extent::Short, &columns, &rows, &format!("{seeds}{}.", words.join("; ")));
+    let table = table::html(Extent::Short, &columns, &rows, &format!("{seeds}{}", words.join(" ")));
     if rows.len() <= UNFOLDED {
         return table;
     }

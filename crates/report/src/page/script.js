@@ -53,7 +53,7 @@ for (const rest of document.querySelectorAll("details.rest")) {
   const list = rest.previousElementSibling;
   list.append(...rest.querySelector("ul").children);
   const cards = [...list.children];
-  const size = matchMedia("(max-width: 40rem)").matches ? 12 : 24;
+  const size = matchMedia("(max-width: 40rem)").matches ? 9 : 24;
   const bar = document.createElement("p");
   bar.className = "pager";
   const place = document.createElement("output");

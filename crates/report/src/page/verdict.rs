@@ -65,9 +65,9 @@ fn most_confused(audit: &Audit) -> String {
 }
 
 /// How good the best setting is, and whether its probabilities can be believed.
-pub(super) fn of_runs(settings: &[Setting], against: &Against) -> String {
+pub(super) fn of_runs(settings: &[&Setting], against: &Against) -> String {
     let nll = |setting: &Setting| mean(&values(setting, against, Measure::Nll));
-    let with_nll = settings.iter().filter_map(|setting| Some((nll(setting)?, setting)));
+    let with_nll = settings.iter().filter_map(|setting| Some((nll(setting)?, *setting)));
     let Some((_, best)) = with_nll.min_by(|a, b| a.0.total_cmp(&b.0)) else {
         return String::new();
     };
