@@ -321,7 +321,7 @@ fn a_page_starts_with_what_it_comes_to_and_where_to_begin() {
     let verdict = verdict.split("</p>").next().unwrap();
     for words in [
         "About 1234 of 12\u{202f}345 labels (10.0\u{202f}%) look wrong; between 1100 and 1350 is plausible.",
-        "Most often: dog labelled cat, about 3 labels.",
+        "Most often: <bdi>dog</bdi> labelled <bdi>cat</bdi>, about 3 labels.",
         "<a href=\"#suspects\">suspect labels</a>",
         "aleator review ",
     ] {
@@ -339,9 +339,14 @@ fn a_page_starts_with_what_it_comes_to_and_where_to_begin() {
 fn noise_that_chance_explains_is_said_to_be_and_not_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let drawn = |page: &Page| page.figures.iter().any(|figure| figure.name == "noise-correlation");
-    let many = |seed| Fixture { seed, examples: 60, ..Fixture::numbered(100) };
+    let many = |seed, is_noise_learned| Fixture {
+        seed,
+        examples: 60,
+        is_noise_learned,
+        ..Fixture::numbered(100)
+    };
     let one = folder.path().join("one");
-    many(0).write(&one);
+    many(0, true).write(&one);
     let made = plain(&[one]);
     assert!(made.html.contains("this is one seed, and among 4950 pairs") && !drawn(&made));
 
@@ -350,8 +355,16 @@ fn noise_that_chance_explains_is_said_to_be_and_not_drawn() {
     let made = plain(&[few]);
     assert!(made.html.contains("test split, one seed") && drawn(&made));
 
-    let seeds = folder.path().join("seeds");
-    write_group(&seeds, "seeds", &[("seed-0", many(0)), ("seed-1", many(1)), ("seed-2", many(2))]);
-    let made = plain(&[seeds]);
-    assert!(made.html.contains("have the same sign in all 3 seeds") && !drawn(&made));
+    for is_noise_learned in [false, true] {
+        let seeds = folder.path().join(format!("seeds-{is_noise_learned}"));
+        let seed = |seed| many(seed, is_noise_learned);
+        write_group(
+            &seeds,
+            "seeds",
+            &[("seed-0", seed(0)), ("seed-1", seed(1)), ("seed-2", seed(2))],
+        );
+        let made = plain(&[seeds]);
+        let said = made.html.contains("have the same sign in all 3 seeds");
+        assert_eq!((said, drawn(&made)), (!is_noise_learned, is_noise_learned));
+    }
 }
