@@ -103,6 +103,9 @@ pub fn page(
         sections.extend(classes::of_audit(audit));
         sections.extend(people::section(audit));
     }
+    if !material.audits.is_empty() {
+        sections.extend(scores::of_runs(&material, &mut figures));
+    }
     sections.extend(curves::section(&material, &mut figures)?);
     let detailed = material.detailed().map(|(_, run)| run);
     if let Some((at, run)) = material.detailed() {

@@ -46,7 +46,6 @@ fn a_report_is_sorted_and_filtered_and_fits_a_telephone() {
     browser.assert_no_errors();
     assert_eq!(column(&browser, 0).len(), 10);
 
-    // Cards above are laid out as they come into sight, and move what is below.
     browser.script("document.querySelector('#classes').scrollIntoView()", json!(null));
     browser.wait_until(
         "Math.abs(document.querySelector('#classes').getBoundingClientRect().top) < 100",

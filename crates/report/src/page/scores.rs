@@ -86,15 +86,28 @@ pub(super) fn section(material: &Material, figures: &mut Figures) -> Section {
         body += &tiles(audit_tiles(&audit.audit.summary).into_iter().chain(review).collect());
     }
     body += &verdict::of_runs(&material.judged(), first_against(&material.settings));
-    match material.settings.as_slice() {
-        [] => {}
-        [setting] => body += &tiles(setting_tiles(setting)),
-        settings => body += &beside(settings, figures),
-    }
-    if !material.settings.is_empty() {
-        body += &scores_table(&material.settings);
+    if material.audits.is_empty() {
+        body += &numbers(&material.settings, figures);
     }
     Section::new("scores", "In short", body)
+}
+
+/// The scores of runs on a page that starts with the suspects of an audit.
+pub(super) fn of_runs(material: &Material, figures: &mut Figures) -> Option<Section> {
+    let runs = !material.settings.is_empty();
+    runs.then(|| {
+        let body = numbers(&material.settings, figures);
+        Section::new("run-scores", "Scores of the runs", body)
+    })
+}
+
+fn numbers(settings: &[Setting], figures: &mut Figures) -> String {
+    let shown = match settings {
+        [] => return String::new(),
+        [setting] => tiles(setting_tiles(setting)),
+        settings => beside(settings, figures),
+    };
+    shown + &scores_table(settings)
 }
 
 /// The split that is shown first.
