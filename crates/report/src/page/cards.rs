@@ -49,11 +49,16 @@ pub(super) fn suspects(
             notes: truth.into_iter().collect(),
         }
     });
+    let all = number::count(issues.len());
+    let which = match shown.len() {
+        some if some < issues.len() => format!("The first {} of {all} labels", number::count(some)),
+        1 => "The only label".to_string(),
+        _ => format!("All {all} labels"),
+    };
+    let look = if issues.len() == 1 { "looks" } else { "look" };
     let words = format!(
-        "{} of {} labels that are estimated to be wrong, the surest first: given → suggested, with \
-         the probability of each. All are in <code>issues.csv</code>.",
-        number::count(shown.len()),
-        number::count(issues.len())
+        "{which} that {look} wrong, the surest first: given → suggested, with the probability of \
+         each. All labels are in <code>issues.csv</code>."
     );
     let body = gallery(&words, cards, pictures)?;
     Some(Section::new("suspects", "Suspect labels of the audit", body))
