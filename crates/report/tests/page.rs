@@ -349,6 +349,7 @@ fn noise_that_chance_explains_is_said_to_be_and_not_drawn() {
     many(0, true).write(&one);
     let made = plain(&[one]);
     assert!(made.html.contains("this is one seed, and among 4950 pairs") && !drawn(&made));
+    assert!(!made.html.contains("Correlation"));
 
     let few = folder.path().join("few");
     Fixture::of(&ANIMALS).write(&few);

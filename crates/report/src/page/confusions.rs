@@ -84,7 +84,8 @@ fn maps_and_tables(
             if drawn { "First map: of" } else { "Of" }
         );
     }
-    let mut tables = vec![expected_table(run, unseen.split, expected, noise.as_ref())?];
+    let mut tables =
+        vec![expected_table(run, unseen.split, expected, noise.as_ref().filter(|_| drawn))?];
     if let Some(noise) = noise.as_ref().filter(|_| drawn) {
         let shown = most_tied_classes(noise, &order, link);
         let seeds = if noise.runs() == 1 { ", one seed" } else { "" };
@@ -123,7 +124,7 @@ fn only_chance(noise: &SeedNoise) -> Option<String> {
         return many.then(|| {
             format!(
                 "Which classes share noise is not shown: this is one seed, and among {} pairs of \
-                 classes the strongest of one seed are chance. Several seeds tell, as with \
+                 classes the strongest of one seed may be chance. Several seeds tell, as with \
                  <code>--set seeds=[0,1,2]</code>.",
                 number::count(pairs)
             )
