@@ -57,7 +57,7 @@ pub struct CompareArgs {
 
 const AFTER_HELP: &str = "\
 Examples:
-  aleator compare aleator-demo                     the noise models of the demo
+  aleator compare aleator-demo                     the runs of the demo
   aleator compare none=runs/a full=runs/b          two named directories of seeds
   aleator compare x=runs/x-seed0 x=runs/x-seed1    two runs as seeds of one row
   aleator compare runs --metrics top1,nll --out table.tex

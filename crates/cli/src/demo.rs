@@ -3,11 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use aleator::metrics::Summary;
 use aleator::report::audit::{Answer, Audit, Issue};
-use aleator::report::compare::{Labels, Measure, Row, Source, Spec, Test, View, compare_columns};
+use aleator::report::compare::{
+    Labels, Measure, Row, Score, Source, Spec, Test, View, compare_columns,
+};
 use aleator::report::table::Format;
 use aleator::run::Split;
-use aleator::{DEMO_AUDIT, Demo, LearnedConfusion, ReportSettings, Watch};
+use aleator::{
+    DEMO_AUDIT, DEMO_CORRECTED, DEMO_TRUE, Demo, LearnedConfusion, ReportSettings, Watch,
+};
 use anyhow::Result;
 use clap::Args;
 
@@ -25,8 +30,14 @@ pub struct DemoArgs {
     out: Option<PathBuf>,
 }
 
-/// Suspects and confusions that are shown.
-const SHOWN: usize = 5;
+/// Suspects that are shown.
+const SUSPECTS: usize = 5;
+
+/// Confusions that are shown.
+const CONFUSIONS: usize = 3;
+
+/// The runs on the given labels that corrections are compared with.
+const GIVEN: &str = "full";
 
 /// `aleator demo`.
 pub fn demo(args: &DemoArgs, quiet: bool) -> Result<()> {
@@ -35,49 +46,120 @@ pub fn demo(args: &DemoArgs, quiet: bool) -> Result<()> {
     line(INTRODUCTION)?;
     let demo = watched(quiet, |watch| aleator::demo(&out, watch))?;
     print(&out, &demo)?;
-    let (runs, seconds) = (demo.runs.len(), started.elapsed().as_secs_f64());
-    line(format_args!(
-        "{runs} runs in {seconds:.0} s. Next: `aleator train --data PATH --out DIR` on data of your own; `aleator recipes`, `aleator --help`."
-    ))
-}
-
-/// What the audit finds, what the full noise model has learned, the table of the noise models, and
-/// the report.
-pub fn print(out: &Path, demo: &Demo) -> Result<()> {
-    print_audit(&demo.audit)?;
-    print_confusions(&demo.confusions)?;
-    print_scores(out)?;
-    let settings = ReportSettings::inside(out);
-    let dirs = [out.to_path_buf(), out.join(DEMO_AUDIT)];
-    aleator::report(&dirs, &settings, &mut Watch::silent())?;
-    let page = settings.page.display();
-    line(format_args!("\nA report of all of it, with the digits: {page}"))?;
-    print_written(out, &demo.runs)
+    let (runs, folds) = (demo.runs.len(), demo.audit.summary.folds);
+    let seconds = started.elapsed().as_secs_f64();
+    line(format_args!("{runs} runs and an audit of {folds} folds in {seconds:.0} s"))
 }
 
 const INTRODUCTION: &str = "\
-1,797 handwritten digits of 8 × 8 pixels. Labels are made wrong on purpose, harder examples more
-often, toward the digits they resemble. No model ever sees a true label.
+1,797 handwritten digits of 8 × 8 pixels. Of four in five the labels are made partly wrong on purpose,
+harder examples more often, toward the digits they resemble. The others keep their true labels and are
+the test: neither the audit nor any training sees them.
 ";
 
+/// What the audit finds, what corrections gain, the noise models, and what to do next.
+pub fn print(out: &Path, demo: &Demo) -> Result<()> {
+    print_audit(&demo.audit)?;
+    print_gain(demo)?;
+    print_noise_models(out)?;
+    print_confusions(&demo.confusions)?;
+    let (settings, audit) = (ReportSettings::inside(out), out.join(DEMO_AUDIT));
+    aleator::report(&[out.to_path_buf(), audit.clone()], &settings, &mut Watch::silent())?;
+    line(format_args!(
+        "\nSee all of it:          {}\nCorrect the labels:     aleator review {}\nOn data of your own:    \
+         aleator audit --data PATH --out audit",
+        settings.page.display(),
+        audit.display()
+    ))?;
+    print_written(out, &demo.runs)
+}
+
+/// What an audit finds, next to the truth, which is known here.
+fn print_audit(audit: &Audit) -> Result<()> {
+    let is_wrong = |issue: &&Issue| issue.truth.is_some_and(|truth| truth != issue.given);
+    let suspects: Vec<&Issue> = audit.issues.iter().filter(|issue| issue.wrong).collect();
+    let found = suspects.iter().copied().filter(is_wrong).count();
+    let right = suspects.iter().filter(|issue| issue.truth == Some(issue.suggested)).count();
+    let wrong = audit.issues.iter().filter(is_wrong).count();
+    let share = |part: usize, of: usize| 100.0 * part as f64 / of.max(1) as f64;
+    line("1. Which labels are wrong?")?;
+    line(audit.summary.wrong_in_words())?;
+    line(format_args!(
+        "The truth, which only the demo knows: {wrong} are wrong ({:.1} %). Of the {} suspects {found} are \
+         ({:.1} %),\nand the suggested label is right for {right} ({:.1} %). The most surely wrong:",
+        share(wrong, audit.issues.len()),
+        suspects.len(),
+        share(found, suspects.len()),
+        share(right, suspects.len()),
+    ))?;
+    let name = |answer: Answer| audit.summary.class_names[answer.class() as usize].clone();
+    let row = |issue: &&Issue| {
+        let truth = issue.truth.map_or(String::new(), name);
+        vec![issue.id.clone(), name(issue.given), name(issue.suggested), truth]
+    };
+    let rows: Vec<Vec<String>> = suspects.iter().take(SUSPECTS).map(row).collect();
+    table(&["example", "given", "suggested", "true"], &rows, &[])
+}
+
+/// The scores on true test labels of training on the given, the corrected and the true labels.
+fn print_gain(demo: &Demo) -> Result<()> {
+    let suspects = demo.audit.issues.iter().filter(|issue| issue.wrong).count();
+    let tests = |setting: &str| -> Vec<&Summary> {
+        let runs = demo.runs.iter();
+        let runs = runs.filter(|run| run.name.split('/').next() == Some(setting));
+        runs.filter_map(|run| Some(&run.evaluation.test.as_ref()?.given)).collect()
+    };
+    let scored = |setting: &str, measure: Measure| {
+        let values: Option<Vec<f64>> =
+            tests(setting).iter().map(|test| measure.read(test)).collect();
+        values.and_then(|values| Score::alone(&values))
+    };
+    let shown = |score: Option<Score>, measure: Measure| match score {
+        Some(Score { mean, std, .. }) if measure.is_share() => {
+            format!("{:.1} ± {:.1} %", 100.0 * mean, 100.0 * std.unwrap_or(0.0))
+        }
+        Some(Score { mean, std, .. }) => format!("{mean:.3} ± {:.3}", std.unwrap_or(0.0)),
+        None => "–".to_string(),
+    };
+    let measures = [Measure::Top1, Measure::Nll, Measure::Ece];
+    let rows: Vec<Vec<String>> = [
+        (GIVEN, "the labels as given".to_string()),
+        (DEMO_CORRECTED, format!("{suspects} suggestions accepted")),
+        (DEMO_TRUE, "true labels".to_string()),
+    ]
+    .into_iter()
+    .map(|(setting, name)| {
+        let scores = measures.map(|measure| shown(scored(setting, measure), measure));
+        [name].into_iter().chain(scores).collect()
+    })
+    .collect();
+    let examples = tests(GIVEN).first().map_or(0, |test| test.examples);
+    line(format_args!(
+        "\n2. What do corrections gain? The full noise model, three seeds, on {examples} true test labels:"
+    ))?;
+    table(&["trained on", "accuracy", "NLL", "ECE"], &rows, &[0])?;
+    line(
+        "The suggestions are accepted without looking; a review corrects what they get wrong. The last row \
+         is\nthe most that there is to gain.",
+    )
+}
+
 /// Mean ± standard deviation over the seeds of each noise model.
-fn print_scores(out: &Path) -> Result<()> {
-    let rows = Row::read(&[Source { name: None, dir: out.to_path_buf() }])?;
-    let spec = |heading: &str, measure, split| Spec {
+fn print_noise_models(out: &Path) -> Result<()> {
+    let source = |name: &str| Source { name: Some(name.to_string()), dir: out.join(name) };
+    let rows = Row::read(&["none", "diagonal", GIVEN].map(source))?;
+    let spec = |heading: &str, measure| Spec {
         heading: heading.to_string(),
         measure,
-        view: View { split, labels: Labels::Given, calibrated: false },
+        view: View { split: Split::Test, labels: Labels::Given, calibrated: false },
     };
-    let specs = [
-        spec("test accuracy", Measure::Top1, Split::Test),
-        spec("test NLL", Measure::Nll, Split::Test),
-        spec("test ECE", Measure::Ece, Split::Test),
-    ];
+    let specs =
+        [spec("accuracy", Measure::Top1), spec("NLL", Measure::Nll), spec("ECE", Measure::Ece)];
     let mut table = compare_columns(&rows, &specs, Test::PairedBySeed)?;
-    table.heading = "noise".to_string();
+    table.heading = "noise model".to_string();
     line(
-        "\nEach noise model, trained with three seeds and tested on true labels. Digits this small \
-         show the\noutput, not the gain:",
+        "\n3. Which noise model? On the labels as given, on the same test. Digits this small hardly tell \
+         them\napart:",
     )?;
     text(table.to_text(Format::Terminal(terminal())))
 }
@@ -85,8 +167,9 @@ fn print_scores(out: &Path) -> Result<()> {
 /// The confusions in the labels, next to those that the noise model expects.
 fn print_confusions(confusions: &[LearnedConfusion]) -> Result<()> {
     line(format_args!(
-        "\nWhich digits are confused? The {SHOWN} most frequent confusions of the labels, and what the \
-         full noise\nmodel expects on examples that it has not seen:"
+        "\nWhat the full model learned of the labels: their most frequent confusions, the mean \
+         probability that\nit gives to them on test examples, and its rank among {} pairs:",
+        confusions.len()
     ))?;
     let row = |confusion: &LearnedConfusion| {
         vec![
@@ -96,41 +179,6 @@ fn print_confusions(confusions: &[LearnedConfusion]) -> Result<()> {
             confusion.rank.to_string(),
         ]
     };
-    let rows: Vec<Vec<String>> = confusions.iter().take(SHOWN).map(row).collect();
-    let header = ["true → given", "in labels", "expected", "rank"];
-    table(&header, &rows, &[])?;
-    line(format_args!(
-        "expected: mean probability of the wrong label; rank: among all {} pairs",
-        confusions.len()
-    ))
-}
-
-/// What an audit finds, next to the truth, which is known here.
-fn print_audit(audit: &Audit) -> Result<()> {
-    let is_wrong = |issue: &&Issue| issue.truth.is_some_and(|truth| truth != issue.given);
-    let suspects: Vec<&Issue> = audit.issues.iter().filter(|issue| issue.wrong).collect();
-    let found = suspects.iter().copied().filter(is_wrong).count();
-    let wrong = audit.issues.iter().filter(is_wrong).count();
-    let share = |part: usize, of: usize| 100.0 * part as f64 / of.max(1) as f64;
-    line(format_args!(
-        "Which labels are wrong? {} of {} are suspects, and {found} of these, {:.1} %, are wrong; by \
-         picking at\nrandom {:.1} % would be. It finds {:.1} % of the {wrong} wrong labels{}.",
-        suspects.len(),
-        audit.issues.len(),
-        share(found, suspects.len()),
-        share(wrong, audit.issues.len()),
-        share(found, wrong),
-        audit.summary.known.map_or(String::new(), |known| {
-            let right = 100.0 * known.suggestions_right;
-            format!(", and its suggestion is\nright for {right:.1} % of them")
-        }),
-    ))?;
-    line("The most surely wrong:")?;
-    let name = |answer: Answer| audit.summary.class_names[answer.class() as usize].clone();
-    let row = |issue: &&Issue| {
-        let truth = issue.truth.map_or(String::new(), name);
-        vec![issue.id.clone(), name(issue.given), name(issue.suggested), truth]
-    };
-    let rows: Vec<Vec<String>> = suspects.iter().take(SHOWN).map(row).collect();
-    table(&["example", "given", "suggested", "true"], &rows, &[])
+    let rows: Vec<Vec<String>> = confusions.iter().take(CONFUSIONS).map(row).collect();
+    table(&["true → given", "in labels", "expected", "rank"], &rows, &[])
 }

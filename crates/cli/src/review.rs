@@ -89,6 +89,7 @@ pub fn review(args: &ReviewArgs) -> Result<()> {
     let server = Server::bind(args.port)?;
     let stop = interrupt::flag()?;
     let Progress { suspects, suspects_decided, .. } = session.progress();
+    tell(&session.audit().summary.wrong_in_words());
     tell(&format!("{suspects_decided} of {suspects} suspects decided; Ctrl-C ends the review"));
     line(server.url())?;
     io::stdout().flush()?;

@@ -1,5 +1,7 @@
 //! What the program is for: it finds the confusions that are in the labels.
 
+use std::collections::BTreeSet;
+
 use crate::support::Place;
 use aleator::report::confusion::Confusions;
 use aleator::run::Predictions;
@@ -37,13 +39,13 @@ fn injected_confusions_are_the_first_that_the_noise_model_learns() {
 }
 
 #[test]
-fn the_demo_compares_the_noise_models_and_names_its_folder() {
+fn the_demo_corrects_labels_and_compares_noise_models_on_examples_that_it_never_saw() {
     let place = Place::empty();
     let ended = place.succeeds("demo -q");
     let text = &ended.stdout;
     let lines: Vec<&str> = text.lines().collect();
     let row = |name: &str| lines.iter().find(|line| line.starts_with(name)).copied();
-    assert!(row("noise").is_some_and(|line| line.contains("test accuracy")), "{text}");
+    assert!(row("noise model").is_some_and(|line| line.contains("accuracy")), "{text}");
     for noise in ["none", "diagonal", "full"] {
         let row = row(noise).unwrap_or_else(|| panic!("{noise} is not in {text}"));
         let numbers: Vec<f64> =
@@ -51,13 +53,39 @@ fn the_demo_compares_the_noise_models_and_names_its_folder() {
         // Mean and deviation of three measures; the first is the accuracy in percent.
         assert_eq!(numbers.len(), 6, "{row}");
         assert!(numbers[0] > 50.0 && numbers[0] <= 100.0, "{row}");
-        for seed in 0..3 {
-            let run = format!("aleator-demo/{noise}/seed-{seed}/evaluation.json");
-            assert!(place.path(&run).exists(), "{run}");
-        }
     }
     assert!(text.contains("written to aleator-demo"), "{text}");
-    assert!(lines.iter().filter(|line| line.contains('→')).count() >= 6, "{text}");
-    // What it finds comes before the comparison.
-    assert!(text.find("Which labels are wrong?") < text.find("test accuracy"), "{text}");
+    assert!(lines.iter().filter(|line| line.contains('→')).count() >= 4, "{text}");
+    // What it finds comes first, then what that gains, then the noise models.
+    let questions = ["Which labels are wrong?", "What do corrections gain?", "Which noise model?"];
+    let places =
+        questions.map(|words| text.find(words).unwrap_or_else(|| panic!("{words}: {text}")));
+    assert!(places.is_sorted(), "{text}");
+    for words in ["aleator-demo/report.html", "aleator review aleator-demo/audit"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+
+    // The test examples are the same in all runs, and not among those that were audited.
+    let ids = |file: &str, kept: &str| -> BTreeSet<String> {
+        let text = String::from_utf8(place.read(file)).unwrap();
+        let kept = text.lines().skip(1).filter(|line| line.contains(kept));
+        kept.map(|line| line.split(',').next().unwrap().to_string()).collect()
+    };
+    let tested = ids("aleator-demo/full/seed-0/examples.csv", ",test,");
+    assert_eq!(tested.len(), 359);
+    let audited = ids("aleator-demo/audit/issues.csv", ",");
+    assert_eq!(audited.len(), 1797 - 359);
+    assert!(tested.is_disjoint(&audited));
+    let mut losses = vec![];
+    for setting in ["full", "corrected-labels", "true-labels"] {
+        let mut sum = 0.0;
+        for seed in 0..3 {
+            let run = format!("aleator-demo/{setting}/seed-{seed}");
+            assert_eq!(ids(&format!("{run}/examples.csv"), ",test,"), tested, "{run}");
+            sum += place.json(&format!("{run}/evaluation.json"))["test"]["nll"].as_f64().unwrap();
+        }
+        losses.push(sum / 3.0);
+    }
+    // Corrections help, and true labels help most.
+    assert!(losses[0] > losses[1] && losses[1] > losses[2], "{losses:?}");
 }

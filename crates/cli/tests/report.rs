@@ -107,8 +107,11 @@ fn the_demonstration_ends_with_its_report() {
     assert!(ended.stdout.contains("demo/report.html"), "{}", ended.stdout);
     let page = html(&place, "demo/report.html");
     let told = |words: &str| assert!(ended.stdout.contains(words), "{words}: {}", ended.stdout);
-    told("of 1797 are suspects");
-    told("its suggestion is\nright for");
-    assert!(page.contains("of the labels look wrong") && page.contains("<summary>"));
+    told("of 1438 labels");
+    told("and the suggested label is right for");
+    // Terminal and page say the same of how many are wrong.
+    let count = ended.stdout.lines().find(|line| line.contains("look wrong")).expect("a count");
+    assert!(page.contains(&count.replace(" %", "\u{202f}%")), "{count}");
+    assert!(page.contains("<summary>"));
     assert!(page.contains("demo/full/seed-0") && page.contains("<img class=\"tiny\""));
 }

@@ -27,6 +27,7 @@ mod self_confidence;
 mod settings;
 mod single;
 mod tables;
+mod wrong_in_words;
 
 use std::path::PathBuf;
 

@@ -1,5 +1,6 @@
 //! The HTML report of runs and audits: one file that needs no other.
 
+mod audited_confusions;
 mod cards;
 mod classes;
 mod confusions;
@@ -44,11 +45,17 @@ pub struct Page {
     pub figures: Vec<Figure>,
 }
 
-/// A part of the page with a heading.
+/// A part of the page with a heading, which names the examples that it is about.
 struct Section {
     id: &'static str,
-    title: &'static str,
+    title: String,
     body: String,
+}
+
+impl Section {
+    fn new(id: &'static str, title: impl Into<String>, body: String) -> Self {
+        Self { id, title: title.into(), body }
+    }
 }
 
 /// The figures of the page so far.
@@ -64,13 +71,15 @@ impl Figures {
     }
 }
 
-/// Figures next to each other, four of them in two rows.
+/// Figures next to each other, four of them in two rows; the caption may be empty.
 fn row(figures: &[String], caption: &str) -> String {
     let two = if figures.len() == 4 { " two" } else { "" };
     let figures = figures.concat();
-    format!(
-        "<figure><div class=\"row{two}\">\n{figures}</div><figcaption>{caption}</figcaption></figure>\n"
-    )
+    let caption = match caption {
+        "" => String::new(),
+        words => format!("<figcaption>{words}</figcaption>"),
+    };
+    format!("<figure><div class=\"row{two}\">\n{figures}</div>{caption}</figure>\n")
 }
 
 /// Makes the report of runs, groups of runs and audits with the same classes.
@@ -87,6 +96,16 @@ pub fn page(
     let material = Material::load(dirs)?;
     let mut figures = Figures::default();
     let mut sections = vec![scores::section(&material, &mut figures)];
+    // The suspects come first: the sentence above them says to start there.
+    for audit in &material.audits {
+        sections.extend(cards::suspects(audit, settings.suspects, pictures));
+        sections.extend(audited_confusions::section(audit, &mut figures));
+        sections.extend(classes::of_audit(audit));
+        sections.extend(people::section(audit));
+    }
+    if !material.audits.is_empty() {
+        sections.extend(scores::of_runs(&material, &mut figures));
+    }
     sections.extend(curves::section(&material, &mut figures)?);
     let detailed = material.detailed().map(|(_, run)| run);
     if let Some((at, run)) = material.detailed() {
@@ -99,18 +118,20 @@ pub fn page(
         if material.audits.is_empty() {
             sections.extend(cards::doubted(&details, pictures));
         }
-        sections.extend(cards::ambiguous(&details, pictures));
-    }
-    for audit in &material.audits {
-        sections.extend(confusions::of_audit(audit, &mut figures));
-        sections.extend(cards::suspects(audit, settings.suspects, pictures));
+        let mut ambiguous = cards::ambiguous(&details, pictures);
+        if let Some(Section { body, .. }) =
+            ambiguous.as_mut().filter(|_| !material.audits.is_empty())
+        {
+            // The suspects of an audit are what to look at.
+            *body = format!("<details><summary>Show them</summary>\n{body}</details>\n");
+        }
+        sections.extend(ambiguous);
+        sections.push(classes::of_run(run));
     }
     if let (None, Some(first)) = (detailed, material.audits.first()) {
         // All folds share their settings.
         sections.extend(tuning::section(&first.dir.join("fold-0"), &mut figures)?);
     }
-    sections.extend(classes::section(&material, detailed));
-    sections.extend(people::sections(&material));
     sections.push(repeat::section(&material)?);
     let html = document::html(&material, detailed, &sections);
     Ok(Page { html, figures: figures.0 })

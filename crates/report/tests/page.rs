@@ -127,13 +127,9 @@ fn an_audit_has_its_findings_and_says_which_images_are_gone() {
     assert_eq!(keys[0], ("img/0.png".to_string(), Some(PathBuf::from("/gone/0.png"))));
     assert!(made.html.contains("src=\"data:image/png;base64,AQID\""));
     assert_eq!(made.html.matches("image not found").count(), 19);
-    for words in [
-        "1234",
-        "between 1100 and 1350 if the model is right",
-        "0.961",
-        "annotator 2",
-        "12\u{202f}345",
-    ] {
+    for words in
+        ["1234", "between 1100 and 1350 is plausible", "0.961", "annotator 2", "12\u{202f}345"]
+    {
         assert!(made.html.contains(words), "{words}");
     }
 }
@@ -307,7 +303,69 @@ fn suspects_of_a_run_leave_room_for_those_of_an_audit() {
     Fixture::of(&ANIMALS).write(&run);
     fs::create_dir(&found).unwrap();
     audit(&ANIMALS.map(str::to_string), 30).save(&found).unwrap();
-    let titles = |dirs: &[PathBuf]| plain(dirs).html.matches("Suspect labels</h2>").count();
-    assert_eq!(titles(std::slice::from_ref(&run)), 1);
-    assert_eq!(titles(&[run, found]), 1);
+    let titles = |dirs: &[PathBuf]| {
+        let html = plain(dirs).html;
+        ["validation split", "audit"]
+            .map(|of| html.matches(&format!("Suspect labels of the {of}</h2>")).count())
+    };
+    assert_eq!(titles(std::slice::from_ref(&run)), [1, 0]);
+    assert_eq!(titles(&[run, found]), [0, 1]);
+}
+
+#[test]
+fn a_page_starts_with_what_it_comes_to_and_where_to_begin() {
+    let folder = tempfile::tempdir().unwrap();
+    audit(&ANIMALS.map(str::to_string), 30).save(folder.path()).unwrap();
+    let html = plain(&[folder.path().to_path_buf()]).html;
+    let verdict = html.split("<p class=\"verdict\">").nth(1).unwrap();
+    let verdict = verdict.split("</p>").next().unwrap();
+    for words in [
+        "About 1234 of 12\u{202f}345 labels (10.0\u{202f}%) look wrong; between 1100 and 1350 is plausible.",
+        "Most often: <bdi>dog</bdi> labelled <bdi>cat</bdi>, about 3 labels.",
+        "<a href=\"#suspects\">suspect labels</a>",
+        "aleator review ",
+    ] {
+        assert!(verdict.contains(words), "{words}: {verdict}");
+    }
+    // The suspects follow at once.
+    let section = |id: &str| html.find(&format!("<section id=\"{id}\"")).unwrap();
+    assert!(section("scores") < section("suspects"));
+    assert!(section("suspects") < section("label-confusions"));
+}
+
+/// Among many pairs of classes the strongest of one seed are chance, and so are those of several
+/// whose signs agree no more often than coins.
+#[test]
+fn noise_that_chance_explains_is_said_to_be_and_not_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let drawn = |page: &Page| page.figures.iter().any(|figure| figure.name == "noise-correlation");
+    let many = |seed, is_noise_learned| Fixture {
+        seed,
+        examples: 60,
+        is_noise_learned,
+        ..Fixture::numbered(100)
+    };
+    let one = folder.path().join("one");
+    many(0, true).write(&one);
+    let made = plain(&[one]);
+    assert!(made.html.contains("this is one seed, and among 4950 pairs") && !drawn(&made));
+    assert!(!made.html.contains("Correlation"));
+
+    let few = folder.path().join("few");
+    Fixture::of(&ANIMALS).write(&few);
+    let made = plain(&[few]);
+    assert!(made.html.contains("test split, one seed") && drawn(&made));
+
+    for is_noise_learned in [false, true] {
+        let seeds = folder.path().join(format!("seeds-{is_noise_learned}"));
+        let seed = |seed| many(seed, is_noise_learned);
+        write_group(
+            &seeds,
+            "seeds",
+            &[("seed-0", seed(0)), ("seed-1", seed(1)), ("seed-2", seed(2))],
+        );
+        let made = plain(&[seeds]);
+        let said = made.html.contains("have the same sign in all 3 seeds");
+        assert_eq!((said, drawn(&made)), (!is_noise_learned, is_noise_learned));
+    }
 }

@@ -46,7 +46,8 @@ pub(crate) fn overview(session: &Session, pictures: &Pictures) -> Value {
         "single": summary.link == aleator_run::Link::Softmax,
         "labels": subject.audit.issues.len(),
         "suspects": subject.queue.suspects,
-        "estimate": summary.wrong,
+        // How many labels look wrong, as the terminal and the report say it.
+        "estimate": summary.wrong_in_words(),
         "pairs": pairs.iter().take(PAIRS).map(pair).collect::<Value>(),
         "pairs_left_out": pairs.len().saturating_sub(PAIRS),
         "notes": session.notes(),

@@ -19,7 +19,7 @@ pub enum GroupKind {
     Sweep,
     /// The trials of a tuning.
     Tune,
-    /// The noise models of the demo.
+    /// The noise models of the demo, and its runs on corrected labels.
     Demo,
     /// The tasks of a transfer.
     Transfer,

@@ -1,15 +1,18 @@
 //! `demo`: the whole job on digits that ship inside the program.
 
+mod labels;
+
 use std::path::Path;
 
 use aleator_report::audit::Audit;
 use aleator_report::confusion::{Confusions, Pair};
-use aleator_run::{GroupFile, Predictions, RunDir, Split};
+use aleator_run::{GroupFile, Predictions, Recipe, RunDir, Split};
 use aleator_train::group::{self, Group, Kind};
 
 use crate::workflow::audit;
-use crate::workflow::group::start;
+use crate::workflow::group::finish as finish_runs;
 use crate::{Error, Experiment, TrainedRun, Watch};
+use labels::LabelFiles;
 
 /// What the demonstration compares: a name and a preset.
 const HEADS: [(&str, &str); 3] =
@@ -18,19 +21,25 @@ const HEADS: [(&str, &str); 3] =
 /// The seeds of each.
 const SEEDS: [u64; 3] = [0, 1, 2];
 
-/// What [`demo`] trained, and what its full noise model has learned.
+/// What [`demo`] found and trained, and what its full noise model has learned.
 #[derive(Clone, Debug)]
 pub struct Demo {
-    /// Three runs of each noise model.
+    /// Three runs of each noise model, of [`DEMO_CORRECTED`] and of [`DEMO_TRUE`].
     pub runs: Vec<TrainedRun>,
     /// All confusions of the training labels, the most frequent first.
     pub confusions: Vec<LearnedConfusion>,
-    /// Which labels are wrong, by the full noise model.
+    /// Which labels are wrong, by the full noise model; without the test examples.
     pub audit: Audit,
 }
 
 /// Where the audit is, in the directory of the demonstration.
 pub const DEMO_AUDIT: &str = "audit";
+
+/// The runs of the full noise model on labels with the suggestion of each suspect in its place.
+pub const DEMO_CORRECTED: &str = "corrected-labels";
+
+/// The runs of the full noise model on the true labels: the most that corrections can reach.
+pub const DEMO_TRUE: &str = "true-labels";
 
 /// The folds of the audit.
 const FOLDS: usize = 5;
@@ -53,29 +62,52 @@ pub struct LearnedConfusion {
     pub rank_by_noise: usize,
 }
 
-/// Trains three noise models with three seeds each on digits with wrong labels, and audits these
-/// labels.
+/// Audits digits with wrong labels, trains three noise models with three seeds each on these labels,
+/// and the last of them on the labels that the audit corrects and on the true ones.
+///
+/// Test examples have true labels, and neither the audit nor any training sees them.
 ///
 /// # Errors
 /// As [`fit`](crate::fit()).
 pub fn demo(out: &Path, watch: &mut Watch<'_>) -> Result<Demo, Error> {
     let mut members = vec![];
+    let mut add = |name: &str, mut recipe: Recipe| {
+        recipe.seeds = SEEDS.to_vec();
+        members.extend(group::members(name, &recipe));
+    };
     for (name, preset) in HEADS {
-        let mut experiment = Experiment::load(preset, &[], None)?;
-        experiment.recipe.seeds = SEEDS.to_vec();
-        members.extend(group::members(name, &experiment.recipe));
+        add(name, Experiment::load(preset, &[], None)?.recipe);
     }
-    let runs = start(out, &Group::new(Kind::Demo, members)?, None, watch)?;
-    conclude(out, runs, watch)
+    let full = full()?.recipe;
+    add(DEMO_CORRECTED, LabelFiles::of(out)?.to_train(&full));
+    let mut without_noise = full;
+    without_noise.data.noise = None;
+    add(DEMO_TRUE, without_noise);
+    let group = Group::new(Kind::Demo, members)?;
+    group::create(out, &group)?;
+    finish(out, &group, watch)
 }
 
-/// Compares the confusions of the labels with those that the noise model expects, and audits the
-/// labels.
-pub(crate) fn conclude(
-    out: &Path,
-    runs: Vec<TrainedRun>,
-    watch: &mut Watch<'_>,
-) -> Result<Demo, Error> {
+/// The full noise model on the labels that are partly wrong.
+fn full() -> Result<Experiment, Error> {
+    let [.., (_, preset)] = HEADS;
+    Experiment::load(preset, &[], Some(SEEDS[0]))
+}
+
+/// Does what is missing: the audit, the corrected labels and the runs.
+pub(crate) fn finish(out: &Path, group: &Group, watch: &mut Watch<'_>) -> Result<Demo, Error> {
+    let (files, experiment) = (LabelFiles::of(out)?, full()?);
+    files.write_given(&experiment.recipe)?;
+    let recipe = files.to_audit(&experiment.recipe);
+    let audit = audit_digits(&Experiment { recipe, ..experiment.clone() }, out, watch)?;
+    files.write_corrected(&experiment.recipe, &audit)?;
+    let runs = finish_runs(out, group, None, watch)?;
+    let confusions = learned_confusions(&runs)?;
+    Ok(Demo { runs, confusions, audit })
+}
+
+/// Compares the confusions of the labels with those that the noise model expects.
+fn learned_confusions(runs: &[TrainedRun]) -> Result<Vec<LearnedConfusion>, Error> {
     let (mut expected, mut by_noise) = (vec![], vec![]);
     let (mut rows, mut names) = (vec![], vec![]);
     for run in runs.iter().filter(|run| run.name.starts_with("full/")) {
@@ -101,18 +133,21 @@ pub(crate) fn conclude(
         rank: rank(pair, &by_expectation),
         rank_by_noise: rank(pair, &by_noise),
     };
-    let confusions = in_labels.pairs().iter().map(learned).collect();
-    Ok(Demo { confusions, audit: audit_digits(&out.join(DEMO_AUDIT), watch)?, runs })
+    Ok(in_labels.pairs().iter().map(learned).collect())
 }
 
 /// Audits the labels, or finishes an audit that was stopped.
-fn audit_digits(dir: &Path, watch: &mut Watch<'_>) -> Result<Audit, Error> {
+fn audit_digits(
+    experiment: &Experiment,
+    out: &Path,
+    watch: &mut Watch<'_>,
+) -> Result<Audit, Error> {
+    let dir = out.join(DEMO_AUDIT);
     if dir.join(GroupFile::NAME).exists() {
-        let group = group::open(dir)?;
-        return audit::finish(dir, &group, &audit::open(&group)?, watch);
+        let group = group::open(&dir)?;
+        return audit::finish(&dir, &group, &audit::open(&group)?, watch);
     }
-    let [.., (_, full)] = HEADS;
-    audit::audit(&Experiment::load(full, &[], Some(SEEDS[0]))?, FOLDS, dir, watch)
+    audit::audit(experiment, FOLDS, &dir, watch)
 }
 
 fn rank(pair: &Pair, among: &[Pair]) -> usize {

@@ -55,9 +55,6 @@ fn finish_all(dir: &Path, arrays: Option<Arrays>, watch: &mut Watch<'_>) -> Resu
             let sources = arrays.map_or_else(|| audit::open(&group), Ok)?;
             Resumed::Audit(Box::new(audit::finish(dir, &group, &sources, watch)?))
         }
-        Kind::Demo => {
-            let runs = runs(watch)?;
-            Resumed::Demo(demo::conclude(dir, runs, watch)?)
-        }
+        Kind::Demo => Resumed::Demo(demo::finish(dir, &group, watch)?),
     })
 }

@@ -25,14 +25,7 @@ pub fn print(out: &Path, audit: &Audit) -> Result<()> {
         "{} labels of {} examples, each judged by {source}.",
         summary.labels, summary.examples
     ))?;
-    let wrong = &summary.wrong;
-    line(format_args!(
-        "About {:.0} of them ({}) are wrong; between {:.0} and {:.0} if the model is right.",
-        wrong.count,
-        share(wrong.count),
-        wrong.low,
-        wrong.high
-    ))?;
+    line(summary.wrong_in_words())?;
     if let Some(known) = &summary.known {
         line(format_args!(
             "By the true labels {} ({}) are: AUROC of the score {:.4}, average precision {:.4}; \

@@ -46,7 +46,6 @@ fn a_report_is_sorted_and_filtered_and_fits_a_telephone() {
     browser.assert_no_errors();
     assert_eq!(column(&browser, 0).len(), 10);
 
-    // Cards above are laid out as they come into sight, and move what is below.
     browser.script("document.querySelector('#classes').scrollIntoView()", json!(null));
     browser.wait_until(
         "Math.abs(document.querySelector('#classes').getBoundingClientRect().top) < 100",
@@ -74,6 +73,45 @@ fn a_report_is_sorted_and_filtered_and_fits_a_telephone() {
     }
     let light = "return getComputedStyle(document.body).backgroundColor";
     assert_eq!(browser.script(light, json!(null)), json!("rgb(21, 24, 27)"));
+    browser.assert_no_errors();
+}
+
+/// The ids of the suspects that are shown.
+fn suspects(browser: &Browser) -> Vec<String> {
+    let body = "return [...document.querySelectorAll('#suspects .gallery li:not([hidden]) .id')]
+        .map(id => id.textContent)";
+    let texts = browser.script(body, json!(null));
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_string();
+    texts.as_array().expect("a list").iter().map(text).collect()
+}
+
+#[test]
+fn suspects_are_paged_and_the_page_is_short_on_a_telephone() {
+    let folder = digits();
+    let browser = Browser::start();
+    browser.open(&address(&folder.path().join("run/report.html")));
+    let first = suspects(&browser);
+    assert_eq!(first.len(), 24);
+    assert!(browser.find("#suspects .pager output").text().starts_with("1–24 of "));
+    let press = |at: usize| {
+        let body = "document.querySelectorAll('#suspects .pager button')[arguments[0]].click()";
+        browser.script(body, json!(at));
+    };
+    press(1);
+    let second = suspects(&browser);
+    assert!(!second.is_empty() && second.iter().all(|id| !first.contains(id)), "{second:?}");
+    press(0);
+    assert_eq!(suspects(&browser), first);
+    // On the first page there is nothing before it.
+    press(0);
+    assert_eq!(suspects(&browser), first);
+
+    browser.resize(390, 844);
+    browser.open(&address(&folder.path().join("run/report.html")));
+    assert_eq!(suspects(&browser).len(), 9);
+    let screens = "return document.documentElement.scrollHeight / 844";
+    let screens = browser.script(screens, json!(null)).as_f64().expect("a number");
+    assert!(screens < 12.0, "{screens} screens");
     browser.assert_no_errors();
 }
 

@@ -16,7 +16,7 @@ const BOTTOM: f64 = 262.0;
 const HISTOGRAM: (f64, f64) = (280.0, 332.0);
 
 /// The share of fewer predictions than this is chance: it is faded, and not joined to the others.
-const HANDFUL: usize = 5;
+const HANDFUL: usize = 10;
 
 /// The diagram of one summary's bins.
 pub(crate) fn draw(name: &str, title: &str, bins: &[ReliabilityBin], ece: f64) -> Figure {

@@ -13,7 +13,7 @@ use crate::number;
 /// Images with at most this many pixels on a side are enlarged with hard edges.
 const TINY: usize = 48;
 
-/// Cards before the fold; a page of all of them would be dozens of screens long.
+/// Cards before the fold. With a script they are paged, `script.js` says by how many.
 const UNFOLDED: usize = 12;
 
 /// One example.
@@ -49,14 +49,19 @@ pub(super) fn suspects(
             notes: truth.into_iter().collect(),
         }
     });
+    let all = number::count(issues.len());
+    let which = match shown.len() {
+        some if some < issues.len() => format!("The first {} of {all} labels", number::count(some)),
+        1 => "The only label".to_string(),
+        _ => format!("All {all} labels"),
+    };
+    let look = if issues.len() == 1 { "looks" } else { "look" };
     let words = format!(
-        "{} of {} labels that are estimated to be wrong, the surest first: given → suggested, with \
-         the probability of each. All are in <code>issues.csv</code>.",
-        number::count(shown.len()),
-        number::count(issues.len())
+        "{which} that {look} wrong, the surest first: given → suggested, with the probability of \
+         each. All labels are in <code>issues.csv</code>."
     );
     let body = gallery(&words, cards, pictures)?;
-    Some(Section { id: "suspects", title: "Suspect labels", body })
+    Some(Section::new("suspects", "Suspect labels of the audit", body))
 }
 
 /// The held-out labels that a run contradicts.
@@ -69,12 +74,12 @@ pub(super) fn doubted(details: &Details<'_>, pictures: &mut PictureSource<'_>) -
         };
         card(details, Split::Validation, judged, heading)
     });
-    let words = "The labels of the validation split that the model contradicts most surely: \
+    let words = "The labels that the model contradicts most surely: \
                  given → suggested, with the probability of each. The model learned from labels \
                  like these; <code>aleator audit</code> judges all labels, those of training \
                  included.";
     let body = gallery(words, cards, pictures)?;
-    Some(Section { id: "suspects", title: "Suspect labels", body })
+    Some(Section::new("suspects", "Suspect labels of the validation split", body))
 }
 
 /// The examples about which a run is least certain.
@@ -93,13 +98,11 @@ pub(super) fn ambiguous(
         }
         card
     });
-    let words = format!(
-        "The examples of the {} split whose probabilities are spread most widely (highest \
-         entropy): people may disagree on them too.",
-        unseen.split.name()
-    );
-    let body = gallery(&words, cards, pictures)?;
-    Some(Section { id: "ambiguous", title: "Ambiguous examples", body })
+    let words = "The examples whose probabilities are spread most widely (highest entropy): \
+                 people may disagree on them too.";
+    let body = gallery(words, cards, pictures)?;
+    let title = format!("Ambiguous examples of the {} split", unseen.split.name());
+    Some(Section::new("ambiguous", title, body))
 }
 
 /// The card of a held-out example; notes its true label, if that is known and names one class.
@@ -161,7 +164,7 @@ fn gallery<'a>(
         if at == UNFOLDED {
             let more = number::count(cards.len() - UNFOLDED);
             out += &format!(
-                "</ul>\n<details><summary>{more} more</summary>\n<ul class=\"gallery\">\n"
+                "</ul>\n<details class=\"rest\"><summary>{more} more</summary>\n<ul class=\"gallery\">\n"
             );
         }
         let picture = image(&pictures(&card.key), card.key.id);

@@ -3,43 +3,41 @@
 use std::collections::BTreeMap;
 
 use aleator_metrics::{ClassSummary, Summary};
-use aleator_run::EvaluatedRun;
+use aleator_run::{EvaluatedRun, Split};
 
 use super::Section;
-use super::material::Material;
+use super::material::AuditAt;
 use super::table::{self, Cell, DASH, Extent};
 use crate::audit::{Audit, ClassFinding};
 use crate::escape;
 use crate::number;
 
-pub(super) fn section(material: &Material, run: Option<&EvaluatedRun>) -> Option<Section> {
-    let audit = material.audits.first().map(|at| &at.audit);
-    if audit.is_none() && run.is_none() {
+/// What an audit says of each class; `None` where it lists none.
+pub(super) fn of_audit(at: &AuditAt) -> Option<Section> {
+    let (audit, names) = (&at.audit, &at.audit.summary.class_names);
+    if audit.classes.is_empty() {
         return None;
     }
-    let mut classes = Classes::new(&material.class_names);
-    let mut caption = String::new();
-    if let Some(audit) = audit {
-        classes.add_audit(audit, &material.class_names);
-        caption += "Noise: the share of the labels of this class that is expected to be wrong. \
-                    Missed: the share of the examples of this class that is expected to be \
-                    labelled otherwise. ";
-    }
-    if let Some(run) = run {
-        let (split, summary) = match &run.evaluation.test {
-            Some(test) => ("test", &test.given),
-            None => ("validation", &run.evaluation.validation.given),
-        };
-        classes.add_run(summary);
-        caption += &format!(
-            "Of the {split} split, against the given labels: count, recall (share of the class \
-             that is found), precision (share of the predictions of the class that are right), \
-             NLL. "
-        );
-    }
-    caption += "Choose the heading of a column to sort by it.";
-    let body = table::html(Extent::Long("classes"), &classes.columns, &classes.rows, &caption);
-    Some(Section { id: "classes", title: "Classes", body })
+    let mut classes = Classes::new(names);
+    classes.add_audit(audit, names);
+    let caption = "Noise: the share of the labels of this class that is expected to be wrong. \
+                   Missed: the share of the examples of this class that is expected to be \
+                   labelled otherwise. Rather: the classes that they are expected to be of.";
+    Some(Section::new("noisy-classes", "Classes of the audit", classes.table(caption)))
+}
+
+/// How well a run does on each class.
+pub(super) fn of_run(run: &EvaluatedRun) -> Section {
+    let (split, summary) = match &run.evaluation.test {
+        Some(test) => (Split::Test, &test.given),
+        None => (Split::Validation, &run.evaluation.validation.given),
+    };
+    let mut classes = Classes::new(&run.dir.info().class_names);
+    classes.add_run(summary);
+    let caption = "Against the given labels: count, recall (share of the class that is found), \
+                   precision (share of the predictions of the class that are right), NLL.";
+    let title = format!("Classes of the {} split", split.name());
+    Section::new("classes", title, classes.table(caption))
 }
 
 /// The table, which grows column by column.
@@ -52,6 +50,11 @@ impl Classes {
     fn new(names: &[String]) -> Self {
         let rows = names.iter().map(|name| vec![Cell::name(name)]).collect();
         Self { columns: vec!["Class"], rows }
+    }
+
+    fn table(&self, caption: &str) -> String {
+        let caption = format!("{caption} Choose the heading of a column to sort by it.");
+        table::html(Extent::Long("classes"), &self.columns, &self.rows, &caption)
     }
 
     fn add(&mut self, column: &'static str, cell: impl Fn(usize) -> Cell) {
@@ -94,7 +97,7 @@ impl Classes {
         }
         let other = |(class, share): &(u32, f64)| {
             let name = escape::name(&names[*class as usize]);
-            format!("{name}\u{a0}{}", number::percent(*share, 0))
+            format!("{name}\u{a0}({})", number::percent(*share, 0))
         };
         add("Rather", &|it| {
             Cell::Html(it.confused_with.iter().map(other).collect::<Vec<_>>().join(", "))

@@ -1,14 +1,12 @@
-//! Which classes are confused, and whose noise is correlated.
+//! Which classes a run confuses, and whose noise is correlated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use aleator_run::{Link, RunDir, Split, SplitReader};
 
 use super::held_out::HeldOut;
-use super::material::AuditAt;
 use super::table::{self, Cell, Extent};
 use super::{Details, Figures, Section};
-use crate::audit::PairFinding;
 use crate::cluster::{Order, order};
 use crate::confusion::{Confusions, Pair, flip_rates};
 use crate::covariance::{
@@ -21,10 +19,13 @@ use crate::figure::heat::{HeatMap, NAMED};
 use crate::number;
 
 /// Most pairs in a table of confusions.
-const PAIRS: usize = 8;
+pub(super) const PAIRS: usize = 8;
 
 /// Most pairs of positive correlation in a table, and of negative.
 const CORRELATED: usize = 4;
+
+/// Standard deviations above the mean that chance is given, as pairs are not independent.
+const BY_CHANCE: f64 = 3.0;
 
 /// Most pairs that are looked at for those.
 const LISTED: usize = 4096;
@@ -41,7 +42,8 @@ pub(super) fn of_run(
         2..=LARGEST_MATRIX => maps_and_tables(details, unseen, figures)?,
         _ => most_tied(run, unseen.split)?,
     };
-    Ok(Some(Section { id: "confusions", title: "Confusions", body }))
+    let title = format!("Confusions on the {} split", unseen.split.name());
+    Ok(Some(Section::new("confusions", title, body)))
 }
 
 fn maps_and_tables(
@@ -57,6 +59,8 @@ fn maps_and_tables(
     let (mut maps, mut words) = (String::new(), String::new());
     let split = unseen.split.name();
     let labelled = link == Link::Softmax;
+    let chance = noise.as_ref().and_then(only_chance);
+    let drawn = noise.is_some() && chance.is_none();
     if labelled {
         let confusion = &unseen.confusion;
         let map = HeatMap {
@@ -77,13 +81,15 @@ fn maps_and_tables(
         words += &format!(
             "{} the {split} examples with a given label (row), the share that the model predicts \
              to be of each class (column); agreement, on the diagonal, is left grey. ",
-            if noise.is_some() { "Left: of" } else { "Of" }
+            if drawn { "First map: of" } else { "Of" }
         );
     }
-    let mut tables = vec![expected_table(run, unseen.split, expected, noise.as_ref())?];
-    if let Some(noise) = &noise {
+    let mut tables =
+        vec![expected_table(run, unseen.split, expected, noise.as_ref().filter(|_| drawn))?];
+    if let Some(noise) = noise.as_ref().filter(|_| drawn) {
         let shown = most_tied_classes(noise, &order, link);
-        let title = format!("Correlation of the learned noise, {split} split");
+        let seeds = if noise.runs() == 1 { ", one seed" } else { "" };
+        let title = format!("Correlation of the learned noise, {split} split{seeds}");
         let value = |i: usize, j: usize| consistent_correlation(noise, i, j).unwrap_or(0.0);
         let map = correlation_map("noise-correlation", &title, &value, names, &shown);
         maps += &figures.add(map);
@@ -91,7 +97,7 @@ fn maps_and_tables(
             "{}: how the noise that the model has learned goes together, as the mean over the \
              {split} examples{}. Blue classes rise together; orange ones are named in place of \
              each other. ",
-            if labelled { "Right" } else { "The map" },
+            if labelled { "Second map" } else { "The map" },
             over_seeds(noise),
         );
         if shown.classes.len() < names.len() {
@@ -105,7 +111,38 @@ fn maps_and_tables(
     }
     words += "Classes that the model confuses stand beside each other.";
     let tables: String = tables.iter().map(|table| format!("<div>{table}</div>\n")).collect();
-    Ok(format!("{}<div class=\"tables\">\n{tables}</div>\n", heat_figure(&maps, &words)))
+    let chance = chance.map_or(String::new(), |words| format!("<p>{words}</p>\n"));
+    Ok(format!("{}{chance}<div class=\"tables\">\n{tables}</div>\n", heat_figure(&maps, &words)))
+}
+
+/// Says so where the noise of classes shows nothing that chance would not.
+fn only_chance(noise: &SeedNoise) -> Option<String> {
+    let (runs, pairs) = (noise.runs(), noise.pairs());
+    if runs == 1 {
+        // Few enough pairs are shown as what they are: those of one seed.
+        let many = pairs > NAMED * (NAMED - 1) / 2;
+        return many.then(|| {
+            format!(
+                "Which classes share noise is not shown: this is one seed, and among {} pairs of \
+                 classes the strongest of one seed may be chance. Several seeds tell, as with \
+                 <code>--set seeds=[0,1,2]</code>.",
+                number::count(pairs)
+            )
+        });
+    }
+    // Independent signs agree by chance in two of 2^runs cases.
+    let chance = 2.0_f64.powi(1 - runs as i32);
+    let (consistent, expected) = (noise.consistent(), pairs as f64 * chance);
+    let deviation = (expected * (1.0 - chance)).sqrt();
+    (consistent as f64 <= expected + BY_CHANCE * deviation).then(|| {
+        format!(
+            "Which classes share noise is not shown: of {} pairs of classes {} have the same sign in \
+             all {runs} seeds, and of random signs {} would.",
+            number::count(pairs),
+            number::count(consistent),
+            number::fixed(expected, 0)
+        )
+    })
 }
 
 /// The covariances of a split, if its classes share noise.
@@ -188,7 +225,7 @@ fn pair_row(names: [&str; 2], relation: &str, correlation: Option<f64>) -> Vec<C
     vec![Cell::Html(pair), Cell::Html(relation.to_string()), Cell::fixed(correlation, 2)]
 }
 
-fn heat_figure(maps: &str, words: &str) -> String {
+pub(super) fn heat_figure(maps: &str, words: &str) -> String {
     if maps.is_empty() {
         return String::new();
     }
@@ -198,7 +235,7 @@ fn heat_figure(maps: &str, words: &str) -> String {
 }
 
 /// Distances between classes: rare confusions are far apart.
-fn distances(classes: usize, rate: impl Fn(usize, usize) -> f64) -> Vec<f64> {
+pub(super) fn distances(classes: usize, rate: impl Fn(usize, usize) -> f64) -> Vec<f64> {
     /// Below this all confusions count as equally rare.
     const RAREST: f64 = 1e-9;
     let at = |i: usize, j: usize| (rate(i, j) + rate(j, i)) / 2.0;
@@ -206,12 +243,12 @@ fn distances(classes: usize, rate: impl Fn(usize, usize) -> f64) -> Vec<f64> {
     (0..classes * classes).map(|index| distance(index / classes, index % classes)).collect()
 }
 
-fn shares(counts: &[f64], classes: usize) -> impl Fn(usize, usize) -> f64 {
+pub(super) fn shares(counts: &[f64], classes: usize) -> impl Fn(usize, usize) -> f64 {
     let totals: Vec<f64> = counts.chunks_exact(classes).map(|row| row.iter().sum()).collect();
     move |i, j| if totals[i] > 0.0 { counts[i * classes + j] / totals[i] } else { 0.0 }
 }
 
-fn correlation_map(
+pub(super) fn correlation_map(
     name: &str,
     title: &str,
     value: &dyn Fn(usize, usize) -> f64,
@@ -309,84 +346,6 @@ fn correlated_table(noise: &SeedNoise, names: &[String], link: Link) -> String {
     table::html(Extent::Short, &PAIR_COLUMNS, &rows, &caption)
 }
 
-fn arrow(from: &str, to: &str) -> String {
+pub(super) fn arrow(from: &str, to: &str) -> String {
     format!("{} → {}", escape::name(from), escape::name(to))
-}
-
-/// The confusions of an audit.
-pub(super) fn of_audit(at: &AuditAt, figures: &mut Figures) -> Option<Section> {
-    let (audit, names) = (&at.audit, &at.audit.summary.class_names);
-    let classes = names.len();
-    if audit.pairs.is_empty() || classes < 2 {
-        return None;
-    }
-    let mut counts = vec![0.0; classes * classes];
-    let mut correlation = vec![0.0; classes * classes];
-    let mut correlated = false;
-    for pair in &audit.pairs {
-        let (given, truth) = (pair.given as usize, pair.truth as usize);
-        counts[given * classes + truth] += pair.count;
-        if let Some(value) = pair.correlation {
-            correlated |= value != 0.0;
-            correlation[given * classes + truth] = value;
-            correlation[truth * classes + given] = value;
-        }
-    }
-    let value = shares(&counts, classes);
-    let order = order(&distances(classes, &value), classes);
-    let map = HeatMap {
-        name: "given-and-true",
-        title: "Given labels and what is expected to be true, %",
-        description: "Share of each given label that is expected to be of each class; the largest \
-                      share beside the diagonal is"
-            .to_string(),
-        rows: "given",
-        columns: "expected",
-        class_names: names,
-        order: &order,
-        value: &value,
-        percent: true,
-    };
-    let mut maps = figures.add(map.draw());
-    let mut words = format!(
-        "{} each given label (row), the share that is expected to be of each class (column); \
-         agreement, on the diagonal, is left grey.",
-        if correlated { "Left: of" } else { "Of" }
-    );
-    if correlated {
-        let value = |i: usize, j: usize| correlation[i * classes + j];
-        let title = "Correlation of the learned noise";
-        maps += &figures.add(correlation_map("audit-correlation", title, &value, names, &order));
-        words += " Right: how the learned noise of two classes goes together, for the pairs that \
-                  the audit lists.";
-    }
-    if classes > NAMED {
-        words += " Groups are named by the class in their middle.";
-    }
-    let body = heat_figure(&maps, &words) + &audit_table(&audit.pairs, names);
-    Some(Section { id: "label-confusions", title: "Confusions in the labels", body })
-}
-
-fn audit_table(pairs: &[PairFinding], names: &[String]) -> String {
-    let apart = pairs.iter().filter(|pair| pair.given != pair.truth).take(PAIRS);
-    let has_noise = apart.clone().any(|pair| pair.flip_probability.is_some());
-    let row = |pair: &PairFinding| {
-        let pair_name = arrow(&names[pair.truth as usize], &names[pair.given as usize]);
-        let mut row = vec![Cell::Html(pair_name), Cell::fixed(Some(pair.count), 1)];
-        if has_noise {
-            row.extend([Cell::percent(pair.flip_probability), Cell::fixed(pair.correlation, 2)]);
-        }
-        row
-    };
-    let rows: Vec<Vec<Cell>> = apart.map(row).collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    let mut columns = vec!["True → given", "Expected labels"];
-    let mut caption = "The confusions that are expected most often in the labels.".to_string();
-    if has_noise {
-        columns.extend(["Flip", "Correlation"]);
-        caption += " Flip: how likely noise alone lifts the given class above the true one.";
-    }
-    table::html(Extent::Short, &columns, &rows, &caption)
 }

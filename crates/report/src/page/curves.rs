@@ -10,7 +10,8 @@ use super::{Figures, Section, row};
 use crate::figure::SERIES;
 use crate::figure::chart::{LineChart, Series, thinned};
 
-/// The quantities of the log: the key, the title, whether values are shares.
+/// The quantities of the log: the key, the title, whether values are shares. The last one is the
+/// recipe's choice and not a result.
 const QUANTITIES: [(&str, &str, bool); 4] = [
     ("loss", "Training loss", false),
     ("validation_nll", "Validation NLL", false),
@@ -32,7 +33,7 @@ pub(super) fn section(
         }
     }
     let many = material.settings.len() > 1;
-    let mut charts = vec![];
+    let (mut charts, mut folded) = (vec![], vec![]);
     for (quantity, (_, title, percent)) in QUANTITIES.into_iter().enumerate() {
         let mut series = vec![];
         for (at, log) in &logs {
@@ -55,7 +56,12 @@ pub(super) fn section(
             series,
             percent,
         };
-        charts.push(figures.add(chart.draw()));
+        let chart = figures.add(chart.draw());
+        if quantity + 1 == QUANTITIES.len() {
+            folded.push(chart);
+        } else {
+            charts.push(chart);
+        }
     }
     if charts.is_empty() {
         return Ok(None);
@@ -65,7 +71,12 @@ pub(super) fn section(
         "Each line is one run{seeds}. Validation is measured against the given labels, wrong ones \
          included; long logs are drawn as means over stretches of steps."
     );
-    Ok(Some(Section { id: "training", title: "Training", body: row(&charts, &caption) }))
+    let mut body = row(&charts, &caption);
+    if !folded.is_empty() {
+        body +=
+            &format!("<details><summary>Learning rate</summary>\n{}</details>\n", row(&folded, ""));
+    }
+    Ok(Some(Section::new("training", "Training", body)))
 }
 
 /// A run without a log has no curves.

@@ -144,10 +144,22 @@ impl Material {
         self.settings.iter().flat_map(|setting| &setting.runs)
     }
 
+    fn is_demo(&self) -> bool {
+        self.origins.iter().any(|origin| origin.group == Some(GroupKind::Demo))
+    }
+
+    /// The settings to choose from. The demo's runs on the true labels are there to compare with:
+    /// who has those needs no choice.
+    pub fn judged(&self) -> Vec<&Setting> {
+        let demo = self.is_demo();
+        let judged = |it: &&Setting| !(demo && it.name.ends_with("true-labels"));
+        self.settings.iter().filter(judged).collect()
+    }
+
     /// The run that is shown in detail: of the setting with the lowest validation NLL, or in the
     /// demo, of the full noise model.
     pub fn detailed(&self) -> Option<(usize, &EvaluatedRun)> {
-        let demo = self.origins.iter().any(|origin| origin.group == Some(GroupKind::Demo));
+        let demo = self.is_demo();
         let trained = || self.settings.iter().enumerate().filter(|(_, it)| !it.is_ensemble);
         let shown = trained().find(|(_, setting)| demo && setting.name.ends_with("full"));
         let nll = |setting: &Setting| {

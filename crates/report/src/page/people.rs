@@ -1,17 +1,13 @@
 //! The annotators and their error rates.
 
 use super::Section;
-use super::material::{AuditAt, Material};
+use super::material::AuditAt;
 use super::table::{self, Cell, Extent};
 use crate::audit::AnnotatorFinding;
 use crate::escape;
 use crate::number;
 
-pub(super) fn sections(material: &Material) -> Vec<Section> {
-    material.audits.iter().filter_map(section).collect()
-}
-
-fn section(at: &AuditAt) -> Option<Section> {
+pub(super) fn section(at: &AuditAt) -> Option<Section> {
     let (annotators, names) = (&at.audit.annotators, &at.audit.summary.class_names);
     if annotators.is_empty() {
         return None;
@@ -39,5 +35,5 @@ fn section(at: &AuditAt) -> Option<Section> {
     let caption = "The share of each annotator's labels that is expected to be wrong, and what \
                    they take for what most often (how many labels).";
     let body = table::html(Extent::Long("annotators"), &columns, &rows, caption);
-    Some(Section { id: "annotators", title: "Annotators", body })
+    Some(Section::new("annotators", "Annotators", body))
 }

@@ -18,7 +18,7 @@ pub(super) fn section(material: &Material) -> Result<Section, ReportError> {
     }
     body += "</pre>\n";
     body += &facts(material);
-    let mut seen: Vec<String> = vec![];
+    let (mut folded, mut seen) = (String::new(), vec![]);
     for (name, path) in recipes(material) {
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
@@ -30,10 +30,14 @@ pub(super) fn section(material: &Material) -> Result<Section, ReportError> {
         }
         let of = if name.is_empty() { "" } else { &format!(" of {}", escape::name(&name)) };
         let recipe = escape::text(&text);
-        body += &format!("<details><summary>Recipe{of}</summary><pre>{recipe}</pre></details>\n");
+        folded += &format!("<details><summary>Recipe{of}</summary><pre>{recipe}</pre></details>\n");
         seen.push(text);
     }
-    Ok(Section { id: "repeat", title: "Recipe", body })
+    body += &match seen.len() {
+        0 | 1 => folded,
+        recipes => format!("<details><summary>{recipes} recipes</summary>\n{folded}</details>\n"),
+    };
+    Ok(Section::new("repeat", "Recipe", body))
 }
 
 /// The command that repeats a directory.
@@ -69,7 +73,7 @@ fn command(material: &Material, origin: &Origin) -> String {
 }
 
 /// A path as one word of a command line.
-fn shell(path: &Path) -> String {
+pub(super) fn shell(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-=,+:".contains(&byte);
     if !text.is_empty() && text.bytes().all(plain) {
@@ -84,20 +88,19 @@ fn facts(material: &Material) -> String {
     let runs = runs.map(|info| (&info.version, &info.fingerprint));
     let audits = material.audits.iter().map(|at| &at.audit.summary);
     let audits = audits.map(|summary| (&summary.version, &summary.fingerprint));
-    let mut out = String::from("<dl class=\"facts\">\n");
-    let mut listed = vec![];
+    let (mut versions, mut data): (Vec<&str>, Vec<&str>) = (vec![], vec![]);
     for (version, fingerprint) in runs.chain(audits) {
-        if !listed.contains(&(version, fingerprint)) {
-            out += &format!(
-                "<div><dt>Program</dt><dd>aleator {}</dd></div><div><dt>Data</dt><dd><code>{}</code>\
-                 </dd></div>\n",
-                escape::text(version),
-                escape::text(fingerprint)
-            );
-            listed.push((version, fingerprint));
+        for (known, new) in [(&mut versions, version), (&mut data, fingerprint)] {
+            if !known.contains(&new.as_str()) {
+                known.push(new);
+            }
         }
     }
-    out + "</dl>\n"
+    let fact = |name: &str, value: String| format!("<div><dt>{name}</dt><dd>{value}</dd></div>\n");
+    let program = |it: &&str| fact("Program", format!("aleator {}", escape::text(it)));
+    let files = |it: &&str| fact("Data", format!("<code>{}</code>", escape::text(it)));
+    let facts: String = versions.iter().map(program).chain(data.iter().map(files)).collect();
+    format!("<dl class=\"facts\">\n{facts}</dl>\n")
 }
 
 fn recipes(material: &Material) -> Vec<(String, std::path::PathBuf)> {

@@ -1,6 +1,7 @@
 //! The scores of all runs.
 
 use aleator_metrics::{Evaluation, Summary};
+use aleator_run::Split;
 
 use super::material::{Material, Setting, dir_name};
 use super::table::{self, Cell, DASH, Extent};
@@ -27,6 +28,9 @@ const MEASURES: [Named; 6] = [
     (Measure::Gap, "gAP", "average precision over all examples and classes; higher is better"),
 ];
 
+/// Most rows of a table of scores that is not folded.
+const UNFOLDED: usize = 3;
+
 /// The measures of tiles and figures.
 fn in_short() -> impl Iterator<Item = &'static Named> {
     MEASURES.iter().filter(|(measure, ..)| *measure != Measure::Top5)
@@ -34,6 +38,7 @@ fn in_short() -> impl Iterator<Item = &'static Named> {
 
 /// Which labels of which split: in words, and in the names of files.
 pub(super) struct Against {
+    pub split: Split,
     pub words: &'static str,
     pub file: &'static str,
     pub read: Read,
@@ -41,17 +46,23 @@ pub(super) struct Against {
 
 type Read = fn(&Evaluation) -> Option<&Summary>;
 
-const fn against(words: &'static str, file: &'static str, read: Read) -> Against {
-    Against { words, file, read }
+const fn against(split: Split, words: &'static str, file: &'static str, read: Read) -> Against {
+    Against { split, words, file, read }
 }
 
 pub(super) const AGAINST: [Against; 6] = [
-    against("Test, given labels", "test-given", |it| Some(&it.test.as_ref()?.given)),
-    against("Test, true labels", "test-true", |it| it.test.as_ref()?.clean.as_ref()),
-    against("Test, calibrated", "test-calibrated", |it| it.test.as_ref()?.calibrated.as_ref()),
-    against("Validation, given labels", "validation-given", |it| Some(&it.validation.given)),
-    against("Validation, true labels", "validation-true", |it| it.validation.clean.as_ref()),
-    against("Validation, calibrated", "validation-calibrated", |it| {
+    against(Split::Test, "Test, given labels", "test-given", |it| Some(&it.test.as_ref()?.given)),
+    against(Split::Test, "Test, true labels", "test-true", |it| it.test.as_ref()?.clean.as_ref()),
+    against(Split::Test, "Test, calibrated", "test-calibrated", |it| {
+        it.test.as_ref()?.calibrated.as_ref()
+    }),
+    against(Split::Validation, "Validation, given labels", "validation-given", |it| {
+        Some(&it.validation.given)
+    }),
+    against(Split::Validation, "Validation, true labels", "validation-true", |it| {
+        it.validation.clean.as_ref()
+    }),
+    against(Split::Validation, "Validation, calibrated", "validation-calibrated", |it| {
         it.validation.calibrated.as_ref()
     }),
 ];
@@ -70,20 +81,33 @@ pub(super) fn section(material: &Material, figures: &mut Figures) -> Section {
         if material.audits.len() > 1 {
             body += &format!("<h3>{}</h3>\n", escape::name(&dir_name(&audit.dir)));
         }
-        body += &verdict::of_audit(&audit.audit);
+        body += &verdict::of_audit(audit);
         let review = audit.review.iter().flat_map(review_tiles);
         body += &tiles(audit_tiles(&audit.audit.summary).into_iter().chain(review).collect());
     }
-    body += &verdict::of_runs(&material.settings, first_against(&material.settings));
-    match material.settings.as_slice() {
-        [] => {}
-        [setting] => body += &tiles(setting_tiles(setting)),
-        settings => body += &beside(settings, figures),
+    body += &verdict::of_runs(&material.judged(), first_against(&material.settings));
+    if material.audits.is_empty() {
+        body += &numbers(&material.settings, figures);
     }
-    if !material.settings.is_empty() {
-        body += &scores_table(&material.settings);
-    }
-    Section { id: "scores", title: "In short", body }
+    Section::new("scores", "In short", body)
+}
+
+/// The scores of runs on a page that starts with the suspects of an audit.
+pub(super) fn of_runs(material: &Material, figures: &mut Figures) -> Option<Section> {
+    let runs = !material.settings.is_empty();
+    runs.then(|| {
+        let body = numbers(&material.settings, figures);
+        Section::new("run-scores", "Scores of the runs", body)
+    })
+}
+
+fn numbers(settings: &[Setting], figures: &mut Figures) -> String {
+    let shown = match settings {
+        [] => return String::new(),
+        [setting] => tiles(setting_tiles(setting)),
+        settings => beside(settings, figures),
+    };
+    shown + &scores_table(settings)
 }
 
 /// The split that is shown first.
@@ -131,22 +155,19 @@ fn audit_tiles(summary: &AuditSummary) -> Vec<Tile> {
     let judged = format!("of {} examples, by {by}", number::count(summary.examples));
     let wrong = summary.wrong;
     let count = |value: f64| number::fixed(value.max(0.0), 0);
-    let interval =
-        format!("between {} and {} if the model is right", count(wrong.low), count(wrong.high));
+    let interval = format!("between {} and {} is plausible", count(wrong.low), count(wrong.high));
     let mut tiles = vec![
+        ("Look wrong", count(wrong.count), interval),
         ("Labels judged", number::count(summary.labels), judged),
-        ("Estimated wrong", count(wrong.count), interval),
     ];
-    if summary.labels > 0 {
-        let share = number::percent(wrong.count / summary.labels as f64, 1);
-        tiles.push(("Estimated noise", share, "of all labels".to_string()));
-    }
     if let Some(known) = &summary.known {
-        let wrong = number::count(known.wrong);
-        let words = format!("of the ranking; {wrong} labels are known to be wrong");
-        tiles.push(("AUROC", number::fixed(known.auroc, 3), words));
-        let words = "of the ranking beside the truth".to_string();
-        tiles.push(("Average precision", number::fixed(known.average_precision, 3), words));
+        let words = "by the true labels, which the audit does not use".to_string();
+        tiles.push(("Truly wrong", number::count(known.wrong), words));
+        let words = format!(
+            "of the ranking by suspicion (AUROC); average precision {}",
+            number::fixed(known.average_precision, 3)
+        );
+        tiles.push(("Agreement with the truth", number::fixed(known.auroc, 3), words));
     }
     tiles
 }
@@ -183,7 +204,8 @@ fn review_tiles(review: &ReviewRecord) -> Vec<Tile> {
 fn beside(settings: &[Setting], figures: &mut Figures) -> String {
     let against = first_against(settings);
     let mut charts = vec![];
-    for (measure, title, _) in in_short() {
+    // It says what the NLL says.
+    for (measure, title, _) in in_short().filter(|(measure, ..)| *measure != Measure::Brier) {
         let row = |setting: &Setting| (setting.name.clone(), values(setting, against, *measure));
         let rows: Vec<(String, Vec<f64>)> = settings.iter().map(row).collect();
         if rows.iter().all(|(_, values)| values.is_empty()) {
@@ -239,12 +261,21 @@ fn scores_table(settings: &[Setting]) -> String {
     let mut columns = vec!["Measured on"];
     columns.extend(named.then_some("Setting"));
     columns.extend(measures.iter().map(|(_, name, _)| *name));
-    let words: Vec<String> =
-        measures.iter().map(|(_, name, words)| format!("{name}: {words}")).collect();
+    // A single setting has tiles, which explain the others.
+    let explained = |(measure, ..): &&&Named| !named && *measure != Measure::Top5;
+    let words: Vec<String> = measures
+        .iter()
+        .filter(|it| !explained(it))
+        .map(|(_, name, words)| format!("{name}: {words}."))
+        .collect();
     let seeds = if settings.iter().any(|setting| setting.runs.len() > 1) {
         "Mean ± standard deviation over seeds. "
     } else {
         ""
     };
-    table::html(Extent::Short, &columns, &rows, &format!("{seeds}{}.", words.join("; ")))
+    let table = table::html(Extent::Short, &columns, &rows, &format!("{seeds}{}", words.join(" ")));
+    if rows.len() <= UNFOLDED {
+        return table;
+    }
+    format!("<details><summary>All scores</summary>\n{table}</details>\n")
 }

@@ -48,3 +48,36 @@ for (const table of document.querySelectorAll("table.sortable")) {
     output.textContent = words ? shown + " of " + body.rows.length : "";
   });
 }
+// Without a script the cards after the first are folded; with one they are turned over like pages.
+for (const rest of document.querySelectorAll("details.rest")) {
+  const list = rest.previousElementSibling;
+  list.append(...rest.querySelector("ul").children);
+  const cards = [...list.children];
+  const size = matchMedia("(max-width: 40rem)").matches ? 9 : 24;
+  const bar = document.createElement("p");
+  bar.className = "pager";
+  const place = document.createElement("output");
+  place.setAttribute("aria-live", "polite");
+  let first = 0;
+  const show = (at) => {
+    first = at;
+    cards.forEach((card, at) => { card.hidden = at < first || at >= first + size; });
+    place.textContent = first + 1 + "–" + Math.min(first + size, cards.length) + " of " + cards.length;
+    back.disabled = first === 0;
+    on.disabled = first + size >= cards.length;
+  };
+  const button = (words, step) => {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.textContent = words;
+    made.addEventListener("click", () => {
+      show(first + step);
+      list.scrollIntoView({ block: "start" });
+    });
+    return made;
+  };
+  const back = button("Previous", -size), on = button("Next", size);
+  bar.append(back, place, on);
+  if (cards.length > size) rest.replaceWith(bar); else rest.remove();
+  show(0);
+}

@@ -17,7 +17,7 @@ pub(super) fn section(run: &Path, figures: &mut Figures) -> Result<Option<Sectio
         let figure = figures.add(trials::draw("tuning", &tuning));
         body += &row(&[figure], &caption(&tuning));
     }
-    Ok(Some(Section { id: "settings", title: "Settings", body }))
+    Ok(Some(Section::new("settings", "Settings", body)))
 }
 
 fn facts(tuning: &Tuning) -> String {

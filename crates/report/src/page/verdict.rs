@@ -1,9 +1,12 @@
 //! What the numbers come to, in a sentence.
 
+use std::collections::BTreeMap;
+
 use aleator_metrics::Summary;
 use aleator_metrics::significance::mean;
 
-use super::material::Setting;
+use super::material::{AuditAt, Setting};
+use super::repeat::shell;
 use super::scores::{Against, shown, values};
 use crate::audit::Audit;
 use crate::compare::Measure;
@@ -13,34 +16,58 @@ use crate::number;
 /// A difference of mean confidence and accuracy below this is none to speak of.
 const WELL_CALIBRATED: f64 = 0.02;
 
-/// How many labels look wrong, and where to start.
-pub(super) fn of_audit(audit: &Audit) -> String {
-    let (summary, names) = (&audit.summary, &audit.summary.class_names);
+/// One direction of a confusion has at least this share of it where the other is not mentioned.
+const ONE_SIDED: f64 = 0.75;
+
+/// How many labels look wrong, which classes they confuse, and where to start.
+pub(super) fn of_audit(at: &AuditAt) -> String {
+    let audit = &at.audit;
+    // A line may break before a plain space.
+    let mut words = audit.summary.wrong_in_words().replace(" %", "\u{202f}%");
     let suspects = audit.issues.iter().filter(|issue| issue.wrong).count();
-    if summary.labels == 0 || suspects == 0 {
-        return paragraph("No label looks wrong.");
+    if suspects == 0 {
+        return paragraph(&words);
     }
-    let share = number::percent(summary.wrong.count / summary.labels as f64, 1);
-    let mut words = format!(
-        "About {share} of the labels look wrong. Start with the {} <a href=\"#suspects\">suspect \
-         labels</a>: <code>aleator review</code> goes through them.",
-        number::count(suspects)
+    words += &most_confused(audit);
+    let (them, labels) = if suspects == 1 { ("it", "label") } else { ("them", "labels") };
+    words += &format!(
+        " Start with the {} <a href=\"#suspects\">suspect {labels}</a>; <code>aleator review {}</code> \
+         corrects {them}.",
+        number::count(suspects),
+        escape::text(&shell(&at.dir)),
     );
-    let confused = audit.pairs.iter().find(|pair| pair.given != pair.truth && pair.count >= 1.0);
-    if let Some(pair) = confused {
-        let [given, truth] = [pair.given, pair.truth].map(|at| escape::name(&names[at as usize]));
-        words += &format!(
-            " Most often {given} is given where {truth} is true: about {} times.",
-            number::fixed(pair.count, 0)
-        );
-    }
     paragraph(&words)
 }
 
+/// The two classes that are taken for each other most often, in either direction.
+fn most_confused(audit: &Audit) -> String {
+    let mut pairs: BTreeMap<(u32, u32), [f64; 2]> = BTreeMap::new();
+    for pair in audit.pairs.iter().filter(|pair| pair.given != pair.truth) {
+        let both = (pair.given.min(pair.truth), pair.given.max(pair.truth));
+        pairs.entry(both).or_default()[usize::from(pair.given > pair.truth)] += pair.count;
+    }
+    let total = |counts: &[f64; 2]| counts[0] + counts[1];
+    // Of equal ones the first, as the order of classes has it.
+    let most = pairs.iter().rev().max_by(|a, b| total(a.1).total_cmp(&total(b.1)));
+    let Some((&(low, high), counts)) = most.filter(|(_, counts)| total(counts) >= 1.0) else {
+        return String::new();
+    };
+    let [low, high] = [low, high].map(|at| escape::name(&audit.summary.class_names[at as usize]));
+    let share = counts[0] / total(counts);
+    let pair = if share >= ONE_SIDED {
+        format!("{high} labelled {low}")
+    } else if share <= 1.0 - ONE_SIDED {
+        format!("{low} labelled {high}")
+    } else {
+        format!("{low} ↔ {high}")
+    };
+    format!(" Most often: {pair}, about {} labels.", number::fixed(total(counts), 0))
+}
+
 /// How good the best setting is, and whether its probabilities can be believed.
-pub(super) fn of_runs(settings: &[Setting], against: &Against) -> String {
+pub(super) fn of_runs(settings: &[&Setting], against: &Against) -> String {
     let nll = |setting: &Setting| mean(&values(setting, against, Measure::Nll));
-    let with_nll = settings.iter().filter_map(|setting| Some((nll(setting)?, setting)));
+    let with_nll = settings.iter().filter_map(|setting| Some((nll(setting)?, *setting)));
     let Some((_, best)) = with_nll.min_by(|a, b| a.0.total_cmp(&b.0)) else {
         return String::new();
     };

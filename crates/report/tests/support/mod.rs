@@ -40,12 +40,14 @@ pub struct Fixture {
     pub rank: usize,
     pub link: Link,
     pub seed: u64,
+    /// Whether classes share noise by their groups; otherwise by chance, by the seed.
+    pub is_noise_learned: bool,
 }
 
 impl Fixture {
     pub fn of(names: &[&str]) -> Self {
         let names = names.iter().map(|name| name.to_string()).collect();
-        Self { names, examples: 60, rank: 2, link: Link::Softmax, seed: 0 }
+        Self { names, examples: 60, rank: 2, link: Link::Softmax, seed: 0, is_noise_learned: true }
     }
 
     pub fn numbered(classes: usize) -> Self {
@@ -156,6 +158,10 @@ impl Fixture {
 
     /// Classes of one group share their noise; the next one stands against it.
     fn shared_loadings(&self) -> Vec<f32> {
+        if !self.is_noise_learned {
+            let mut random = Random(100 + self.seed);
+            return (0..self.names.len() * self.rank).map(|_| random.uniform() - 0.5).collect();
+        }
         let mut random = Random(11);
         let groups = self.names.len().div_ceil(GROUP);
         let of_group: Vec<f32> = (0..groups * self.rank).map(|_| random.uniform() - 0.5).collect();

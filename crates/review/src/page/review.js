@@ -69,7 +69,7 @@ function fit() {
   image.classList.toggle("tiny", tiny);
   const room = Math.min((stage.clientWidth - 24) / image.naturalWidth, (stage.clientHeight - 24) / image.naturalHeight);
   // Larger pixels than these no longer make a picture.
-  const times = Math.max(1, Math.floor(Math.min(room, 28, 448 / side)));
+  const times = Math.max(1, Math.floor(Math.min(room, 48, 448 / side)));
   image.style.width = tiny ? `${times * image.naturalWidth}px` : "";
   image.style.height = tiny ? `${times * image.naturalHeight}px` : "";
 }
@@ -147,11 +147,12 @@ function showProgress() {
   $("bar").style.width = p.suspects ? `${100 * p.suspects_decided / p.suspects}%` : "100%";
   $("progress").setAttribute("aria-valuemax", p.suspects);
   $("progress").setAttribute("aria-valuenow", p.suspects_decided);
-  const e = view.count ?? overview.estimate, whole = x => number.format(Math.round(x));
+  const c = view.count, whole = x => number.format(Math.round(x));
   const parts = [`${number.format(p.suspects_decided)} of ${number.format(p.suspects)} suspects decided`];
   if (p.decided) parts.push(`${number.format(p.corrected)} corrected, ${number.format(p.kept)} kept, ${number.format(p.ambiguous)} ambiguous`);
-  const by = view.count ? `, by ${number.format(e.sampled)} labels of a random sample` : "";
-  parts.push(`estimated wrong: ${whole(e.count)} (${whole(e.low)}–${whole(e.high)}) of ${number.format(overview.labels)}${by}`);
+  // Once there are enough of them, decided labels say more than the model.
+  parts.push(c ? `about ${whole(c.count)} of ${number.format(overview.labels)} labels are wrong, between ${whole(c.low)} and ${whole(c.high)}, by ${number.format(c.sampled)} labels of a random sample`
+    : overview.estimate.replace(/\.$/, ""));
   $("counts").textContent = parts.join(" · ");
   showSample(whole);
 }
@@ -180,7 +181,7 @@ function showIssue(issue) {
   }
   $("accept-name").textContent = answer(issue.suggested);
   $("keep-name").textContent = answer(issue.given);
-  $("score").textContent = `Score ${issue.score.toFixed(3)}: how surely the given label is wrong`;
+  $("score").textContent = `The given label is wrong with ${percent(issue.score)}`;
   $("id").textContent = issue.id;
   for (const side of ["given", "suggested"]) showExamples(side, issue[side]);
   const d = issue.decision, label = $("decided");
