@@ -11,6 +11,7 @@ mod files;
 mod findings;
 mod folds;
 mod in_memory;
+mod lists;
 mod multilabel;
 mod pair_noise;
 mod parts;
@@ -31,6 +32,7 @@ use aleator_run::{ExampleRow, Link};
 pub use arrays::{AuditInput, AuditLabels, ModelOutput};
 pub use files::ProbabilityFiles;
 pub use folds::{Source, SourceExample};
+pub use lists::{Comparison, ExampleLists, NearDuplicate, Outlier};
 pub use record::{
     AnnotatorFinding, Answer, Audit, AuditReading, AuditSummary, ClassFinding, Consensus, Estimate,
     Issue, Known, PairFinding,
@@ -172,5 +174,6 @@ fn conclude(
         annotator_concentration: concentration,
         files: None,
     };
-    Ok(Audit { summary, classes, pairs, annotators, consensus, examples: rows, issues })
+    let lists = ExampleLists::default();
+    Ok(Audit { summary, classes, pairs, annotators, consensus, examples: rows, issues, lists })
 }

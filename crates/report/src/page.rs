@@ -104,6 +104,7 @@ pub fn page(
     for audit in &material.audits {
         sections.extend(confusions::of_audit(audit, &mut figures));
         sections.extend(cards::suspects(audit, settings.suspects, pictures));
+        sections.extend(cards::lists::sections(audit, settings, pictures));
     }
     if let (None, Some(first)) = (detailed, material.audits.first()) {
         // All folds share their settings.

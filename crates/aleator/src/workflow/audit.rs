@@ -2,6 +2,7 @@
 
 mod embeddings;
 mod examples;
+mod features;
 mod probabilities;
 
 use std::path::{Path, PathBuf};
@@ -24,8 +25,9 @@ pub use probabilities::audit_probabilities;
 /// Divides the data into folds, judges the labels of each by a model that was trained on the
 /// others, and ranks them: the label that is most surely wrong comes first.
 ///
-/// Writes `issues.csv`, `classes.csv`, `pairs.csv`, `annotators.csv` and `audit.json` next to the
-/// runs of the folds.
+/// Writes `issues.csv`, `classes.csv`, `pairs.csv`, `annotators.csv`, `ambiguous_examples.csv` and
+/// `audit.json` next to the runs of the folds, and for features `near_duplicates.csv` and
+/// `outliers.csv`.
 ///
 /// # Errors
 /// When there are fewer than two folds or more folds than examples, the experiment has several
@@ -116,10 +118,11 @@ pub(crate) fn finish(
     let mut recipe = group.members[0].recipe.clone();
     let source = examples::of(sources, &recipe, pictures(out)?.as_ref())?;
     let dirs: Vec<PathBuf> = group.members.iter().map(|member| out.join(&member.name)).collect();
-    let audit = analyse(&dirs, &source, &mut |step| {
+    let mut audit = analyse(&dirs, &source, &mut |step| {
         let (done, total) = (step.done, step.total);
         watch.event(Event::Progress { what: "labels judged", done, total });
     })?;
+    features::compare(&mut audit, sources, &recipe, &dirs[0], watch)?;
     recipe.data.test = None;
     write_file(&out.join("recipe.toml"), recipe.to_toml().as_bytes())?;
     audit.save(out)?;
