@@ -7,6 +7,7 @@
 
 mod annotators;
 mod arrays;
+mod entry_noise;
 mod files;
 mod findings;
 mod folds;
