@@ -102,18 +102,17 @@ fn annotators(audit: &Audit) -> Result<()> {
 fn lists(out: &Path, audit: &Audit) -> Result<()> {
     let (groups, differing) = audit.lists.duplicate_groups();
     let (outliers, ambiguous) = (audit.lists.outliers.len(), audit.ambiguous().len());
+    let groups_of = if groups == 1 { "group" } else { "groups" };
     let found = [
         (
             groups,
-            format!("groups of (nearly) identical examples, {differing} with different labels"),
+            format!(
+                "{groups_of} of (nearly) identical examples, {differing} with different labels"
+            ),
             "near_duplicates.csv",
         ),
-        (outliers, "examples that belong to no class".to_string(), "outliers.csv"),
-        (
-            ambiguous,
-            "labels that are as likely right as wrong".to_string(),
-            "ambiguous_examples.csv",
-        ),
+        (outliers, "far from all others, perhaps of no class".to_string(), "outliers.csv"),
+        (ambiguous, "as likely right as wrong".to_string(), "ambiguous_examples.csv"),
     ];
     let mut found = found.iter().filter(|(count, ..)| *count > 0).peekable();
     if found.peek().is_some() {

@@ -40,17 +40,30 @@ pub(super) struct EntryNoise {
     pub log_likelihood: f64,
 }
 
+/// `[[wrong, all]; 2]` of entries that are truly off and on.
+type Counts = [[f64; 2]; 2];
+
 /// The entries of one class: utilities, and whether the label is on.
 pub(super) type Entries = Vec<(f64, bool)>;
 
 impl EntryNoise {
-    /// Fits all to the entries of the classes, in at most `passes`.
+    /// Fits all to the entries of the classes, in at most `passes`. Both mistakes are equally
+    /// likely unless the labels say otherwise: two numbers must gain ½ log n over one (Schwarz).
     pub fn learn(classes: &[Entries], passes: usize) -> Self {
+        let one = Self::fit(classes, passes, |[[a, b], [c, d]]| [[a + c, b + d]; 2]);
+        let two = Self::fit(classes, passes, |counts| counts);
+        let entries: usize = classes.iter().map(Vec::len).sum();
+        let gain = two.log_likelihood - one.log_likelihood;
+        if gain > 0.5 * (entries.max(1) as f64).ln() { two } else { one }
+    }
+
+    /// By expectation maximisation; `pool` says what counts for each kind of mistake.
+    fn fit(classes: &[Entries], passes: usize, pool: fn(Counts) -> Counts) -> Self {
         let mut fitted = Self::with_mistakes(classes, [START; 2]);
         for _ in 0..passes {
             let (Self { mistakes: before, .. }, counts) = fitted;
-            let mistakes =
-                counts.map(|[wrong, all]| ((wrong + PRIOR.0) / (all + PRIOR.1)).clamp(LEAST, MOST));
+            let mistakes = pool(counts)
+                .map(|[wrong, all]| ((wrong + PRIOR.0) / (all + PRIOR.1)).clamp(LEAST, MOST));
             fitted = Self::with_mistakes(classes, mistakes);
             let small = |(new, old): (&f64, &f64)| (new - old).abs() <= TOLERANCE * old;
             if mistakes.iter().zip(&before).all(small) {
@@ -60,9 +73,8 @@ impl EntryNoise {
         fitted.0
     }
 
-    /// The sharpness of all classes where mistakes are known, and how many of each kind there are,
-    /// `[[wrong, all]; 2]` for classes that are truly off and on.
-    fn with_mistakes(classes: &[Entries], mistakes: [f64; 2]) -> (Self, [[f64; 2]; 2]) {
+    /// The sharpness of all classes where mistakes are known, and how many of each kind there are.
+    fn with_mistakes(classes: &[Entries], mistakes: [f64; 2]) -> (Self, Counts) {
         let tables: Vec<[Fit; SHARPNESSES]> = classes
             .par_iter()
             .map(|entries| std::array::from_fn(|at| Fit::of(entries, sharpness(at), mistakes)))
@@ -113,8 +125,7 @@ fn joint(log_odds: f64, label: bool, [e0, e1]: [f64; 2]) -> [f64; 2] {
 /// What one value of a_k makes of the entries of a class.
 struct Fit {
     log_likelihood: f64,
-    /// `[[wrong, all]; 2]` for entries that are truly off and on.
-    counts: [[f64; 2]; 2],
+    counts: Counts,
 }
 
 impl Fit {
