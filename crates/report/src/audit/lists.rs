@@ -20,7 +20,7 @@ use super::arrays::require;
 use super::record::{Audit, AuditSummary};
 use super::tables;
 use crate::error::ReportError;
-use near_duplicates::Duplicates;
+use near_duplicates::{Duplicates, Group};
 use outliers::Outliers;
 
 const NEAR_DUPLICATES: &str = "near_duplicates.csv";
@@ -115,7 +115,8 @@ impl Audit {
         })?;
         // The squares of all D differences must sum to an f32.
         let largest = (f32::MAX / width as f32).sqrt() / 4.0;
-        if let Some(at) = features.iter().position(|value| !(value.abs() < largest)) {
+        if let Some(at) = features.iter().position(|value| value.is_nan() || value.abs() >= largest)
+        {
             let (row, column, value) = (at / width, at % width, features[at]);
             require(false, "features", || {
                 format!("row {row}, column {column}: expected a number to compare, found {value}")
@@ -170,25 +171,23 @@ impl<'a> Described<'a> {
     }
 
     fn duplicates(&self, found: &Duplicates) -> Vec<NearDuplicate> {
-        let differ = |group: &&Vec<(usize, f64)>| {
-            let labels = |at: usize| &self.examples[at].label;
-            group.iter().any(|(at, _)| labels(*at) != labels(group[0].0))
+        let differ = |group: &&Group| {
+            let label = |at: usize| &self.examples[at].label;
+            group.iter().any(|(at, _)| label(*at) != label(group[0].0))
         };
-        let (with, without): (Vec<_>, Vec<_>) = found.groups.iter().partition(differ);
-        let groups =
-            with.into_iter().map(|it| (it, true)).chain(without.into_iter().map(|it| (it, false)));
-        let member = |(group, (members, labels_differ)): (usize, (&Vec<(usize, f64)>, bool))| {
-            let member = |(at, distance): &(usize, f64)| NearDuplicate {
-                group: group + 1,
-                id: self.examples[*at].id.clone(),
-                path: self.path(*at),
-                label: self.label(*at),
-                labels_differ,
+        let (with, without): (Vec<&Group>, Vec<&Group>) = found.groups.iter().partition(differ);
+        let mut listed = vec![];
+        for (at, group) in with.iter().chain(&without).enumerate() {
+            listed.extend(group.iter().map(|(member, distance)| NearDuplicate {
+                group: at + 1,
+                id: self.examples[*member].id.clone(),
+                path: self.path(*member),
+                label: self.label(*member),
+                labels_differ: at < with.len(),
                 distance: *distance,
-            };
-            members.iter().map(member).collect::<Vec<_>>()
-        };
-        groups.enumerate().flat_map(member).collect()
+            }));
+        }
+        listed
     }
 
     fn outliers(&self, found: &Outliers) -> Vec<Outlier> {

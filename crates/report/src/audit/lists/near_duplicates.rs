@@ -19,11 +19,14 @@ const BY_CHANCE: f64 = 0.05;
 /// However unlikely the distance is, it is not that of near duplicates above this share.
 const MOST: f64 = 0.5;
 
+/// Examples with their distances to the nearest of the group, as shares of those to their tenth
+/// neighbour.
+pub(super) type Group = Vec<(usize, f64)>;
+
 /// What is found.
 pub(super) struct Duplicates {
-    /// Examples with their distances to the nearest of the group, as shares of those to their
-    /// tenth neighbour; the tightest groups first.
-    pub groups: Vec<Vec<(usize, f64)>>,
+    /// The tightest first.
+    pub groups: Vec<Group>,
     /// Up to this share pairs are near duplicates.
     pub ratio: f64,
     /// m.
@@ -128,7 +131,7 @@ impl Sets {
     }
 
     /// The sets of at least two, each in the order of the data; the tightest first.
-    fn groups(mut self, distances: &[f64]) -> Vec<Vec<(usize, f64)>> {
+    fn groups(mut self, distances: &[f64]) -> Vec<Group> {
         let mut members = vec![vec![]; self.parents.len()];
         for (at, distance) in distances.iter().enumerate() {
             members[self.first(at)].push((at, *distance));

@@ -29,11 +29,10 @@ impl Outliers {
         sorted.sort_unstable_by(f64::total_cmp);
         let Some(tail) = Tail::fit(&sorted) else { return Self { members: vec![] } };
         let total = sorted.len() as f64;
-        let from_top = sorted.iter().rev().enumerate();
-        let listed = from_top
-            .filter(|(at, log)| total * tail.above(**log) <= BY_CHANCE * (at + 1) as f64)
-            .last()
-            .map_or(f64::INFINITY, |(_, log)| *log);
+        let mut from_top = sorted.iter().rev().enumerate();
+        let is_rare = |at: usize, log: f64| total * tail.above(log) <= BY_CHANCE * (at + 1) as f64;
+        let listed = from_top.rfind(|(at, log)| is_rare(*at, **log));
+        let listed = listed.map_or(f64::INFINITY, |(_, log)| *log);
         // At the rim of a dense cluster the ratio is large though others are near. What is nearer
         // to its neighbours than most examples belongs to them.
         let mut means: Vec<f64> = ratios.iter().map(|(mean, _)| *mean).collect();
