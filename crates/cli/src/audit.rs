@@ -51,6 +51,9 @@ Written to DIR:
   pairs.csv       how often each class is given where another is true
   annotators.csv  who errs how often and confuses what, where annotators are known
   consensus.csv   one label for each example by all annotators and the model, to train on
+  near_duplicates.csv     groups of (nearly) identical examples, those with different labels first (features only)
+  outliers.csv            examples that belong to no class (features only)
+  ambiguous_examples.csv  labels that are about as likely right as wrong
 and with --accept P three label files, one of which to train on:
   corrected.csv   suggestions with a probability of at least P take the place of the labels
   pruned.csv      labels that are wrong with a probability of at least P are left out

@@ -47,7 +47,7 @@ fn an_audit_that_is_killed_goes_on_to_the_same_findings() {
     assert!(started.kill(), "it ended before it could be killed");
     assert!(!place.path("killed/audit.json").exists());
     place.succeeds("resume killed -q --threads 1");
-    for file in ["issues.csv", "classes.csv", "pairs.csv", "audit.json"] {
+    for file in ["issues.csv", "classes.csv", "pairs.csv", "ambiguous_examples.csv", "audit.json"] {
         let read = |dir: &str| fs::read(place.path(&format!("{dir}/{file}"))).unwrap();
         assert_eq!(read("whole"), read("killed"), "{file}");
     }
@@ -75,6 +75,40 @@ fn entries_of_multi_hot_rows_are_ranked() {
     let found = issues[1..25].iter().filter(|cells| row_of(cells) < 8 && cells[2] == "0").count();
     assert!(found >= 4, "{found} of 8 turned entries among the first 24: {:?}", &issues[..12]);
     assert!(issues[1..].iter().all(|cells| cells[3] != cells[4]), "on is suggested for off");
+}
+
+/// Two clusters in five dimensions; 1 is a copy of 0 with the other label, and 2 is far away.
+#[test]
+fn near_duplicates_and_outliers_of_features_are_listed() {
+    let place = Place::empty();
+    // SplitMix64.
+    let uniform = |at: usize| {
+        let z = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 40) as f32 / (1u64 << 24) as f32
+    };
+    let noise = |at: usize| (0..4).map(|part| 2.0 * uniform(4 * at + part)).sum::<f32>();
+    let mut x: Vec<f32> =
+        (0..300 * 5).map(|at| noise(at) + if at / 5 % 2 == 0 { 6.0 } else { 0.0 }).collect();
+    x.copy_within(0..5, 5);
+    x[10..15].fill(-40.0);
+    let y: Vec<i64> = (0..300).map(|at| at % 2).collect();
+    fs::write(place.path("x.npy"), npy_f32(&[300, 5], x)).unwrap();
+    fs::write(place.path("y.npy"), npy_i64(&[300], y)).unwrap();
+    let data = "--set data.train.features=x.npy --set data.train.labels=y.npy";
+    let ended = place.succeeds(&format!("audit features-none -q --folds 2 {data} --out audit"));
+    for words in ["Also worth a look", "1 with different labels", "far from all others"] {
+        assert!(ended.stdout.contains(words), "{words}: {}", ended.stdout);
+    }
+    let pairs = table(&place, "audit/near_duplicates.csv");
+    assert_eq!((pairs[1][1].as_str(), pairs[2][1].as_str()), ("0", "1"));
+    assert_eq!((pairs[1][4].as_str(), pairs[1][5].as_str()), ("yes", "0.0"));
+    assert_eq!(table(&place, "audit/outliers.csv")[1][0], "2");
+    assert_eq!(place.json("audit/neighbours.json")["compared"], 300);
+    place.succeeds("report audit --out report.html");
+    let page = fs::read_to_string(place.path("report.html")).unwrap();
+    assert!(page.contains("id=\"near-duplicates\"") && page.contains("id=\"outliers\""));
 }
 
 #[test]

@@ -12,6 +12,8 @@
 //! | [`batch_norm`] | batch normalisation with the rectifier after it, and its gradients |
 //! | `batch_norm::channel` | the loops over one channel of all images |
 //! | [`convolution::reference`], [`batch_norm::reference`] | the same in f64 with plain loops; the tests compare against it |
+//! | [`neighbours`] | the nearest neighbours of every point, by products of matrices |
+//! | `neighbours::subspace` | a few coordinates in which points are as far apart as possible |
 //! | `shared` | one slice that many tasks write to, each in its own part |
 //!
 //! Functions run in the rayon pool that calls them and return the same bits for any number of
@@ -30,4 +32,5 @@
 pub mod batch_norm;
 pub mod convolution;
 pub mod dense;
+pub mod neighbours;
 mod shared;

@@ -3,4 +3,5 @@
 mod batch_norm;
 mod convolution;
 mod dense;
+mod neighbours;
 mod support;

@@ -9,10 +9,12 @@ mod annotators;
 mod arrays;
 mod comparison;
 mod dynamics;
+mod entry_noise;
 mod files;
 mod findings;
 mod folds;
 mod in_memory;
+mod lists;
 mod multilabel;
 mod odds;
 mod pair_noise;
@@ -37,6 +39,7 @@ pub use arrays::{AuditInput, AuditLabels, ModelOutput};
 pub use dynamics::TrainingDynamics;
 pub use files::ProbabilityFiles;
 pub use folds::{Source, SourceExample};
+pub use lists::{Comparison, ExampleLists, NearDuplicate, Outlier};
 pub use record::{
     AnnotatorFinding, Answer, Audit, AuditSummary, ClassFinding, Consensus, ErrorComparison,
     Estimate, Issue, Known, PairFinding,
@@ -197,5 +200,6 @@ fn conclude(
         annotator_concentration: concentration,
         files: None,
     };
-    Ok(Audit { summary, classes, pairs, annotators, consensus, examples: rows, issues })
+    let lists = ExampleLists::default();
+    Ok(Audit { summary, classes, pairs, annotators, consensus, examples: rows, issues, lists })
 }

@@ -99,6 +99,7 @@ pub fn page(
     // The suspects come first: the sentence above them says to start there.
     for audit in &material.audits {
         sections.extend(cards::suspects(audit, settings.suspects, pictures));
+        sections.extend(cards::lists::sections(audit, settings, pictures));
         sections.extend(audited_confusions::section(audit, &mut figures));
         sections.extend(classes::of_audit(audit));
         sections.extend(people::section(audit));

@@ -11,6 +11,7 @@ mod ensemble;
 mod figures;
 mod judge;
 mod layouts;
+mod lists;
 mod page;
 mod runs_on_disk;
 mod sample;

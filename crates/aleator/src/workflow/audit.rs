@@ -3,6 +3,7 @@
 mod embeddings;
 mod evidence;
 mod examples;
+mod features;
 mod probabilities;
 
 use std::path::{Path, PathBuf};
@@ -25,8 +26,9 @@ pub use probabilities::audit_probabilities;
 /// Divides the data into folds, judges the labels of each by a model that was trained on the
 /// others, and ranks them: the label that is most surely wrong comes first.
 ///
-/// Writes `issues.csv`, `classes.csv`, `pairs.csv`, `annotators.csv` and `audit.json` next to the
-/// runs of the folds.
+/// Writes `issues.csv`, `classes.csv`, `pairs.csv`, `annotators.csv`, `ambiguous_examples.csv` and
+/// `audit.json` next to the runs of the folds, and for features `near_duplicates.csv` and
+/// `outliers.csv`.
 ///
 /// # Errors
 /// When there are fewer than two folds or more folds than examples, the experiment has several
@@ -128,7 +130,7 @@ pub(crate) fn finish(
 ) -> Result<Audit, Error> {
     let mut recipe = group.members[0].recipe.clone();
     let pictures = pictures(out)?;
-    let audit = if needs_no_folds(&recipe) {
+    let (mut audit, scale) = if needs_no_folds(&recipe) {
         let seed = group.members[0].seed;
         let found = evidence::audit_features(sources, &recipe, seed, pictures.as_ref(), watch);
         found.map_err(|error| match error {
@@ -143,11 +145,13 @@ pub(crate) fn finish(
         let source = examples::of(sources, &recipe, pictures.as_ref())?;
         let dirs: Vec<PathBuf> =
             group.members.iter().map(|member| out.join(&member.name)).collect();
-        analyse(&dirs, &source, &mut |step| {
+        let audit = analyse(&dirs, &source, &mut |step| {
             let (done, total) = (step.done, step.total);
             watch.event(Event::Progress { what: "labels judged", done, total });
-        })?
+        })?;
+        (audit, features::scale(&recipe, &dirs[0])?)
     };
+    features::compare(&mut audit, sources, &recipe, scale, watch)?;
     recipe.data.test = None;
     write_file(&out.join("recipe.toml"), recipe.to_toml().as_bytes())?;
     audit.save(out)?;

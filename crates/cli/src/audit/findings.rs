@@ -40,6 +40,7 @@ pub fn print(out: &Path, audit: &Audit) -> Result<()> {
     issues(audit)?;
     pairs(audit)?;
     annotators(audit)?;
+    lists(out, audit)?;
     let place = out.display();
     line(format_args!("\nAll labels: {}", out.join("issues.csv").display()))?;
     if !audit.consensus.is_empty() {
@@ -88,6 +89,31 @@ fn annotators(audit: &Audit) -> Result<()> {
     });
     let title = format!("Annotators who err most, of {}:", audit.annotators.len());
     table(&title, ["annotator", "labels", "wrong", "known wrong"], 1, rows)
+}
+
+/// Examples that need a look for another reason than a wrong label: one line for each list.
+fn lists(out: &Path, audit: &Audit) -> Result<()> {
+    let (groups, differing) = audit.lists.duplicate_groups();
+    let (outliers, ambiguous) = (audit.lists.outliers.len(), audit.ambiguous().len());
+    let groups_of = if groups == 1 { "group" } else { "groups" };
+    let found = [
+        (
+            groups,
+            format!(
+                "{groups_of} of (nearly) identical examples, {differing} with different labels"
+            ),
+            "near_duplicates.csv",
+        ),
+        (outliers, "far from all others, perhaps of no class".to_string(), "outliers.csv"),
+        (ambiguous, "as likely right as wrong".to_string(), "ambiguous_examples.csv"),
+    ];
+    let mut found = found.iter().filter(|(count, ..)| *count > 0).peekable();
+    if found.peek().is_some() {
+        line(format_args!("\nAlso worth a look:"))?;
+    }
+    found.try_for_each(|(count, what, file)| {
+        line(format_args!("  {count} {what}: {}", out.join(file).display()))
+    })
 }
 
 /// The first rows under a title, where there are any; the first columns are words.

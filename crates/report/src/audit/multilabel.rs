@@ -1,14 +1,12 @@
 //! Classes that are on or off: which entries of a row are wrong.
 //!
-//! Each class is judged by itself, as [`posterior`](super::posterior) does with two classes: off,
-//! whose utility is 0, and on, whose utility is the class's own.
+//! Each entry is judged by [`EntryNoise`], which is fitted to a sample of the examples.
 
 use aleator_run::Field;
-use rayon::prelude::*;
 
+use super::entry_noise::{Entries, EntryNoise};
 use super::findings::{self, Findings, WrongLabels};
 use super::parts::{self, Example, Parts};
-use super::posterior::{Confusion, Counts, Evidence};
 use super::record::{Answer, Issue};
 use super::settings::AuditSettings;
 use super::single::Posterior;
@@ -17,9 +15,21 @@ use crate::error::ReportError;
 
 /// The most entries that are listed, those most surely wrong.
 const LISTED: usize = 1_000_000;
+/// The most examples and the most entries that the noise is fitted to.
+const FITTED_EXAMPLES: usize = 20_000;
+const FITTED_ENTRIES: usize = 1 << 22;
 
 const FIELDS: [Field; 3] = [Field::Mean, Field::LogProbs, Field::LogProbsOff];
 type Row<'a> = parts::Row<'a, { FIELDS.len() }>;
+
+/// What a model says of a class: how much it is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Utility {
+    /// The mean of the utility, without the noise.
+    Mean,
+    /// The log-odds of the label, with the noise.
+    LogOdds,
+}
 
 /// Judges every entry; `kept` gets for each example the probabilities of all classes to be on.
 pub(super) fn judge(
@@ -28,48 +38,74 @@ pub(super) fn judge(
     kept: Option<&mut Vec<Posterior>>,
     observer: Observer,
 ) -> Result<Findings, ReportError> {
-    let classes = parts.task.class_names.len();
-    let mut confusions = vec![Confusion::new(2, settings); classes];
-    for pass in 0..settings.multilabel_passes {
-        let mut counts: Vec<Counts> = confusions.iter().map(Counts::new).collect();
-        parts.each_piece(FIELDS, |rows| {
-            let both = counts.par_iter_mut().zip(&confusions).enumerate();
-            both.for_each(|(class, (counts, confusion))| {
-                let evidence: Vec<Evidence> =
-                    rows.iter().map(|row| evidence(row, class, settings)).collect();
-                counts.add_all(&evidence, confusion);
-            });
-        })?;
-        let both = counts.iter().zip(&confusions);
-        confusions = both.map(|(counts, it)| counts.updated(it, settings)).collect();
-        let (done, total) = (pass + 1, settings.multilabel_passes);
-        observer(Step { what: "confusion of the labels", done, total });
+    let choices = [Utility::Mean, Utility::LogOdds];
+    let mut fits = vec![];
+    for (at, utility) in choices.into_iter().enumerate() {
+        fits.push((
+            EntryNoise::learn(&sample(parts, utility)?, settings.multilabel_passes),
+            utility,
+        ));
+        let (done, total) = (at + 1, choices.len());
+        observer(Step { what: "noise of the labels", done, total });
     }
-    collect(parts, &confusions, settings, kept)
+    let better = |a: &(EntryNoise, Utility), b: &(EntryNoise, Utility)| {
+        // The first of equal ones: models without means have the log-odds in their place.
+        b.0.log_likelihood > a.0.log_likelihood
+    };
+    let best = fits.into_iter().reduce(|a, b| if better(&a, &b) { b } else { a });
+    let Some((noise, utility)) = best else { unreachable!("there are two choices") };
+    collect(parts, &noise, utility, kept)
+}
+
+/// The entries of each class, of examples that are spread evenly over the data.
+fn sample(parts: &mut Parts, utility: Utility) -> Result<Vec<Entries>, ReportError> {
+    let classes = parts.task.class_names.len();
+    let most = FITTED_EXAMPLES.min(FITTED_ENTRIES / classes.max(1)).max(1);
+    let step = parts.examples.len().div_ceil(most).max(1);
+    let mut entries: Vec<Entries> = vec![vec![]; classes];
+    parts.each_piece(FIELDS, |rows| {
+        for row in rows.iter().filter(|row| row.position % step == 0) {
+            for (class, entries) in entries.iter_mut().enumerate() {
+                entries.push((utility.of(row, class), is_on(row.example, class as u32)));
+            }
+        }
+    })?;
+    Ok(entries)
+}
+
+impl Utility {
+    fn of(self, row: &Row, class: usize) -> f64 {
+        let [mean, on, off] = row.fields;
+        match self {
+            Self::Mean => f64::from(mean[class]) / row.temperature,
+            // Finite, as the mean is, where one of the two is impossible.
+            Self::LogOdds => (f64::from(on[class]) - f64::from(off[class])).clamp(-1e30, 1e30),
+        }
+    }
 }
 
 fn collect(
     parts: &mut Parts,
-    confusions: &[Confusion],
-    settings: &AuditSettings,
+    noise: &EntryNoise,
+    utility: Utility,
     mut kept: Option<&mut Vec<Posterior>>,
 ) -> Result<Findings, ReportError> {
     // Of each class: `[given off, given on]` × `[truly off, truly on]`, summed probabilities.
-    let mut tables = vec![[[0.0; 2]; 2]; confusions.len()];
+    let mut tables = vec![[[0.0; 2]; 2]; parts.task.class_names.len()];
     let mut wrong = WrongLabels::new(parts.parts.len());
     let mut best = Best::new(LISTED);
     parts.each_piece(FIELDS, |rows| {
         for row in rows {
-            for (class, confusion) in confusions.iter().enumerate() {
-                let (posterior, _) = confusion.posterior(&evidence(row, class, settings));
-                let given = usize::from(is_on(row.example, class as u32));
-                let score = 1.0 - posterior[given];
-                tables[class][given][0] += posterior[0];
-                tables[class][given][1] += posterior[1];
+            for (class, table) in tables.iter_mut().enumerate() {
+                let given = is_on(row.example, class as u32);
+                let on = noise.truly_on(class, utility.of(row, class), given);
+                let score = if given { 1.0 - on } else { on };
+                table[usize::from(given)][0] += 1.0 - on;
+                table[usize::from(given)][1] += on;
                 wrong.add(row.example.part, score);
                 best.offer(score, (row.position, class as u32), ());
                 if let Some(kept) = &mut kept {
-                    kept[row.position].push((class as u32, posterior[1]));
+                    kept[row.position].push((class as u32, on));
                 }
             }
         }
@@ -112,11 +148,4 @@ fn issue(example: &Example, class: u32, score: f64) -> Issue {
 
 fn is_on(example: &Example, class: u32) -> bool {
     example.row.label.iter().flatten().any(|on| *on == class)
-}
-
-fn evidence(row: &Row, class: usize, settings: &AuditSettings) -> Evidence<'static> {
-    let [mean, on, off] = row.fields;
-    let utilities = [0.0, f64::from(mean[class]) / row.temperature];
-    let labels: &[u32] = if is_on(row.example, class as u32) { &[1] } else { &[0] };
-    Evidence::new(utilities.into_iter(), &[off[class], on[class]], labels, settings)
 }

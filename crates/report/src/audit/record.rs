@@ -8,6 +8,7 @@ use aleator_run::{
 use serde::{Deserialize, Serialize};
 
 use super::files::ProbabilityFiles;
+use super::lists::ExampleLists;
 use super::settings::AuditSettings;
 use super::tables;
 use crate::error::ReportError;
@@ -30,6 +31,8 @@ pub struct Audit {
     pub consensus: Vec<Consensus>,
     /// `examples.csv`: what was audited, in the order of the data.
     pub examples: Vec<ExampleRow>,
+    /// Examples that need a look for another reason than their label.
+    pub lists: ExampleLists,
 }
 
 /// `audit.json`: the summary.
@@ -258,6 +261,7 @@ impl Audit {
             tables::write(&dir.join("consensus.csv"), &self.consensus, &self.summary)?;
         }
         write_examples(&dir.join("examples.csv"), self.examples.iter().cloned())?;
+        ExampleLists::save(self, dir)?;
         let path = dir.join(AUDIT);
         let text = serde_json::to_string_pretty(&self.summary)
             .map_err(|error| RunError::damaged(&path, error.to_string()))?;
@@ -274,6 +278,7 @@ impl Audit {
             annotators: tables::read_if_there(&dir.join("annotators.csv"), &summary)?,
             consensus: tables::read_if_there(&dir.join("consensus.csv"), &summary)?,
             examples: read_examples(&dir.join("examples.csv"))?,
+            lists: ExampleLists::load(dir, &summary)?,
             summary,
         })
     }

@@ -12,8 +12,8 @@ use crate::error::ReportError;
 #[serde(deny_unknown_fields)]
 pub struct AuditSettings {
     /// a: sharpens the prior, because softmax(μ/τ) is the law of a label and not of the truth. It
-    /// and `label_power` are used with annotators and where each class is on or off; otherwise
-    /// several values of both are weighed by the labels.
+    /// and `label_power` are used with annotators; otherwise the labels choose both, or weigh
+    /// several values of them.
     pub sharpness: f64,
     /// b: the power of p in the law of a label. Less than 1 keeps the label from being counted
     /// twice, as evidence for p and for the truth.
@@ -30,7 +30,7 @@ pub struct AuditSettings {
     pub initial_accuracy: f64,
     /// The largest number of passes over the data.
     pub passes: usize,
-    /// The number of passes where each class is on or off.
+    /// The largest number of passes where each class is on or off.
     pub multilabel_passes: usize,
     /// Passes end when the log-likelihood of an example changes by less than this.
     pub tolerance: f64,
@@ -46,7 +46,7 @@ impl AuditSettings {
         smoothing: 1.0,
         initial_accuracy: 0.7,
         passes: 60,
-        multilabel_passes: 20,
+        multilabel_passes: 100,
         tolerance: 1e-6,
     };
 

@@ -1,7 +1,7 @@
 //! The tables of an audit as CSV files, made for spreadsheets.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use aleator_run::{CsvFile, Link, RunError};
 
@@ -26,14 +26,14 @@ pub(super) trait Record: Sized {
 }
 
 /// Writes a table of an audit.
-pub(super) fn write<T: Record>(
+pub(super) fn write<'a, T: Record + 'a>(
     path: &Path,
-    rows: &[T],
+    rows: impl IntoIterator<Item = &'a T>,
     AuditSummary { link, class_names, .. }: &AuditSummary,
 ) -> Result<(), RunError> {
     let columns = T::columns(*link);
     CsvFile::write(path, &columns, |table| {
-        rows.iter().try_for_each(|row| {
+        rows.into_iter().try_for_each(|row| {
             let mut cells = row.cells(class_names);
             cells.resize(columns.len(), String::new());
             table.row(&cells)
@@ -123,7 +123,7 @@ impl Record for Issue {
         };
         Ok(Self {
             id: row.text("id").to_string(),
-            path: Some(row.text("path")).filter(|path| !path.is_empty()).map(Into::into),
+            path: row.path("path"),
             given: answer("given")?,
             suggested: answer("suggested")?,
             given_probability: row.number("given_probability")?,
@@ -289,7 +289,7 @@ fn number(value: f64) -> String {
 }
 
 /// With as many digits as give the same number back, so that sorting by it gives the order back.
-fn exact(value: f64) -> String {
+pub(super) fn exact(value: f64) -> String {
     // Unlike `Display`, this writes small numbers with an exponent.
     format!("{value:?}")
 }
@@ -307,9 +307,13 @@ pub(super) struct Row<'a> {
 }
 
 impl Row<'_> {
-    fn text(&self, column: &str) -> &str {
+    pub(super) fn text(&self, column: &str) -> &str {
         let at = self.columns.iter().position(|name| name == column);
         unguarded(at.and_then(|at| self.record.get(at)).unwrap_or_default())
+    }
+
+    pub(super) fn path(&self, column: &str) -> Option<PathBuf> {
+        self.has(column).then(|| self.text(column).into())
     }
 
     /// Whether the cell is not empty.
@@ -327,7 +331,7 @@ impl Row<'_> {
     }
 
     /// Whether the cell is one word and not the other.
-    fn is(&self, word: &str, other: &str, column: &str) -> Result<bool, String> {
+    pub(super) fn is(&self, word: &str, other: &str, column: &str) -> Result<bool, String> {
         match self.text(column) {
             text if text == word => Ok(true),
             text if text == other => Ok(false),
@@ -335,7 +339,7 @@ impl Row<'_> {
         }
     }
 
-    fn number(&self, column: &str) -> Result<f64, String> {
+    pub(super) fn number(&self, column: &str) -> Result<f64, String> {
         let number = self.text(column).parse().ok().filter(|number: &f64| number.is_finite());
         number.ok_or_else(|| self.wrong(column, "a number"))
     }
@@ -344,7 +348,7 @@ impl Row<'_> {
         self.has(column).then(|| self.number(column)).transpose()
     }
 
-    fn count(&self, column: &str) -> Result<usize, String> {
+    pub(super) fn count(&self, column: &str) -> Result<usize, String> {
         self.text(column).parse().map_err(|_| self.wrong(column, "a whole number"))
     }
 }

@@ -1,5 +1,7 @@
 //! Cards of examples: suspect labels and ambiguous examples.
 
+pub(super) mod lists;
+
 use aleator_run::{ExampleRow, Split};
 
 use super::held_out::JudgedExample;

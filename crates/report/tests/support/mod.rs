@@ -284,6 +284,7 @@ pub fn audit(names: &[String], issues: usize) -> Audit {
         annotators: (0..3).map(annotator).collect(),
         consensus: vec![],
         examples: vec![],
+        lists: Default::default(),
     }
 }
 

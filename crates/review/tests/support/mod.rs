@@ -95,6 +95,7 @@ fn audit(link: Link, classes: &[&str], issues: Vec<Issue>, examples: Vec<Example
         annotators: vec![],
         consensus: vec![],
         examples,
+        lists: Default::default(),
     }
 }
 

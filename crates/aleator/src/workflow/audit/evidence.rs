@@ -19,14 +19,15 @@ use rayon::prelude::*;
 use super::examples::votes;
 use crate::{Error, Event, Watch};
 
-/// Judges the labels of all examples of a recipe's training source.
+/// Judges the labels of all examples of a recipe's training source; says how features were scaled
+/// for it.
 pub fn audit_features(
     sources: &Sources,
     recipe: &Recipe,
     seed: u64,
     pictures: Option<&Thumbnails>,
     watch: &mut Watch<'_>,
-) -> Result<Audit, Error> {
+) -> Result<(Audit, Normalize), Error> {
     let examples = sources.training_source(&recipe.data)?;
     if !matches!(examples.inputs.shape(), InputShape::Features(_)) {
         return Err(Error::invalid(
@@ -37,13 +38,13 @@ pub fn audit_features(
     let stop = watch.stop();
     watch.note("comparing every example with all others");
     let others = leave_one_out(&examples, stop)?.ok_or_else(stopped)?;
-    watch.note(&format!("inputs are scaled: {}", scaling(others.normalize)));
+    watch.note(&format!("features are scaled: {}", others.normalize.in_words()));
+    let normalize = others.normalize;
     let mut input = input(sources, &examples, others.log_probs, pictures);
     let settings = &AuditSettings::STANDARD;
     let planted = planted_labels(input.clone(), settings, &mut |_| {})?;
     if !planted.is_empty() {
-        let trainings =
-            Trainings { recipe, seed, normalize: others.normalize, examples: &examples };
+        let trainings = Trainings { recipe, seed, normalize, examples: &examples };
         input.dynamics = Some(trainings.dynamics(&planted, watch)?);
     }
     let mut audit = judge(input, settings, &mut |step| {
@@ -52,20 +53,11 @@ pub fn audit_features(
     })?
     .audit;
     audit.summary.fingerprint = sources.fingerprint().to_string();
-    Ok(audit)
+    Ok((audit, normalize))
 }
 
 fn stopped() -> Error {
     Error::Interrupted("stopped before the labels were judged".to_string())
-}
-
-fn scaling(normalize: Normalize) -> &'static str {
-    match normalize {
-        Normalize::None => "not at all",
-        Normalize::Global => "all features by one number",
-        Normalize::PerFeature => "each feature by its standard deviation",
-        Normalize::Robust => "each feature by its middle half, with short tails",
-    }
 }
 
 fn input(
