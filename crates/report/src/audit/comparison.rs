@@ -2,18 +2,18 @@
 
 use super::dynamics::Readout;
 use super::odds::{Labels, Odds};
-use super::planted::PlantedError;
+use super::planted::{PlantedError, Signs};
 use super::record::{ErrorComparison, Estimate};
 use super::single::Posterior;
 
-/// What one kind of evidence says of the labels: log P(wrong)/P(right).
+/// What one kind of evidence says of the labels.
 pub(super) struct Source {
     /// Of every given label.
-    pub given: Vec<f64>,
+    pub given: Vec<Signs>,
     /// The same in each round of planted errors, where they differ from round to round.
-    pub kept: Vec<Vec<f64>>,
+    pub kept: Vec<Vec<Signs>>,
     /// Of the planted errors of all rounds.
-    pub errors: Vec<f64>,
+    pub errors: Vec<Signs>,
     /// Of the true class of every example.
     pub posteriors: Vec<Posterior>,
 }
@@ -50,31 +50,35 @@ pub(super) struct Bounds {
 }
 
 impl Comparison {
-    /// Learns from the errors of all rounds.
-    pub fn new(sources: &[Source], rounds: &[Vec<PlantedError>]) -> Self {
+    /// Learns from the errors of all rounds; `expected` is the share of wrong labels where labels are
+    /// too few to say it.
+    pub fn new(sources: &[Source], rounds: &[Vec<PlantedError>], expected: f64) -> Self {
         let errors: Vec<&PlantedError> = rounds.iter().flatten().collect();
+        let numbers = Signs::COUNT * sources.len();
         let given = kept_labels(sources, rounds);
         let planted = |weight: &dyn Fn(&PlantedError) -> f64| Labels {
-            evidence: interleaved(errors.len(), |at| sources.iter().map(move |it| it.errors[at])),
+            evidence: (0..errors.len())
+                .flat_map(|at| sources.iter().flat_map(move |it| it.errors[at].numbers()))
+                .collect(),
             weights: errors.iter().map(|error| weight(error)).collect(),
         };
         let (anywhere, ambiguous) =
             (planted(&|error| error.weight.anywhere), planted(&|error| error.weight.ambiguous));
         // Errors among ambiguous examples are the ones that are hard to tell from right labels, so
         // they decide which evidence counts.
-        let direction = Odds::learn(&given, &ambiguous, sources.len());
+        let direction = Odds::learn(&given, &ambiguous, numbers, expected);
         let project = |labels: &Labels| Labels {
             evidence: labels
                 .evidence
-                .chunks_exact(sources.len())
+                .chunks_exact(numbers)
                 .map(|evidence| direction.combined(evidence))
                 .collect(),
             weights: labels.weights.clone(),
         };
         let given = project(&given);
         Self {
-            anywhere: Odds::learn(&given, &project(&anywhere), 1),
-            ambiguous: Odds::learn(&given, &project(&ambiguous), 1),
+            anywhere: Odds::learn(&given, &project(&anywhere), 1, expected),
+            ambiguous: Odds::learn(&given, &project(&ambiguous), 1, expected),
             direction,
         }
     }
@@ -84,7 +88,8 @@ impl Comparison {
     pub fn scores(&self, sources: &[Source]) -> (Vec<f64>, LawCounts) {
         let mut counts = LawCounts { anywhere: 0.0, ambiguous: 0.0 };
         let score = |at: usize| {
-            let evidence: Vec<f64> = sources.iter().map(|source| source.given[at]).collect();
+            let signs = sources.iter().flat_map(|source| source.given[at].numbers());
+            let evidence: Vec<f64> = signs.collect();
             let combined = [self.direction.combined(&evidence)];
             let (anywhere, ambiguous) =
                 (self.anywhere.wrong(&combined), self.ambiguous.wrong(&combined));
@@ -98,8 +103,10 @@ impl Comparison {
 
     /// How much each source counts; they sum to one.
     pub fn weights(&self) -> Vec<f64> {
-        let sum: f64 = self.direction.slopes.iter().sum();
-        self.direction.slopes.iter().map(|slope| slope / sum).collect()
+        let slopes = self.direction.slopes.chunks_exact(Signs::COUNT);
+        let weights: Vec<f64> = slopes.map(|slopes| slopes.iter().sum()).collect();
+        let sum: f64 = weights.iter().sum();
+        weights.iter().map(|weight| weight / sum).collect()
     }
 
     /// What `audit.json` says of it.
@@ -130,15 +137,11 @@ fn kept_labels(sources: &[Source], rounds: &[Vec<PlantedError>]) -> Labels {
         for at in (0..examples).filter(|at| !replaced[*at]) {
             let own =
                 |source: &Source| source.kept.get(round).map_or(source.given[at], |it| it[at]);
-            labels.evidence.extend(sources.iter().map(own));
+            labels.evidence.extend(sources.iter().flat_map(|source| own(source).numbers()));
             labels.weights.push(1.0);
         }
     }
     labels
-}
-
-fn interleaved<I: Iterator<Item = f64>>(count: usize, row: impl Fn(usize) -> I) -> Vec<f64> {
-    (0..count).flat_map(row).collect()
 }
 
 /// The number of wrong labels. Its interval reaches over both laws and both bounds, and beyond by

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::planted::{PlantedError, log_odds};
+use super::planted::{PlantedError, Signs};
 use super::posterior::{Confusion, Counts, Evidence};
 use super::self_confidence::{divide, divide_by};
 use super::settings::AuditSettings;
@@ -26,12 +26,12 @@ pub struct TrainingDynamics {
 pub(super) struct Readout {
     /// Of every example, by the training on the given labels.
     pub posteriors: Vec<Posterior>,
-    /// log P(wrong)/P(right) of every given label, averaged over the trainings that had it.
-    pub given: Vec<f64>,
-    /// The same by each training on planted labels, for the labels that were not replaced.
-    pub kept: Vec<Vec<f64>>,
+    /// Of every given label, averaged over the trainings that had it.
+    pub given: Vec<Signs>,
+    /// Of the labels by each training on planted ones.
+    pub kept: Vec<Vec<Signs>>,
     /// Of the planted errors, in their order.
-    pub errors: Vec<Vec<f64>>,
+    pub errors: Vec<Vec<Signs>>,
 }
 
 /// Examples whose evidence is in memory at a time.
@@ -51,19 +51,17 @@ impl TrainingDynamics {
         let confidence = divide(&mut own, classes, &labels);
         let confusion = learn(&own, given, classes, settings);
         let judged = judge(&own, given, &confusion, settings);
-        let (posteriors, given_odds) = judged.into_iter().unzip();
-        let mut readout = Readout { posteriors, given: given_odds, kept: vec![], errors: vec![] };
+        let (posteriors, given_signs) = judged.into_iter().unzip();
+        let mut readout = Readout { posteriors, given: given_signs, kept: vec![], errors: vec![] };
         for (log_probs, errors) in self.planted.iter().zip(rounds) {
             let mut log_probs = log_probs.clone();
             divide_by(&mut log_probs, &confidence);
             let mut labels = given.to_vec();
             errors.iter().for_each(|error| labels[error.example] = error.label);
-            let odds: Vec<f64> = judge(&log_probs, &labels, &confusion, settings)
-                .into_iter()
-                .map(|it| it.1)
-                .collect();
-            readout.errors.push(errors.iter().map(|error| odds[error.example]).collect());
-            readout.kept.push(odds);
+            let judged = judge(&log_probs, &labels, &confusion, settings);
+            let signs: Vec<Signs> = judged.into_iter().map(|(_, signs)| signs).collect();
+            readout.errors.push(errors.iter().map(|error| signs[error.example]).collect());
+            readout.kept.push(signs);
         }
         readout.average(rounds);
         readout
@@ -74,15 +72,19 @@ impl Readout {
     /// Gives every label the mean over the trainings that had it: more than one is less noisy.
     fn average(&mut self, rounds: &[Vec<PlantedError>]) {
         let mut counts = vec![1.0; self.given.len()];
-        for (odds, errors) in self.kept.iter().zip(rounds) {
-            let mut planted = vec![false; odds.len()];
+        for (signs, errors) in self.kept.iter().zip(rounds) {
+            let mut planted = vec![false; signs.len()];
             errors.iter().for_each(|error| planted[error.example] = true);
-            for at in (0..odds.len()).filter(|at| !planted[*at]) {
-                self.given[at] += odds[at];
+            for at in (0..signs.len()).filter(|at| !planted[*at]) {
+                self.given[at].log_odds += signs[at].log_odds;
+                self.given[at].surprise += signs[at].surprise;
                 counts[at] += 1.0;
             }
         }
-        self.given.iter_mut().zip(counts).for_each(|(sum, count)| *sum /= count);
+        for (signs, count) in self.given.iter_mut().zip(counts) {
+            signs.log_odds /= count;
+            signs.surprise /= count;
+        }
     }
 }
 
@@ -115,20 +117,20 @@ fn learn(log_probs: &[f32], labels: &[u32], classes: usize, settings: &AuditSett
     confusion
 }
 
-/// The posterior of every example, and log P(wrong)/P(right) of its label.
+/// The posterior of every example, and the signs that its label is wrong.
 fn judge(
     log_probs: &[f32],
     labels: &[u32],
     confusion: &Confusion,
     settings: &AuditSettings,
-) -> Vec<(Posterior, f64)> {
+) -> Vec<(Posterior, Signs)> {
     let classes = log_probs.len() / labels.len();
     let rows = log_probs.par_chunks_exact(classes).zip(labels);
     rows.map(|(row, label)| {
         let evidence = evidence(row, label, settings);
         let posterior = with_classes(&evidence, confusion.posterior(&evidence).0);
-        let odds = log_odds(&posterior, *label);
-        (posterior, odds)
+        let signs = Signs::of(&posterior, row, *label);
+        (posterior, signs)
     })
     .collect()
 }

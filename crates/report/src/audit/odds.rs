@@ -48,15 +48,16 @@ const SLOPES: (f64, f64) = (-8.0, 4.0);
 
 impl Odds {
     /// Learns from the given labels and planted errors. The weights of the planted ones matter
-    /// only relative to each other.
-    pub fn learn(given: &Labels, planted: &Labels, sources: usize) -> Self {
+    /// only relative to each other. `expected` is the share of wrong labels that counts for
+    /// [`PRIOR`] labels: few labels say little about it.
+    pub fn learn(given: &Labels, planted: &Labels, sources: usize, expected: f64) -> Self {
         let mut scales = vec![0.0; sources];
         for (row, _) in given.rows(sources).chain(planted.rows(sources)) {
             scales.iter_mut().zip(row).for_each(|(sum, value)| *sum += value * value);
         }
         let count = (given.weights.len() + planted.weights.len()) as f64;
         scales.iter_mut().for_each(|sum| *sum = (*sum / count).sqrt().max(f64::MIN_POSITIVE));
-        let problem = Problem { given, planted, scales: &scales };
+        let problem = Problem { given, planted, scales: &scales, expected };
         let best = STARTS
             .iter()
             .map(|start| problem.maximise(*start))
@@ -90,6 +91,8 @@ struct Problem<'a> {
     planted: &'a Labels,
     /// Root mean squares of the evidence.
     scales: &'a [f64],
+    /// The share of wrong labels before any label is seen.
+    expected: f64,
 }
 
 impl Problem<'_> {
@@ -188,12 +191,17 @@ impl Problem<'_> {
         };
         self.given.rows(sources).for_each(|(row, weight)| add(row, weight, false));
         self.planted.rows(sources).for_each(|(row, weight)| add(row, weight * share, true));
+        value += PRIOR * (self.expected * log_wrong + (1.0 - self.expected) * log_right);
+        gradient[sources + 1] += PRIOR * (self.expected - log_wrong.exp());
         let total = given * (1.0 + PLANTED_SHARE);
         let pull: f64 = at.iter().map(|value| value * value).sum();
         let gradient = gradient.iter().zip(at).map(|(sum, at)| sum / total - 2.0 * PULL * at);
         (value / total - PULL * pull, gradient.collect())
     }
 }
+
+/// The labels that the expected share counts for.
+const PRIOR: f64 = 10.0;
 
 /// κ of the regression.
 const PLANTED_SHARE: f64 = 0.05;
@@ -270,7 +278,7 @@ mod tests {
         let planted = labels(1000, 1.0);
         for share in [0.02, 0.1, 0.3] {
             let given = labels(5000, share);
-            let odds = Odds::learn(&given, &planted, 1);
+            let odds = Odds::learn(&given, &planted, 1, share);
             assert!((odds.slopes[0] - 4.0).abs() < 0.2, "{share}: {odds:?}");
             let count: f64 = given.evidence.iter().map(|value| odds.wrong(&[*value])).sum();
             let expected = share * 5000.0;
@@ -281,7 +289,7 @@ mod tests {
     #[test]
     fn where_no_label_looks_like_an_error_none_is_wrong() {
         let given = labels(5000, 0.0);
-        let odds = Odds::learn(&given, &labels(1000, 1.0), 1);
+        let odds = Odds::learn(&given, &labels(1000, 1.0), 1, 0.0);
         let count: f64 = given.evidence.iter().map(|value| odds.wrong(&[*value])).sum();
         assert!(count < 5.0, "{count}");
     }
@@ -289,7 +297,7 @@ mod tests {
     #[test]
     fn the_gradient_is_that_of_the_likelihood() {
         let (given, planted) = (labels(40, 0.2), labels(10, 1.0));
-        let problem = Problem { given: &given, planted: &planted, scales: &[2.0] };
+        let problem = Problem { given: &given, planted: &planted, scales: &[2.0], expected: 0.3 };
         let at = [-1.0, 0.3, -1.5];
         let (_, gradient) = problem.evaluate(&at);
         for index in 0..3 {

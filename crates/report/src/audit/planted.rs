@@ -46,19 +46,24 @@ impl ErrorLaw {
 pub(super) struct Judged {
     /// Of its true class.
     pub posterior: Posterior,
-    /// log P(wrong)/P(right) of the given label.
-    pub log_odds: f64,
+    /// Of the given label.
+    pub signs: Signs,
     /// The sum over all labels other than the given one.
     pub law: ErrorLaw,
 }
 
-/// Judges one example.
-pub(super) fn judge(evidence: &Evidence, confusion: &Confusion, given: u32) -> Judged {
+/// Judges one example; `log_probs` are those of its labels, `[K]`.
+pub(super) fn judge(
+    evidence: &Evidence,
+    log_probs: &[f32],
+    confusion: &Confusion,
+    given: u32,
+) -> Judged {
     let (posterior, _) = confusion.posterior(evidence);
     let mut law = ErrorLaw::default();
     each_error(evidence, confusion, &posterior, given, |_, own| law.add(own));
     let posterior = with_classes(evidence, posterior);
-    Judged { log_odds: log_odds(&posterior, given), law, posterior }
+    Judged { signs: Signs::of(&posterior, log_probs, given), law, posterior }
 }
 
 /// Gives `take` every label other than the given one with its probability to be an error.
@@ -89,14 +94,44 @@ fn each_error(
     others.for_each(|(label, law)| take(label, law));
 }
 
-/// log P(wrong)/P(right) of a label. Probabilities below 10⁻¹² say no more than 10⁻¹².
-pub(super) fn log_odds(posterior: &[(u32, f64)], label: u32) -> f64 {
-    let (mut right, mut wrong) = (0.0, 0.0);
-    for (class, probability) in posterior {
-        *(if *class == label { &mut right } else { &mut wrong }) += probability;
-    }
-    f64::max(wrong, 1e-12).ln() - f64::max(right, 1e-12).ln()
+/// The signs that a label is wrong, by one model. Which of them tells errors from hard examples
+/// depends on the data: the first where errors are many, the second where they are few.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Signs {
+    /// log P(wrong)/P(right) by the posterior.
+    pub log_odds: f64,
+    /// −log p of the label.
+    pub surprise: f64,
 }
+
+impl Signs {
+    /// How many numbers it has.
+    pub const COUNT: usize = 2;
+
+    /// Of a label. Probabilities below 10⁻¹² say no more than 10⁻¹².
+    pub fn of(posterior: &[(u32, f64)], log_probs: &[f32], label: u32) -> Self {
+        let (mut right, mut wrong) = (LEAST, LEAST);
+        for (class, probability) in posterior {
+            *(if *class == label { &mut right } else { &mut wrong }) += probability;
+        }
+        Self {
+            log_odds: wrong.ln() - right.ln(),
+            surprise: -f64::from(log_probs[label as usize]).max(LEAST.ln()),
+        }
+    }
+
+    /// The probability that the label is wrong by the posterior.
+    pub fn doubt(self) -> f64 {
+        1.0 / (1.0 + (-self.log_odds).exp())
+    }
+
+    pub fn numbers(self) -> [f64; Self::COUNT] {
+        [self.log_odds, self.surprise]
+    }
+}
+
+/// The least probability.
+const LEAST: f64 = 1e-12;
 
 /// One label of an example replaced by an error.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,8 +141,8 @@ pub(super) struct PlantedError {
     pub label: u32,
     /// How often it would occur under each law, over how often it is drawn.
     pub weight: ErrorLaw,
-    /// log P(wrong)/P(right) of the error, if the example had it as its label.
-    pub log_odds: f64,
+    /// Of the error, if the example had it as its label.
+    pub signs: Signs,
 }
 
 /// Draws errors in rounds: of each round, some examples with one error each.
@@ -145,9 +180,11 @@ pub(super) fn draw(
                 let labels = [label];
                 let as_label = row_evidence(row, &labels, settings);
                 let (posterior, _) = confusion.posterior(&as_label);
-                let log_odds = log_odds(&with_classes(&as_label, posterior), label);
+                let posterior = with_classes(&as_label, posterior);
+                let [_, log_probs] = row.fields;
+                let signs = Signs::of(&posterior, log_probs, label);
                 let weight = weight(error, all);
-                Some((round, PlantedError { example: at, label, weight, log_odds }))
+                Some((round, PlantedError { example: at, label, weight, signs }))
             };
             in_rounds.into_iter().filter_map(one).collect()
         };

@@ -130,12 +130,12 @@ fn planted(
     let rounds = planted::draw(parts, &confusion, settings, given, &laws)?;
     let bounds = Bounds {
         replaced: replaced::share(parts, given)? * examples as f64,
-        doubted: judged.iter().map(|one| 1.0 / (1.0 + (-one.log_odds).exp())).sum(),
+        doubted: judged.iter().map(|one| one.signs.doubt()).sum(),
     };
     let mut sources = vec![Source {
-        given: judged.iter().map(|one| one.log_odds).collect(),
+        given: judged.iter().map(|one| one.signs).collect(),
         kept: vec![],
-        errors: rounds.iter().flatten().map(|error| error.log_odds).collect(),
+        errors: rounds.iter().flatten().map(|error| error.signs).collect(),
         posteriors: judged.into_iter().map(|one| one.posterior).collect(),
     }];
     if let Some(dynamics) = &parts.dynamics {
@@ -149,7 +149,7 @@ fn planted(
         let classes = parts.task.class_names.len();
         sources.push(dynamics.read(given, &rounds, classes, settings).into());
     }
-    let comparison = Comparison::new(&sources, &rounds);
+    let comparison = Comparison::new(&sources, &rounds, bounds.doubted / examples as f64);
     let (scores, counts) = comparison.scores(&sources);
     let weights = comparison.weights();
     let posterior = |(at, score): (usize, &f64)| {
@@ -178,7 +178,10 @@ fn out_of_sample(
         let found: Vec<planted::Judged> = rows
             .par_iter()
             .zip(evidence)
-            .map(|(row, evidence)| planted::judge(evidence, &confusion, given[row.position]))
+            .map(|(row, evidence)| {
+                let [_, log_probs] = row.fields;
+                planted::judge(evidence, log_probs, &confusion, given[row.position])
+            })
             .collect();
         rows.iter().zip(found).for_each(|(row, found)| judged[row.position] = Some(found));
     })?;
