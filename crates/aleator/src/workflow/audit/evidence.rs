@@ -19,6 +19,17 @@ use rayon::prelude::*;
 use super::examples::votes;
 use crate::{Error, Event, Watch};
 
+/// Refuses images, whose pixels cannot be compared as features are.
+pub fn check(sources: &Sources) -> Result<(), Error> {
+    match sources.shape() {
+        InputShape::Features(_) => Ok(()),
+        InputShape::Image { .. } => Err(Error::invalid(
+            "features-audit compares embeddings or columns of a table, and the data are images; \
+             embed them first (`aleator embed`), or audit a trained run",
+        )),
+    }
+}
+
 /// Judges the labels of all examples of a recipe's training source; says how features were scaled
 /// for it.
 pub fn audit_features(
@@ -29,12 +40,6 @@ pub fn audit_features(
     watch: &mut Watch<'_>,
 ) -> Result<(Audit, Normalize), Error> {
     let examples = sources.training_source(&recipe.data)?;
-    if !matches!(examples.inputs.shape(), InputShape::Features(_)) {
-        return Err(Error::invalid(
-            "features-audit compares embeddings or columns of a table, and the data are images; \
-             embed them first (`aleator embed`), or audit a trained run",
-        ));
-    }
     let stop = watch.stop();
     watch.note("comparing every example with all others");
     let others = leave_one_out(&examples, stop)?.ok_or_else(stopped)?;
