@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use aleator_data::{InputShape, Labels, Sources, Split, Thumbnails};
+use aleator_data::{Labels, Sources, Split, Thumbnails};
 use aleator_report::audit::{
     Audit, AuditInput, AuditLabels, AuditSettings, ModelOutput, TrainingDynamics, judge,
     planted_labels,
@@ -29,11 +29,13 @@ pub fn audit_features(
     watch: &mut Watch<'_>,
 ) -> Result<(Audit, Normalize), Error> {
     let examples = sources.training_source(&recipe.data)?;
-    if !matches!(examples.inputs.shape(), InputShape::Features(_)) {
-        return Err(Error::invalid(
-            "features-audit compares embeddings or columns of a table, and the data are images; \
-             embed them first (`aleator embed`), or audit a trained run",
-        ));
+    let numbers = examples.inputs.shape().len();
+    if numbers > MOST_NUMBERS {
+        return Err(Error::invalid(format!(
+            "features-audit compares examples by their numbers, and {} are {numbers} numbers each; \
+             embed images of this size first (`aleator embed`), or audit a trained run",
+            examples.inputs.shape()
+        )));
     }
     let stop = watch.stop();
     watch.note("comparing every example with all others");
@@ -55,6 +57,9 @@ pub fn audit_features(
     audit.summary.fingerprint = sources.fingerprint().to_string();
     Ok((audit, normalize))
 }
+
+/// Numbers of an example at most: pixels of 64 × 64 in colour. Those of larger photographs say little.
+const MOST_NUMBERS: usize = 64 * 64 * 3;
 
 fn stopped() -> Error {
     Error::Interrupted("stopped before the labels were judged".to_string())
