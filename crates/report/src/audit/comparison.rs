@@ -45,8 +45,9 @@ pub(super) struct LawCounts {
 pub(super) struct Bounds {
     /// If all doubt that labels replaced at random do not need is the model's.
     pub replaced: f64,
-    /// If all doubt about the truth is wrong labels: the sum of the posteriors.
-    pub doubted: f64,
+    /// If all doubt about the truth is wrong labels: the least and the largest sum of posteriors.
+    pub least_doubted: f64,
+    pub most_doubted: f64,
 }
 
 impl Comparison {
@@ -116,7 +117,8 @@ impl Comparison {
             anywhere: counts.anywhere,
             ambiguous: counts.ambiguous,
             replaced: bounds.replaced,
-            doubted: bounds.doubted,
+            least_doubted: bounds.least_doubted,
+            most_doubted: bounds.most_doubted,
         }
     }
 }
@@ -145,7 +147,8 @@ fn kept_labels(sources: &[Source], rounds: &[Vec<PlantedError>]) -> Labels {
 /// The number of wrong labels. Its interval reaches over both laws and both bounds, and beyond by
 /// two standard deviations of a count.
 pub(super) fn estimate(scores: &[f64], counts: &LawCounts, bounds: Bounds) -> Estimate {
-    let all = [counts.anywhere, counts.ambiguous, bounds.replaced, bounds.doubted];
+    let Bounds { replaced, least_doubted, most_doubted } = bounds;
+    let all = [counts.anywhere, counts.ambiguous, replaced, least_doubted, most_doubted];
     let fewest = all.into_iter().fold(f64::INFINITY, f64::min);
     let most = all.into_iter().fold(0.0, f64::max);
     Estimate {
