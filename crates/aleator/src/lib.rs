@@ -46,8 +46,8 @@
 //! ```
 //!
 //! # Find wrong labels
-//! [`audit`] divides the data into folds, judges each by a model of the others, and ranks the
-//! labels. With out-of-sample probabilities of another model, call
+//! [`audit`] judges every label without having learned it, and ranks them: by all other examples and
+//! by training dynamics with the preset `features-audit`, in folds with any other recipe. With out-of-sample probabilities of another model, call
 //! [`judge`](report::audit::judge) directly.
 //!
 //! ```

@@ -5,7 +5,7 @@ mod probabilities;
 
 use std::path::{Path, PathBuf};
 
-use aleator::Experiment;
+use aleator::{AUDIT_FOLDS, Experiment};
 use anyhow::Result;
 use clap::Args;
 
@@ -27,8 +27,9 @@ pub struct AuditArgs {
     /// that is free]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// The number of folds; each is judged by a model that was trained on the others
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(1..=usize::MAX))]
+    /// The number of folds; each is judged by a model that was trained on the others. Embeddings and
+    /// tables need none, unless a recipe is given
+    #[arg(long, value_name = "N", default_value_t = AUDIT_FOLDS, value_parser = whole(1..=usize::MAX))]
     folds: usize,
     /// With a trained run: train its whole network for every fold, not only the head
     #[arg(long)]
@@ -40,10 +41,15 @@ pub struct AuditArgs {
 }
 
 const AFTER_HELP: &str = "\
-The data are divided into folds. Each fold is judged by a model that was trained on the others \
-and never saw its labels; a model that saw them would repeat them. RECIPE is a preset, a recipe \
-file, or the directory of a trained run; the network of a run on images embeds the images once, \
-and only heads are trained for the folds (--whole trains everything again).
+Embeddings and tables are judged without folds: each label by all other examples, in closed form, \
+and by how training goes with it. Both are compared with labels that are made wrong on purpose, \
+which says how probable each label is to be wrong. Images, several classes for an example, and \
+any RECIPE that is given: the data are divided into folds, and each is judged by a model that was \
+trained on the others and never saw its labels.
+
+RECIPE is a preset, a recipe file, or the directory of a trained run; the network of a run on \
+images embeds the images once, and labels are judged by that (--whole trains the network again \
+for every fold).
 
 Written to DIR:
   issues.csv      every label, the one that is most surely wrong first, with a suggestion

@@ -16,16 +16,19 @@ fn table(place: &Place, name: &str) -> Vec<Vec<String>> {
 #[test]
 fn wrong_labels_of_the_built_in_digits_are_found() {
     let place = Place::empty();
-    let ended = place.succeeds(&format!("{DIGITS} --out audit"));
+    let digits = "--set data.train.builtin=digits --set data.noise.kind=instance \
+                  --set data.noise.rate=0.3 --set data.noise.seed=0";
+    let ended = place.succeeds(&format!("audit features-audit -q {digits} --out audit"));
     assert!(ended.stdout.contains("1797 labels of 1797 examples"), "{}", ended.stdout);
     assert!(ended.stdout.contains("aleator review audit"), "{}", ended.stdout);
     let summary = place.json("audit/audit.json");
-    assert_eq!(summary["folds"], 3);
+    assert_eq!(summary["folds"], 0);
     let (known, wrong) = (&summary["known"], &summary["wrong"]);
-    assert!(known["auroc"].as_f64() > Some(0.9), "{known}");
-    let share = wrong["count"].as_f64().unwrap() / known["wrong"].as_f64().unwrap();
-    // Of 64 pixels no more can be seen; with better features the number is closer.
-    assert!((0.5..1.2).contains(&share), "{summary}");
+    assert!(known["auroc"].as_f64() > Some(0.95), "{known}");
+    let [count, low, high] = ["count", "low", "high"].map(|it| wrong[it].as_f64().unwrap());
+    let truth = known["wrong"].as_f64().unwrap();
+    // Errors that follow the shapes of the digits teach the model themselves, so that it misses many.
+    assert!(low <= count && count <= high && (0.2..1.2).contains(&(count / truth)), "{summary}");
     let issues = table(&place, "audit/issues.csv");
     assert_eq!(issues.len(), 1 + 1797);
     let [given, suggested, truth] = ["given", "suggested", "true"]
@@ -177,7 +180,6 @@ fn a_run_on_images_lends_its_network() {
     assert!(recipe.contains("true_labels.csv") && recipe.contains("epochs = 7"), "{recipe}");
     // Embeddings that were not finished are made again.
     fs::remove_file(embeddings.join("features.safetensors")).unwrap();
-    fs::remove_dir_all(place.path("audit/fold-1")).unwrap();
     fs::remove_file(place.path("audit/audit.json")).unwrap();
     let before = fs::read(place.path("audit/issues.csv")).unwrap();
     place.succeeds("resume audit -q");

@@ -90,13 +90,13 @@ fn an_audit_of_features_that_is_killed_or_stopped_goes_on_to_the_same_bytes() {
 }
 
 #[test]
-fn images_are_refused_with_advice_and_nothing_is_written() {
+fn large_images_are_refused_with_advice_and_nothing_is_written() {
     let place = Place::empty();
     for number in 0..6 {
-        place.write(&format!("images/rows/{number}.ppm"), picture(16, number, false));
-        place.write(&format!("images/columns/{number}.ppm"), picture(16, number, true));
+        place.write(&format!("images/rows/{number}.ppm"), picture(80, number, false));
+        place.write(&format!("images/columns/{number}.ppm"), picture(80, number, true));
     }
-    let command = "audit features-audit --data images --set data.image_size=16 --out a";
-    place.refuses(command, &["features-audit", "images", "aleator embed"]);
+    let command = "audit features-audit --data images --set data.image_size=80 --out a";
+    place.refuses(command, &["features-audit", "19200 numbers", "aleator embed"]);
     assert!(!place.path("a").exists(), "a refused audit leaves a directory behind");
 }

@@ -231,9 +231,9 @@ fn impossible_classes_and_empty_classes_are_judged() {
     for names in [&["cat", "dog"][..], &["cat", "dog", "owl"]] {
         let audit = judged(certain(vec![0, 1, 1], names)).audit;
         let first = &audit.issues[0];
-        assert_eq!((first.id.as_str(), first.score), ("1", 1.0));
+        assert!(first.id == "1" && first.score > 0.99, "{first:?}");
         assert_eq!((first.given, first.suggested), (Answer::Class(1), Answer::Class(0)));
-        assert!(audit.issues[1..].iter().all(|issue| issue.score == 0.0), "{:?}", audit.issues);
+        assert!(audit.issues[1..].iter().all(|issue| issue.score < 0.01), "{:?}", audit.issues);
         assert!(audit.issues.iter().all(|issue| issue.score.is_finite()));
     }
 }

@@ -75,7 +75,7 @@ pub fn audit_run(
     }
     let examples = RunExamples::of(run, seed)?;
     let group = examples.create_audit(sets, folds, out)?;
-    watch.note("embedding the images with the network of the run; heads are trained on that");
+    watch.note("embedding the images with the network of the run; labels are judged by that");
     examples.write(out, watch)?;
     finish(out, &group, &open(&group)?, watch)
 }
@@ -100,6 +100,9 @@ fn group_of(experiment: &Experiment, folds: usize) -> Result<Group, Error> {
     };
     Ok(Group::new(Kind::Audit, (0..folds).map(member).collect())?)
 }
+
+/// The folds of an audit, where nothing else is said.
+pub const AUDIT_FOLDS: usize = 5;
 
 /// The only member of an audit without folds; it has no directory.
 const WITHOUT_FOLDS: &str = "all";

@@ -11,7 +11,7 @@ use aleator_train::group::{self, Group, Kind};
 
 use crate::workflow::audit;
 use crate::workflow::group::finish as finish_runs;
-use crate::{Error, Experiment, TrainedRun, Watch};
+use crate::{AUDIT_FOLDS, Error, Experiment, TrainedRun, Watch};
 use labels::LabelFiles;
 
 /// What the demonstration compares: a name and a preset.
@@ -28,7 +28,7 @@ pub struct Demo {
     pub runs: Vec<TrainedRun>,
     /// All confusions of the training labels, the most frequent first.
     pub confusions: Vec<LearnedConfusion>,
-    /// Which labels are wrong, by the full noise model; without the test examples.
+    /// Which labels are wrong; without the test examples.
     pub audit: Audit,
 }
 
@@ -40,9 +40,6 @@ pub const DEMO_CORRECTED: &str = "corrected-labels";
 
 /// The runs of the full noise model on the true labels: the most that corrections can reach.
 pub const DEMO_TRUE: &str = "true-labels";
-
-/// The folds of the audit.
-const FOLDS: usize = 5;
 
 /// A confusion in the training labels, and what the full noise model, which never saw a true
 /// label, makes of it on examples that it has not seen.
@@ -98,8 +95,8 @@ fn full() -> Result<Experiment, Error> {
 pub(crate) fn finish(out: &Path, group: &Group, watch: &mut Watch<'_>) -> Result<Demo, Error> {
     let (files, experiment) = (LabelFiles::of(out)?, full()?);
     files.write_given(&experiment.recipe)?;
-    let recipe = files.to_audit(&experiment.recipe);
-    let audit = audit_digits(&Experiment { recipe, ..experiment.clone() }, out, watch)?;
+    let to_audit = Experiment::auditing(files.to_audit(&experiment.recipe).data, SEEDS[0])?;
+    let audit = audit_digits(&to_audit, out, watch)?;
     files.write_corrected(&experiment.recipe, &audit)?;
     let runs = finish_runs(out, group, None, watch)?;
     let confusions = learned_confusions(&runs)?;
@@ -147,7 +144,7 @@ fn audit_digits(
         let group = group::open(&dir)?;
         return audit::finish(&dir, &group, &audit::open(&group)?, watch);
     }
-    audit::audit(experiment, FOLDS, &dir, watch)
+    audit::audit(experiment, AUDIT_FOLDS, &dir, watch)
 }
 
 fn rank(pair: &Pair, among: &[Pair]) -> usize {

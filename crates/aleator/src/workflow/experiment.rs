@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aleator_data::inputs::empty_classes;
 use aleator_data::inputs::recognise::{Family, recognise_columns};
 use aleator_data::{Arrays, ColumnNames, Sources};
-use aleator_run::recipe::{DataOverlay, InputSource, Overlay, Source};
+use aleator_run::recipe::{Data, DataOverlay, InputSource, Overlay, Source};
 use aleator_run::{Recipe, Resolved, load_over, paper_recipes};
 use aleator_train::load_run;
 
@@ -15,6 +15,9 @@ use crate::{Error, Watch};
 
 /// How the names of the presets begin that train a network from pixels alone.
 const FROM_PIXELS: &str = "images-";
+
+/// The preset that judges labels without folds.
+pub(crate) const TO_AUDIT: &str = "features-audit";
 
 /// A recipe and its data.
 ///
@@ -107,6 +110,16 @@ impl Experiment {
         Self::over(&recipe, &overlay, sets, seed)
     }
 
+    /// The recipe by which labels of these data are judged without folds.
+    pub(crate) fn auditing(data: Data, seed: u64) -> Result<Self, Error> {
+        let overlay = DataOverlay { train: Some(data.train.clone()), ..DataOverlay::default() };
+        let overlay =
+            Overlay { origin: "the audited data".to_string(), data: overlay, network: None };
+        let mut experiment = Self::over(TO_AUDIT, &overlay, &[], Some(seed))?;
+        experiment.recipe.data = data;
+        Ok(experiment)
+    }
+
     /// Loads a preset or a recipe file for data in memory.
     ///
     /// # Errors
@@ -173,7 +186,7 @@ pub(crate) fn preset_to_train(family: Family) -> &'static str {
 /// The preset by which labels are judged best.
 fn preset_to_audit(family: Family) -> &'static str {
     match family {
-        Family::Features => "features-audit",
+        Family::Features => TO_AUDIT,
         other => preset_to_train(other),
     }
 }

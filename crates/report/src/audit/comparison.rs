@@ -1,7 +1,7 @@
 //! The given labels compared with planted errors, by all evidence there is.
 
 use super::dynamics::Readout;
-use super::odds::{Labels, Odds};
+use super::odds::{Labels, Odds, Prior};
 use super::planted::{PlantedError, Signs};
 use super::record::{ErrorComparison, Estimate};
 use super::single::Posterior;
@@ -45,14 +45,15 @@ pub(super) struct LawCounts {
 pub(super) struct Bounds {
     /// If all doubt that labels replaced at random do not need is the model's.
     pub replaced: f64,
-    /// If all doubt about the truth is wrong labels: the sum of the posteriors.
-    pub doubted: f64,
+    /// If all doubt about the truth is wrong labels: the least and the largest sum of posteriors.
+    pub least_doubted: f64,
+    pub most_doubted: f64,
 }
 
 impl Comparison {
-    /// Learns from the errors of all rounds; `expected` is the share of wrong labels where labels are
-    /// too few to say it.
-    pub fn new(sources: &[Source], rounds: &[Vec<PlantedError>], expected: f64) -> Self {
+    /// Learns from the errors of all rounds; `share` is that of wrong labels where labels are too
+    /// few to say it.
+    pub fn new(sources: &[Source], rounds: &[Vec<PlantedError>], share: f64) -> Self {
         let errors: Vec<&PlantedError> = rounds.iter().flatten().collect();
         let numbers = Signs::COUNT * sources.len();
         let given = kept_labels(sources, rounds);
@@ -66,7 +67,7 @@ impl Comparison {
             (planted(&|error| error.weight.anywhere), planted(&|error| error.weight.ambiguous));
         // Errors among ambiguous examples are the ones that are hard to tell from right labels, so
         // they decide which evidence counts.
-        let direction = Odds::learn(&given, &ambiguous, numbers, expected);
+        let direction = Odds::learn(&given, &ambiguous, numbers, Prior { share, constant: 0.0 });
         let project = |labels: &Labels| Labels {
             evidence: labels
                 .evidence
@@ -76,11 +77,9 @@ impl Comparison {
             weights: labels.weights.clone(),
         };
         let given = project(&given);
-        Self {
-            anywhere: Odds::learn(&given, &project(&anywhere), 1, expected),
-            ambiguous: Odds::learn(&given, &project(&ambiguous), 1, expected),
-            direction,
-        }
+        let prior = Prior { share, constant: direction.constant() };
+        let along = |planted: &Labels| Odds::learn(&given, &project(planted), 1, prior);
+        Self { anywhere: along(&anywhere), ambiguous: along(&ambiguous), direction }
     }
 
     /// How probable every given label is to be wrong, on average over both laws, and how many are
@@ -118,7 +117,8 @@ impl Comparison {
             anywhere: counts.anywhere,
             ambiguous: counts.ambiguous,
             replaced: bounds.replaced,
-            doubted: bounds.doubted,
+            least_doubted: bounds.least_doubted,
+            most_doubted: bounds.most_doubted,
         }
     }
 }
@@ -147,7 +147,8 @@ fn kept_labels(sources: &[Source], rounds: &[Vec<PlantedError>]) -> Labels {
 /// The number of wrong labels. Its interval reaches over both laws and both bounds, and beyond by
 /// two standard deviations of a count.
 pub(super) fn estimate(scores: &[f64], counts: &LawCounts, bounds: Bounds) -> Estimate {
-    let all = [counts.anywhere, counts.ambiguous, bounds.replaced, bounds.doubted];
+    let Bounds { replaced, least_doubted, most_doubted } = bounds;
+    let all = [counts.anywhere, counts.ambiguous, replaced, least_doubted, most_doubted];
     let fewest = all.into_iter().fold(f64::INFINITY, f64::min);
     let most = all.into_iter().fold(0.0, f64::max);
     Estimate {

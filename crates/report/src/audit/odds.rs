@@ -48,16 +48,15 @@ const SLOPES: (f64, f64) = (-8.0, 4.0);
 
 impl Odds {
     /// Learns from the given labels and planted errors. The weights of the planted ones matter
-    /// only relative to each other. `expected` is the share of wrong labels that counts for
-    /// [`PRIOR`] labels: few labels say little about it.
-    pub fn learn(given: &Labels, planted: &Labels, sources: usize, expected: f64) -> Self {
+    /// only relative to each other.
+    pub fn learn(given: &Labels, planted: &Labels, sources: usize, prior: Prior) -> Self {
         let mut scales = vec![0.0; sources];
         for (row, _) in given.rows(sources).chain(planted.rows(sources)) {
             scales.iter_mut().zip(row).for_each(|(sum, value)| *sum += value * value);
         }
         let count = (given.weights.len() + planted.weights.len()) as f64;
         scales.iter_mut().for_each(|sum| *sum = (*sum / count).sqrt().max(f64::MIN_POSITIVE));
-        let problem = Problem { given, planted, scales: &scales, expected };
+        let problem = Problem { given, planted, scales: &scales, prior };
         let best = STARTS
             .iter()
             .map(|start| problem.maximise(*start))
@@ -77,9 +76,14 @@ impl Odds {
         self.slopes.iter().zip(evidence).map(|(slope, value)| slope * value).sum()
     }
 
+    /// The log-odds of being wrong without their evidence.
+    pub fn constant(&self) -> f64 {
+        self.log_odds_wrong + self.intercept
+    }
+
     /// The probability that a given label with this evidence is wrong.
     pub fn wrong(&self, evidence: &[f64]) -> f64 {
-        let log_odds = self.log_odds_wrong + self.intercept + self.combined(evidence);
+        let log_odds = self.constant() + self.combined(evidence);
         1.0 / (1.0 + (-log_odds).exp())
     }
 }
@@ -91,8 +95,7 @@ struct Problem<'a> {
     planted: &'a Labels,
     /// Root mean squares of the evidence.
     scales: &'a [f64],
-    /// The share of wrong labels before any label is seen.
-    expected: f64,
+    prior: Prior,
 }
 
 impl Problem<'_> {
@@ -191,8 +194,7 @@ impl Problem<'_> {
         };
         self.given.rows(sources).for_each(|(row, weight)| add(row, weight, false));
         self.planted.rows(sources).for_each(|(row, weight)| add(row, weight * share, true));
-        value += PRIOR * (self.expected * log_wrong + (1.0 - self.expected) * log_right);
-        gradient[sources + 1] += PRIOR * (self.expected - log_wrong.exp());
+        value += PRIOR * self.prior.add(at, self.scales, &mut gradient);
         let total = given * (1.0 + PLANTED_SHARE);
         let pull: f64 = at.iter().map(|value| value * value).sum();
         let gradient = gradient.iter().zip(at).map(|(sum, at)| sum / total - 2.0 * PULL * at);
@@ -200,8 +202,42 @@ impl Problem<'_> {
     }
 }
 
-/// The labels that the expected share counts for.
-const PRIOR: f64 = 10.0;
+/// The labels that the prior counts for.
+const PRIOR: f64 = 1.0;
+
+/// What is believed of the parameters before any label is seen: few labels say little about them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Prior {
+    /// The share of wrong labels.
+    pub share: f64,
+    /// The constant of the log-odds of being wrong. The first kind of evidence is believed as it
+    /// is, β = 1, and every other a little.
+    pub constant: f64,
+}
+
+/// β of evidence that is believed a little.
+const A_LITTLE: f64 = 0.3;
+
+impl Prior {
+    /// The logarithm of its density; adds [`PRIOR`] times the derivatives.
+    fn add(self, at: &[f64], scales: &[f64], gradient: &mut [f64]) -> f64 {
+        let last = at.len() - 1;
+        let mut value = 0.0;
+        for (index, scale) in scales.iter().enumerate() {
+            let expected = if index == 0 { 1.0 } else { A_LITTLE };
+            let distance = at[index + 1] - (expected * scale).ln();
+            value -= 0.5 * distance * distance;
+            gradient[index + 1] -= PRIOR * distance;
+        }
+        let distance = at[0] + at[last] - self.constant;
+        value -= 0.5 * distance * distance;
+        gradient[0] -= PRIOR * distance;
+        let (log_wrong, log_right) = (-softplus(-at[last]), -softplus(at[last]));
+        value += self.share * log_wrong + (1.0 - self.share) * log_right;
+        gradient[last] += PRIOR * (self.share - log_wrong.exp() - distance);
+        value
+    }
+}
 
 /// κ of the regression.
 const PLANTED_SHARE: f64 = 0.05;
@@ -278,7 +314,7 @@ mod tests {
         let planted = labels(1000, 1.0);
         for share in [0.02, 0.1, 0.3] {
             let given = labels(5000, share);
-            let odds = Odds::learn(&given, &planted, 1, share);
+            let odds = Odds::learn(&given, &planted, 1, Prior { share, constant: 0.0 });
             assert!((odds.slopes[0] - 4.0).abs() < 0.2, "{share}: {odds:?}");
             let count: f64 = given.evidence.iter().map(|value| odds.wrong(&[*value])).sum();
             let expected = share * 5000.0;
@@ -289,7 +325,7 @@ mod tests {
     #[test]
     fn where_no_label_looks_like_an_error_none_is_wrong() {
         let given = labels(5000, 0.0);
-        let odds = Odds::learn(&given, &labels(1000, 1.0), 1, 0.0);
+        let odds = Odds::learn(&given, &labels(1000, 1.0), 1, Prior { share: 0.0, constant: 0.0 });
         let count: f64 = given.evidence.iter().map(|value| odds.wrong(&[*value])).sum();
         assert!(count < 5.0, "{count}");
     }
@@ -297,7 +333,8 @@ mod tests {
     #[test]
     fn the_gradient_is_that_of_the_likelihood() {
         let (given, planted) = (labels(40, 0.2), labels(10, 1.0));
-        let problem = Problem { given: &given, planted: &planted, scales: &[2.0], expected: 0.3 };
+        let prior = Prior { share: 0.3, constant: 0.5 };
+        let problem = Problem { given: &given, planted: &planted, scales: &[2.0], prior };
         let at = [-1.0, 0.3, -1.5];
         let (_, gradient) = problem.evaluate(&at);
         for index in 0..3 {

@@ -111,8 +111,10 @@ pub struct ErrorComparison {
     pub ambiguous: f64,
     /// How many labels must be wrong even if all other doubt is the model's.
     pub replaced: f64,
-    /// How many labels are wrong if all doubt about the truth is wrong labels.
-    pub doubted: f64,
+    /// How many labels are wrong if all doubt about the truth is wrong labels, at least.
+    pub least_doubted: f64,
+    /// The same at most, over several readings of the predictions.
+    pub most_doubted: f64,
 }
 
 /// The ranking compared with the truth.

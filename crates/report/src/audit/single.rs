@@ -128,9 +128,15 @@ fn planted(
     let (confusion, judged) = out_of_sample(parts, given, settings, observer)?;
     let laws: Vec<ErrorLaw> = judged.iter().map(|one| one.law).collect();
     let rounds = planted::draw(parts, &confusion, settings, given, &laws)?;
+    let mut doubts = vec![judged.iter().map(|one| one.signs.doubt()).sum()];
+    for (sharpness, label_power) in OTHER_READINGS {
+        let settings = AuditSettings { sharpness, label_power, ..*settings };
+        doubts.push(doubted(parts, &confusion, given, &settings, observer)?);
+    }
     let bounds = Bounds {
         replaced: replaced::share(parts, given)? * examples as f64,
-        doubted: judged.iter().map(|one| one.signs.doubt()).sum(),
+        least_doubted: doubts.iter().copied().fold(f64::INFINITY, f64::min),
+        most_doubted: doubts.iter().copied().fold(0.0, f64::max),
     };
     let mut sources = vec![Source {
         given: judged.iter().map(|one| one.signs).collect(),
@@ -149,7 +155,7 @@ fn planted(
         let classes = parts.task.class_names.len();
         sources.push(dynamics.read(given, &rounds, classes, settings).into());
     }
-    let comparison = Comparison::new(&sources, &rounds, bounds.doubted / examples as f64);
+    let comparison = Comparison::new(&sources, &rounds, doubts[0] / examples as f64);
     let (scores, counts) = comparison.scores(&sources);
     let weights = comparison.weights();
     let posterior = |(at, score): (usize, &f64)| {
@@ -162,6 +168,31 @@ fn planted(
         wrong: Some(comparison::estimate(&scores, &counts, bounds)),
         comparison: Some(comparison.record(counts, bounds)),
     })
+}
+
+/// Other sharpnesses and label powers by which the doubt about the labels is summed up: errors that
+/// do not depend on the example, and a truth that is clearer than the predictions.
+const OTHER_READINGS: [(f64, f64); 2] = [(2.0, 0.0), (3.0, 0.5)];
+
+/// The number of wrong labels if all doubt is; C is learned again from `start`.
+fn doubted(
+    parts: &mut Parts,
+    start: &Confusion,
+    given: &[u32],
+    settings: &AuditSettings,
+    observer: Observer,
+) -> Result<f64, ReportError> {
+    let confusion = learn(parts, start.clone(), settings.passes, settings, observer)?;
+    let mut sum = 0.0;
+    each_piece(parts, settings, |rows, evidence| {
+        let doubt = |(row, evidence): (&Row<2>, &Evidence)| {
+            let posterior = with_classes(evidence, confusion.posterior(evidence).0);
+            1.0 - findings::probability(&posterior, given[row.position])
+        };
+        let doubts: Vec<f64> = rows.par_iter().zip(evidence).map(doubt).collect();
+        sum += doubts.iter().sum::<f64>();
+    })?;
+    Ok(sum)
 }
 
 /// C, and every example judged by it.

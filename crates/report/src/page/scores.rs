@@ -149,7 +149,8 @@ fn setting_tiles(setting: &Setting) -> Vec<Tile> {
 
 fn audit_tiles(summary: &AuditSummary) -> Vec<Tile> {
     let by = match summary.folds {
-        0 => "given probabilities".to_string(),
+        0 if summary.files.is_some() => "given probabilities".to_string(),
+        0 => "all others".to_string(),
         folds => format!("{folds} folds"),
     };
     let judged = format!("of {} examples, by {by}", number::count(summary.examples));

@@ -1,5 +1,5 @@
-//! An audit of a run on images: its network embeds the examples once, and heads are trained on
-//! the embeddings for the folds.
+//! An audit of a run on images: its network embeds the examples once, and the labels are judged by
+//! the embeddings.
 
 use std::path::{Path, PathBuf};
 use std::{fs, iter};
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::examples::votes;
 use crate::workflow::embed::TrainedNetwork;
+use crate::workflow::experiment::TO_AUDIT;
 use crate::{Error, Event, Experiment, Watch};
 
 /// The directory of the embeddings, in that of the audit.
@@ -86,25 +87,22 @@ impl RunExamples {
         Ok(group)
     }
 
-    /// The preset of the run's noise model for embeddings, with the run's head and the user's
-    /// settings.
+    /// How the labels of the embeddings are judged, with the user's settings: without folds, or where
+    /// each class is on or off by heads with the run's noise model.
     fn head_experiment(&self, dir: &Path, sets: &[String]) -> Result<Experiment, Error> {
         if let Some(set) = sets.iter().find(|set| set.trim_start().starts_with("data.")) {
             return Err(Error::invalid(format!(
-                "{set}: heads are trained on embeddings of the data that the run has seen; to \
+                "{set}: labels are judged by embeddings of the data that the run has seen; to \
                  change the data, train the whole network for every fold"
             )));
         }
         let head = &self.experiment.recipe.head;
-        let family = match head.link {
-            Link::Softmax => "features",
-            Link::Sigmoid => "multilabel",
-        };
-        let noise = match head.noise {
-            Noise::None => "none",
-            Noise::Diagonal => "diagonal",
-            Noise::LowRank { .. } => "full",
-            Noise::SharedLowRank { .. } => "shared",
+        let preset = match (head.link, head.noise) {
+            (Link::Softmax, _) => TO_AUDIT,
+            (Link::Sigmoid, Noise::None) => "multilabel-none",
+            (Link::Sigmoid, Noise::Diagonal) => "multilabel-diagonal",
+            (Link::Sigmoid, Noise::LowRank { .. }) => "multilabel-full",
+            (Link::Sigmoid, Noise::SharedLowRank { .. }) => "multilabel-shared",
         };
         let file = |name: &str| dir.join(name).display().to_string();
         let train = Source {
@@ -119,10 +117,12 @@ impl RunExamples {
         };
         let overlay = Overlay { origin: "the embeddings".to_string(), data, network: None };
         let seed = self.experiment.only_seed("an audit")?;
-        let mut made = Experiment::over(&format!("{family}-{noise}"), &overlay, &[], Some(seed))?;
-        made.recipe.head.noise = head.noise;
-        if let HeadTemperature::Fixed(_) = head.temperature {
-            made.recipe.head.temperature = head.temperature;
+        let mut made = Experiment::over(preset, &overlay, &[], Some(seed))?;
+        if head.link == Link::Sigmoid {
+            made.recipe.head.noise = head.noise;
+            if let HeadTemperature::Fixed(_) = head.temperature {
+                made.recipe.head.temperature = head.temperature;
+            }
         }
         made.recipe = made.recipe.with_sets(sets, None)?;
         Ok(made)

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use aleator_data::{InputShape, Labels, Sources, Split, Thumbnails};
+use aleator_data::{Labels, Sources, Split, Thumbnails};
 use aleator_report::audit::{
     Audit, AuditInput, AuditLabels, AuditSettings, ModelOutput, TrainingDynamics, judge,
     planted_labels,
@@ -19,16 +19,20 @@ use rayon::prelude::*;
 use super::examples::votes;
 use crate::{Error, Event, Watch};
 
-/// Refuses images, whose pixels cannot be compared as features are.
+/// Refuses examples of too many numbers.
 pub fn check(sources: &Sources) -> Result<(), Error> {
-    match sources.shape() {
-        InputShape::Features(_) => Ok(()),
-        InputShape::Image { .. } => Err(Error::invalid(
-            "features-audit compares embeddings or columns of a table, and the data are images; \
-             embed them first (`aleator embed`), or audit a trained run",
-        )),
+    let (shape, numbers) = (sources.shape(), sources.shape().len());
+    if numbers > MOST_NUMBERS {
+        return Err(Error::invalid(format!(
+            "features-audit compares examples by their numbers, and {shape} are {numbers} numbers \
+             each; embed images of this size first (`aleator embed`), or audit a trained run"
+        )));
     }
+    Ok(())
 }
+
+/// Numbers of an example at most: pixels of 64 × 64 in colour. Those of larger photographs say little.
+const MOST_NUMBERS: usize = 64 * 64 * 3;
 
 /// Judges the labels of all examples of a recipe's training source; says how features were scaled
 /// for it.
