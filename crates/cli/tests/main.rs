@@ -3,6 +3,7 @@
 mod accept;
 mod analysis;
 mod audit;
+mod audit_features;
 mod bad_input;
 mod commands;
 mod compare;

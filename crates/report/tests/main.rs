@@ -13,6 +13,7 @@ mod judge;
 mod layouts;
 mod lists;
 mod page;
+mod planted;
 mod runs_on_disk;
 mod sample;
 mod support;

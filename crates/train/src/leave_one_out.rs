@@ -10,15 +10,19 @@
 //! λ and the scaling of the inputs are those with the smallest leave-one-out error. Softmax of
 //! a ŷ₋ + b, with a and b of the largest likelihood, turns the predictions into probabilities.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aleator_data::variation::Variation;
+use aleator_data::variation::{Variation, inverse_deviation};
 use aleator_data::{Labels, Split};
 use aleator_kernels::quantile::inverse_normal_cdf;
 use aleator_kernels::split_mix;
 use aleator_run::recipe::Normalize;
+use faer::diag::Diag;
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
 use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatRef, Par, Side};
+use faer::{Accum, Mat, MatRef, Par};
 use rayon::prelude::*;
 
 use crate::{Normalization, TrainError};
@@ -178,7 +182,8 @@ impl RandomFeatures {
     /// M directions for inputs whose squares sum to `square` on average.
     fn new(width: usize, count: usize, square: f64) -> Self {
         let mut normals = split_mix(SEED).map(|word| inverse_normal_cdf((word >> 32) as u32));
-        let scale = (1.0 / square.max(f64::MIN_POSITIVE)).sqrt() as f32;
+        // Inputs that do not vary are all zero, and no scale makes more of them.
+        let scale = inverse_deviation(square);
         let mut draw = || normals.next().expect("endless");
         let weights = Mat::from_fn(width, count, |_, _| scale * draw());
         let bias = (0..count).map(|_| BIAS_SCALE * draw()).collect();
@@ -206,6 +211,30 @@ fn product(left: MatRef<'_, f32>, right: MatRef<'_, f32>) -> Mat<f32> {
     matmul(out.as_mut(), Accum::Replace, left, right, 1.0, Par::rayon(0));
     out
 }
+
+/// The eigenvalues of a symmetric matrix, ascending and none negative, and its eigenvectors.
+fn eigen(matrix: &Mat<f64>) -> Result<(Vec<f64>, Mat<f64>), TrainError> {
+    let size = matrix.nrows();
+    let (mut values, mut vectors) = (Diag::zeros(size), Mat::zeros(size, size));
+    let needed =
+        self_adjoint_evd_scratch::<f64>(size, ComputeEigenvectors::Yes, TASKS, Default::default());
+    self_adjoint_evd(
+        matrix.as_ref(),
+        values.as_mut(),
+        Some(vectors.as_mut()),
+        TASKS,
+        MemStack::new(&mut MemBuffer::new(needed)),
+        Default::default(),
+    )
+    .map_err(|_| {
+        TrainError::Recipe("the inputs of the examples are too large to compare".to_string())
+    })?;
+    Ok(((0..size).map(|at| values[at].max(0.0)).collect(), vectors))
+}
+
+/// How the eigenvectors are divided into tasks. It decides in which order numbers are added, so
+/// it is the same on any number of threads.
+const TASKS: Par = Par::Rayon(NonZeroUsize::new(8).expect("not zero"));
 
 /// The regression for all penalties.
 struct Fit {
@@ -256,12 +285,9 @@ impl Fit {
         let mean = class_means(targets, classes);
         center(&mut gram, &mut loads, &sums, &mean, examples);
         features.mean = sums.iter().map(|sum| (sum / examples as f64) as f32).collect();
-        let eigen = gram.self_adjoint_eigen(Side::Lower).map_err(|_| {
-            TrainError::Recipe("the inputs of the examples are too large to compare".to_string())
-        })?;
-        let vectors = Mat::from_fn(count, count, |row, column| eigen.U()[(row, column)] as f32);
-        let values = (0..count).map(|at| eigen.S()[at].max(0.0)).collect();
-        let loads = eigen.U().transpose() * &loads;
+        let (values, vectors) = eigen(&gram)?;
+        let loads = vectors.transpose() * &loads;
+        let vectors = Mat::from_fn(count, count, |row, column| vectors[(row, column)] as f32);
         let loads = Mat::from_fn(count, classes, |row, column| loads[(row, column)] as f32);
         let mean = mean.iter().map(|mean| *mean as f32).collect();
         let (penalty, error) = (0.0, f64::INFINITY);
@@ -457,3 +483,6 @@ impl Sums {
         self.curvature += other.curvature;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::support::{RECIPE, Tensors, Trial, adam, tensors};
 use aleator_run::MetricsLog;
+use aleator_train::dynamics;
 use safetensors::tensor::{Dtype, TensorView};
 
 /// With everything that a checkpoint has: two layers, factors, averages of weights and moments.
@@ -81,6 +84,81 @@ fn rich_plain(other: &Trial) -> Vec<u8> {
     plain.train();
     assert!(plain.bytes(3, "model.safetensors") == other.bytes(3, "model.safetensors"), "burn-in");
     plain.bytes(10, "model.safetensors")
+}
+
+/// Of 30 training examples: the decay is 1/128, without rounding.
+const DYNAMICS: [&str; 4] = [
+    "method=dynamics",
+    "dynamics.prior_examples=0.234375",
+    "training.parts=3",
+    "checkpoint.every_steps=3",
+];
+
+#[test]
+fn dynamics_are_killed_and_resumed_to_the_same_memory_and_bits() {
+    let whole = rich(&DYNAMICS);
+    whole.train();
+    let killed = rich(&DYNAMICS);
+    killed.train_until(7);
+    // As if killed at step 7, before it could save: step 6 is the newest.
+    fs::remove_dir_all(killed.checkpoint(7)).unwrap();
+    assert_eq!(killed.train().steps.len(), 4);
+    for file in FILES.iter().chain(&["method.safetensors"]) {
+        assert!(killed.bytes(10, file) == whole.bytes(10, file), "{file}");
+    }
+    let memory = tensors(&whole.bytes(10, "method.safetensors"));
+    // Two epochs of 30 examples.
+    assert_eq!(memory["dynamics.epochs"], (vec![30], vec![2.0; 30]));
+}
+
+#[test]
+fn dynamics_move_the_weights_as_plain_training_with_the_same_decay_does() {
+    let (dynamics, plain) = (
+        rich(&DYNAMICS),
+        rich(&[
+            "training.parts=3",
+            "checkpoint.every_steps=3",
+            "optimizer.l2.network=0.0078125",
+            "optimizer.l2.mean=0.0078125",
+            "optimizer.l2.covariance=0.0078125",
+        ]),
+    );
+    dynamics.train();
+    plain.train();
+    for file in ["model.safetensors", "average.safetensors", "optimizer.safetensors"] {
+        assert!(dynamics.bytes(10, file) == plain.bytes(10, file), "{file}");
+    }
+}
+
+#[test]
+fn dynamics_of_a_split_are_those_that_a_run_on_it_keeps() {
+    let trial = rich(&DYNAMICS);
+    trial.train();
+    let memory = tensors(&trial.bytes(10, "method.safetensors"));
+    let normalize = trial.recipe.network.normalize;
+    let go = AtomicBool::new(false);
+    let train = Arc::clone(&trial.data.train);
+    let mut steps = vec![];
+    let found = dynamics(&trial.recipe, 0, normalize, &train, &go, &mut |step, total| {
+        steps.push((step, total));
+    });
+    let found = found.unwrap().unwrap();
+    assert_eq!(steps, (1..=10).map(|step| (step, 10)).collect::<Vec<_>>());
+    let (_, sums) = &memory["dynamics.log_probs"];
+    for (found, sums) in found.chunks_exact(3).zip(sums.chunks_exact(3)) {
+        let mean: Vec<f64> = sums.iter().map(|sum| f64::from(*sum) / 2.0).collect();
+        let total: f64 = mean.iter().map(|value| value.exp()).sum();
+        for (found, mean) in found.iter().zip(mean) {
+            // The same sums in the same order, rounded to f32 once more.
+            assert!((f64::from(*found) - (mean - total.ln())).abs() < 1e-6, "{found} {mean}");
+        }
+    }
+    let stopped =
+        dynamics(&trial.recipe, 0, normalize, &train, &AtomicBool::new(true), &mut |_, _| {});
+    assert_eq!(stopped.unwrap(), None);
+    let plain = rich(&[]).recipe;
+    let refused = dynamics(&plain, 0, normalize, &train, &go, &mut |_, _| {}).unwrap_err();
+    assert!(refused.to_string().contains("method must be \"dynamics\""), "{refused}");
 }
 
 #[test]

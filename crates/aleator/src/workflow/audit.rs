@@ -44,8 +44,11 @@ pub fn audit(
         Some(arrays) => arrays.clone(),
         None => Arc::new(open(&group)?),
     };
-    // The last fold is the smallest: if it has examples, all have. Checked before anything is
-    // written.
+    // Checked before anything is written. The last fold is the smallest: if it has examples, all
+    // have.
+    if needs_no_folds(&experiment.recipe) {
+        evidence::check(&sources)?;
+    }
     if let Some(last) = group.members.last() {
         check_recipe(&last.recipe, &sources.divide(&last.recipe.data)?)?;
     }

@@ -240,3 +240,79 @@ fn uniform(round: usize, index: usize) -> f64 {
     word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     ((word ^ (word >> 31)) >> 11) as f64 / (1u64 << 53) as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::arrays::{AuditInput, AuditLabels, ModelOutput};
+    use super::super::single::out_of_sample;
+    use super::*;
+
+    const EXAMPLES: usize = 8000;
+    const CLASSES: usize = 4;
+
+    /// Labels in turn; the model is sure of some examples and hesitates between two classes for
+    /// others.
+    fn input() -> AuditInput {
+        let given: Vec<u32> = (0..EXAMPLES).map(|example| (example % CLASSES) as u32).collect();
+        let row = |example: usize| {
+            let clear = uniform(30, example);
+            let weight = move |class: usize| match (class + CLASSES - example % CLASSES) % CLASSES {
+                0 => (6.0 * clear).exp(),
+                1 => 1.0,
+                _ => 0.1,
+            };
+            let sum: f64 = (0..CLASSES).map(weight).sum();
+            (0..CLASSES).map(move |class| (weight(class) / sum).ln() as f32)
+        };
+        let log_probs = (0..EXAMPLES).flat_map(row).collect();
+        let names = (0..CLASSES).map(|class| class.to_string()).collect();
+        let labels = AuditLabels::Single(given);
+        AuditInput::new(names, labels, ModelOutput::LogProbs(log_probs))
+    }
+
+    #[test]
+    fn errors_are_other_labels_whose_weights_average_to_one_under_both_laws() {
+        let settings = &AuditSettings::STANDARD;
+        let mut parts = input().parts(settings).unwrap();
+        let given: Vec<u32> = (0..EXAMPLES).map(|example| (example % CLASSES) as u32).collect();
+        let (confusion, judged) = out_of_sample(&mut parts, &given, settings, &mut |_| {}).unwrap();
+        let laws: Vec<ErrorLaw> = judged.iter().map(|one| one.law).collect();
+        let rounds = draw(&mut parts, &confusion, settings, &given, &laws).unwrap();
+        let errors: Vec<&PlantedError> = rounds.iter().flatten().collect();
+        assert_eq!((rounds.len(), errors.len()), (1, EXAMPLES / 20));
+        assert!(errors.iter().all(|error| error.label != given[error.example]));
+        assert!(errors.iter().all(|error| error.signs.log_odds.is_finite()));
+        // Drawn from the mixture, the weights are ratios of a law to it: their mean is one.
+        let of = |weight: fn(&ErrorLaw) -> f64| {
+            let weights: Vec<f64> = errors.iter().map(|error| weight(&error.weight)).collect();
+            let count = weights.len() as f64;
+            let mean = weights.iter().sum::<f64>() / count;
+            let variance = weights.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / count;
+            (mean, 5.0 * (variance / count).sqrt())
+        };
+        for (mean, five_errors) in [of(|law| law.anywhere), of(|law| law.ambiguous)] {
+            assert!((mean - 1.0).abs() < five_errors, "{mean} within {five_errors}");
+            assert!(five_errors < 0.3, "the laws differ, and not by much: {five_errors}");
+        }
+        // Half of the mixture is each law, so the two weights of an error sum to two.
+        for error in errors {
+            let sum = error.weight.anywhere + error.weight.ambiguous;
+            assert!((sum - 2.0).abs() < 1e-9, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn examples_are_chosen_in_proportion_to_the_mixture() {
+        let laws: Vec<ErrorLaw> = (0..1000)
+            .map(|at| ErrorLaw { anywhere: 1.0, ambiguous: f64::from(u8::from(at < 100)) })
+            .collect();
+        let all = ErrorLaw { anywhere: 1000.0, ambiguous: 100.0 };
+        for round in 0..20 {
+            let chosen = choose(&laws, all, 50, round);
+            let among = |some: &[bool]| some.iter().filter(|it| **it).count();
+            // 50 · (½ · 0.1 + ½) of the first hundred; systematic sampling is off by rounding alone.
+            assert!(among(&chosen).abs_diff(50) <= 1);
+            assert!(among(&chosen[..100]).abs_diff(27) <= 1, "{}", among(&chosen[..100]));
+        }
+    }
+}

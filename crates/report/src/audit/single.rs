@@ -196,7 +196,7 @@ fn doubted(
 }
 
 /// C, and every example judged by it.
-fn out_of_sample(
+pub(super) fn out_of_sample(
     parts: &mut Parts,
     given: &[u32],
     settings: &AuditSettings,

@@ -276,3 +276,86 @@ fn a_plain_step_in_parts_is_near_the_step_of_the_whole() {
         }
     }
 }
+
+/// A recipe with the method "dynamics", and the method itself.
+fn dynamics() -> (Recipe, Dynamics) {
+    let settings = aleator_run::recipe::Dynamics { prior_examples: 0.5 };
+    (recipe(&["method=dynamics", "dynamics.prior_examples=0.5"]), Dynamics(settings))
+}
+
+#[test]
+fn dynamics_add_up_what_was_predicted_just_before_each_step() {
+    let (recipe, method) = dynamics();
+    let mut state = fresh(&recipe);
+    method.prepare(&mut state, EXAMPLES, CLASSES);
+    let before = |state: &State| {
+        let [Some(weights), ..] = state.networks[0].parts() else { panic!("no weights") };
+        log_probs(&weights)
+    };
+    let first = before(&state);
+    let mut stepper = Stepper::new(&recipe, 1, 2);
+    for part in 0..2 {
+        stepper.add(&mut state, &loaded(0, part, 2), 0.1).unwrap();
+    }
+    let kept = state.memory[0].values.read().to_vec();
+    for (found, expected) in kept.iter().zip(first.iter().flatten()) {
+        // f32 sums of numbers about one.
+        assert!((f64::from(*found) - expected).abs() < 1e-5, "{found} {expected}");
+    }
+    assert_eq!(state.memory[1].values.read().to_vec(), [1.0; EXAMPLES]);
+    let second = before(&state);
+    assert!(second[0] != first[0], "the step moved the weights");
+    for part in 0..2 {
+        stepper.add(&mut state, &loaded(1, part, 2), 0.1).unwrap();
+    }
+    assert_eq!(state.memory[1].values.read().to_vec(), [2.0; EXAMPLES]);
+    // The noise of step 1 is other noise; what was kept of step 0 is still in the sum.
+    let twice = state.memory[0].values.read().to_vec();
+    assert!(twice.iter().zip(&kept).all(|(twice, once)| twice < once), "{twice:?} {kept:?}");
+}
+
+#[test]
+fn the_mean_over_the_epochs_is_a_geometric_mean_that_sums_to_one() {
+    let (recipe, method) = dynamics();
+    let mut state = fresh(&recipe);
+    method.prepare(&mut state, 2, CLASSES);
+    // The geometric means of these are 1/5 : 2/5 : 1/5, which sum to 4/5.
+    let epochs = [[0.1_f32, 0.8, 0.1], [0.4, 0.2, 0.4]];
+    let sums: Vec<f32> = (0..3).map(|class| epochs.iter().map(|p| p[class].ln()).sum()).collect();
+    state.memory[0].values.change(|all| {
+        all[..3].copy_from_slice(&sums);
+        // Twice as improbable in one of four epochs: a factor of 2^(−¼).
+        all[3..].copy_from_slice(&[0.0, 0.5_f32.ln(), 0.0]);
+    });
+    state.memory[1].values.change(|counts| counts.copy_from_slice(&[2.0, 4.0]));
+    let found: Vec<f32> = dynamics::mean_log_probs(&state).iter().map(|log| log.exp()).collect();
+    let factor = 0.5_f32.powf(0.25);
+    let second = [1.0, factor, 1.0].map(|weight| weight / (2.0 + factor));
+    for (found, expected) in found.iter().zip([0.25, 0.5, 0.25].iter().chain(&second)) {
+        // A few roundings of f32.
+        assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+    }
+}
+
+#[test]
+fn an_impossible_class_does_not_spoil_the_mean() {
+    let (recipe, method) = dynamics();
+    let mut state = fresh(&recipe);
+    method.prepare(&mut state, EXAMPLES, CLASSES);
+    let batch = batch(0, 0, 1);
+    let part = Part {
+        batch: &batch,
+        inputs: Tensor::from_data(
+            TensorData::new(inputs(), [EXAMPLES, WIDTH]),
+            &device().autodiff(),
+        ),
+        noise: noise(),
+        weights: vec![1.0 / EXAMPLES as f32; EXAMPLES],
+    };
+    let mut found = method.part(&state, &part).unwrap();
+    found.rows[0] = f32::NEG_INFINITY;
+    method.finish(&mut state, found, 0.0);
+    let mean = dynamics::mean_log_probs(&state);
+    assert!(mean.iter().all(|value| value.is_finite()), "{mean:?}");
+    assert!(mean[0] < -90.0, "{}", mean[0]);
+}

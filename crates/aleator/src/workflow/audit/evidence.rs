@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use aleator_data::{Labels, Sources, Split, Thumbnails};
+use aleator_data::{InputShape, Labels, Sources, Split, Thumbnails};
 use aleator_report::audit::{
     Audit, AuditInput, AuditLabels, AuditSettings, ModelOutput, TrainingDynamics, judge,
     planted_labels,
@@ -19,6 +19,31 @@ use rayon::prelude::*;
 use super::examples::votes;
 use crate::{Error, Event, Watch};
 
+/// Refuses photographs, and tables of more probabilities than fit into memory.
+pub fn check(sources: &Sources) -> Result<(), Error> {
+    let (shape, numbers) = (sources.shape(), sources.shape().len());
+    if matches!(shape, InputShape::Image { .. }) && numbers > MOST_PIXELS {
+        return Err(Error::invalid(format!(
+            "features-audit compares examples by their numbers, and {shape} are {numbers} numbers \
+             each; embed images of this size first (`aleator embed`), or audit a trained run"
+        )));
+    }
+    let (examples, classes) = (sources.len(), sources.class_names().len());
+    if examples.saturating_mul(classes) > MOST_PROBABILITIES {
+        return Err(Error::invalid(format!(
+            "features-audit holds the probabilities of {classes} classes for {examples} examples in \
+             memory, which are too many; give a recipe that judges in folds, as in `aleator audit \
+             features-shared --data …`"
+        )));
+    }
+    Ok(())
+}
+
+/// Numbers of an image at most: 64 × 64 pixels in colour. Those of larger photographs say little.
+const MOST_PIXELS: usize = 64 * 64 * 3;
+/// 1 GiB of f32; several such tables are held.
+const MOST_PROBABILITIES: usize = 1 << 28;
+
 /// Judges the labels of all examples of a recipe's training source; says how features were scaled
 /// for it.
 pub fn audit_features(
@@ -29,14 +54,6 @@ pub fn audit_features(
     watch: &mut Watch<'_>,
 ) -> Result<(Audit, Normalize), Error> {
     let examples = sources.training_source(&recipe.data)?;
-    let numbers = examples.inputs.shape().len();
-    if numbers > MOST_NUMBERS {
-        return Err(Error::invalid(format!(
-            "features-audit compares examples by their numbers, and {} are {numbers} numbers each; \
-             embed images of this size first (`aleator embed`), or audit a trained run",
-            examples.inputs.shape()
-        )));
-    }
     let stop = watch.stop();
     watch.note("comparing every example with all others");
     let others = leave_one_out(&examples, stop)?.ok_or_else(stopped)?;
@@ -57,9 +74,6 @@ pub fn audit_features(
     audit.summary.fingerprint = sources.fingerprint().to_string();
     Ok((audit, normalize))
 }
-
-/// Numbers of an example at most: pixels of 64 × 64 in colour. Those of larger photographs say little.
-const MOST_NUMBERS: usize = 64 * 64 * 3;
 
 fn stopped() -> Error {
     Error::Interrupted("stopped before the labels were judged".to_string())
