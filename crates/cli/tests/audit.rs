@@ -28,7 +28,7 @@ fn wrong_labels_of_the_built_in_digits_are_found() {
     let [count, low, high] = ["count", "low", "high"].map(|it| wrong[it].as_f64().unwrap());
     let truth = known["wrong"].as_f64().unwrap();
     // Errors that follow the shapes of the digits teach the model themselves, so that it misses many.
-    assert!(low <= count && count <= high && (0.2..1.2).contains(&(count / truth)), "{summary}");
+    assert!(low <= count && count <= high && (0.1..1.2).contains(&(count / truth)), "{summary}");
     let issues = table(&place, "audit/issues.csv");
     assert_eq!(issues.len(), 1 + 1797);
     let [given, suggested, truth] = ["given", "suggested", "true"]
