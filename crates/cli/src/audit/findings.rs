@@ -17,12 +17,7 @@ const NAME: usize = 60;
 pub fn print(out: &Path, audit: &Audit) -> Result<()> {
     let summary = &audit.summary;
     let share = |count: f64| format!("{:.1} %", 100.0 * count / summary.labels as f64);
-    let source = match summary.folds {
-        0 if summary.files.is_some() => "the given probabilities".to_string(),
-        0 if summary.comparison.is_none() => "all other examples".to_string(),
-        0 => "all other examples and by how training goes with it".to_string(),
-        folds => format!("a model that never saw it ({folds} folds)"),
-    };
+    let source = summary.judged_by();
     line(format_args!(
         "{} labels of {} examples, each judged by {source}.",
         summary.labels, summary.examples

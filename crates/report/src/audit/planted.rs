@@ -48,6 +48,8 @@ pub(super) struct Judged {
     pub posterior: Posterior,
     /// Of the given label.
     pub signs: Signs,
+    /// Whether another class than the given one is the most probable without the label.
+    pub is_contradicted: bool,
     /// The sum over all labels other than the given one.
     pub law: ErrorLaw,
 }
@@ -63,7 +65,9 @@ pub(super) fn judge(
     let mut law = ErrorLaw::default();
     each_error(evidence, confusion, &posterior, given, |_, own| law.add(own));
     let posterior = with_classes(evidence, posterior);
-    Judged { signs: Signs::of(&posterior, log_probs, given), law, posterior }
+    let top = evidence.candidates.iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+    let is_contradicted = top.is_some_and(|(class, _)| *class != given);
+    Judged { signs: Signs::of(&posterior, log_probs, given), is_contradicted, law, posterior }
 }
 
 /// Gives `take` every label other than the given one with its probability to be an error.

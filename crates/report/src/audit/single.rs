@@ -133,10 +133,11 @@ fn planted(
         let settings = AuditSettings { sharpness, label_power, ..*settings };
         doubts.push(doubted(parts, &confusion, given, &settings, observer)?);
     }
+    let contradicted = judged.iter().filter(|one| one.is_contradicted).count();
     let bounds = Bounds {
         replaced: replaced::share(parts, given)? * examples as f64,
         least_doubted: doubts.iter().copied().fold(f64::INFINITY, f64::min),
-        most_doubted: doubts.iter().copied().fold(0.0, f64::max),
+        most_doubted: doubts.iter().copied().fold(contradicted as f64, f64::max),
     };
     let mut sources = vec![Source {
         given: judged.iter().map(|one| one.signs).collect(),

@@ -7,6 +7,16 @@ use crate::number;
 const LEAST_SHARE: f64 = 5e-4;
 
 impl AuditSummary {
+    /// What the labels were judged by, as in "each judged by …".
+    pub fn judged_by(&self) -> String {
+        match self.folds {
+            0 if self.files.is_some() => "the given probabilities".to_string(),
+            0 if self.comparison.is_none() => "all other examples".to_string(),
+            0 => "all other examples and by how training goes with it".to_string(),
+            folds => format!("a model that never saw it ({folds} folds)"),
+        }
+    }
+
     /// How many labels look wrong, and how few and how many may be.
     pub fn wrong_in_words(&self) -> String {
         self.wrong.in_words(self.labels)

@@ -119,10 +119,11 @@ fn lead(material: &Material, detailed: Option<&EvaluatedRun>) -> String {
     }
     let lead = |at: &AuditAt| {
         format!(
-            "<p class=\"lead\">{} labels of {} examples in {classes} classes, each judged by a model \
-             that did not learn from it.</p>\n",
+            "<p class=\"lead\">{} labels of {} examples in {classes} classes, each judged by \
+             {}.</p>\n",
             number::count(at.audit.summary.labels),
             number::count(at.audit.summary.examples),
+            at.audit.summary.judged_by(),
         )
     };
     material.audits.first().map(lead).unwrap_or_default()
