@@ -6,7 +6,7 @@
 //! f64.
 //!
 //! Where all products would take too long, candidates are chosen in fewer dimensions
-//! ([`subspace`]) and ranked in all of them.
+//! (`subspace`) and ranked in all of them.
 
 mod subspace;
 
