@@ -10,6 +10,8 @@ use crate::output::line;
 
 /// Rows of each list.
 const SHOWN: usize = 10;
+/// The least score that is shown.
+const LEAST_SCORE: f64 = 0.005;
 /// Characters of a name that are shown.
 const NAME: usize = 60;
 
@@ -60,7 +62,9 @@ fn issues(audit: &Audit) -> Result<()> {
         Answer::On(class) => format!("{} on", names[class as usize]),
         Answer::Off(class) => format!("{} off", names[class as usize]),
     };
-    let rows = audit.issues.iter().map(|issue| {
+    // Labels that are surely right are none of the list.
+    let suspects = audit.issues.iter().filter(|issue| issue.score >= LEAST_SCORE);
+    let rows = suspects.map(|issue| {
         let (given, suggested) = (answer(issue.given), answer(issue.suggested));
         [issue.id.clone(), given, suggested, percent(issue.score)]
     });

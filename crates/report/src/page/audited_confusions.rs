@@ -12,7 +12,9 @@ use crate::figure::heat::{HeatMap, NAMED};
 pub(super) fn section(at: &AuditAt, figures: &mut Figures) -> Option<Section> {
     let (audit, names) = (&at.audit, &at.audit.summary.class_names);
     let classes = names.len();
-    if audit.pairs.is_empty() || classes < 2 {
+    let confused = audit.pairs.iter().filter(|pair| pair.given != pair.truth);
+    // Less than half a label in all is no confusion, however it is coloured.
+    if classes < 2 || confused.map(|pair| pair.count).sum::<f64>() < 0.5 {
         return None;
     }
     let mut counts = vec![0.0; classes * classes];
