@@ -55,7 +55,7 @@ fn populations() -> [(&'static str, Vec<bool>); 7] {
     ]
 }
 
-/// The mean over random orders is the truth, to the error of so many orders.
+/// The mean over random orders is the truth, to the standard error of a mean over that many.
 #[test]
 fn the_count_is_unbiased_whatever_the_scores_are_worth() {
     for (name, wrong) in populations() {

@@ -175,7 +175,7 @@ fn planted(
 /// do not depend on the example, and a truth that is clearer than the predictions.
 const OTHER_READINGS: [(f64, f64); 2] = [(2.0, 0.0), (3.0, 0.5)];
 
-/// The number of wrong labels if all doubt is; C is learned again from `start`.
+/// The sum of the posterior probabilities of being wrong; C is learned again from `start`.
 fn doubted(
     parts: &mut Parts,
     start: &Confusion,

@@ -8,7 +8,7 @@ use rayon::ThreadPoolBuilder;
 
 use super::*;
 
-/// Examples with these inputs, row by row, and labels of so many classes.
+/// Examples with these inputs, row by row, and labels of `classes` classes.
 fn split(values: Vec<f32>, labels: &[u32], classes: usize) -> Split {
     let width = values.len() / labels.len();
     let numbers = labels.iter().map(|label| i64::from(*label)).collect();
@@ -46,7 +46,7 @@ fn found(examples: &Split) -> LeaveOneOut {
     leave_one_out(examples, &go()).unwrap().unwrap()
 }
 
-/// The fit of all examples on so many features, and their centred features.
+/// The fit of all examples on `most` features, and their centred features.
 fn fitted(examples: &Split, most: usize) -> (Fit, Mat<f32>) {
     let normalization = Normalization::fit(Normalize::Global, examples).unwrap();
     let all: Vec<usize> = (0..examples.len()).collect();
