@@ -74,7 +74,7 @@ Examples:
 
 #[derive(Subcommand)]
 enum Command {
-    /// Train on built-in digits with wrong labels, with and without a noise model
+    /// Find and correct wrong labels of built-in digits, and show what that gains
     Demo(demo::DemoArgs),
     /// Train a classifier and evaluate it
     Train(train::TrainArgs),

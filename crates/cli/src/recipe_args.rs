@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use aleator::run::Document;
 use aleator::{ColumnNames, Error, Experiment, Watch};
 use clap::Args;
 
@@ -87,9 +88,13 @@ impl RecipeArgs {
                  which is not given"
                     .to_string(),
             )),
-            (None, Some(recipe)) if is_data(Path::new(recipe)) => Err(Error::Invalid(format!(
-                "{recipe} holds data, and a recipe was expected: did you mean --data {recipe}?"
-            ))),
+            (None, Some(recipe)) if is_data(Path::new(recipe)) => {
+                let found =
+                    if Path::new(recipe).exists() { "holds data" } else { "does not exist" };
+                Err(Error::Invalid(format!(
+                    "{recipe} {found}, and a recipe was expected: did you mean --data {recipe}?"
+                )))
+            }
             (None, Some(recipe)) => Experiment::load(recipe, &self.set, self.seed),
             (None, None) => Err(Error::Invalid(
                 "no recipe: give a preset (`aleator recipes` lists them), a recipe file, or \
@@ -100,11 +105,12 @@ impl RecipeArgs {
     }
 }
 
-/// Whether a file or folder that stands where a recipe is expected is data to train on.
+/// Whether a path that stands where a recipe is expected means data to train on.
 fn is_data(path: &Path) -> bool {
     const DATA: [&str; 8] = ["npy", "npz", "csv", "tsv", "parquet", "safetensors", "jsonl", "tar"];
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    path.is_file() && DATA.iter().any(|data| ending.eq_ignore_ascii_case(data))
+    let is_preset = || path.to_str().is_some_and(|name| Document::preset(name).is_ok());
+    DATA.iter().any(|data| ending.eq_ignore_ascii_case(data)) || (path.is_dir() && !is_preset())
 }
 
 /// The default directory of a run: `runs/NAME-seedN`, or the first such name that is free.

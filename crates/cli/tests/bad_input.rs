@@ -35,6 +35,18 @@ fn files_that_are_not_there_are_named() {
 }
 
 #[test]
+fn data_where_a_recipe_is_expected_lead_to_the_flag() {
+    let place = Place::with_features();
+    for name in ["photos", "features-full"] {
+        std::fs::create_dir(place.path(name)).unwrap();
+    }
+    refused(&place, "train x.npy", &["x.npy holds data", "did you mean --data x.npy?"]);
+    refused(&place, "train photos", &["photos holds data", "did you mean --data photos?"]);
+    refused(&place, "train nope.npy", &["nope.npy does not exist", "--data nope.npy?"]);
+    refused(&place, "train features-full", &["preset features-full", "data.train"]);
+}
+
+#[test]
 fn numbers_that_are_not_finite_are_named_by_row_and_column() {
     let place = Place::with_features();
     let mut values = vec![0.5; 160 * 6];
