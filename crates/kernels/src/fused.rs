@@ -5,11 +5,11 @@
 //! rayon pool that calls them.
 
 mod log_probs;
-mod loss;
+pub(crate) mod loss;
 mod predict;
 pub(crate) mod rows;
 mod samples;
-mod worker;
+pub(crate) mod worker;
 
 pub use log_probs::{backward, log_probs};
 pub use loss::{Buffers, LossGrad, loss_and_grad, loss_and_grad_into};

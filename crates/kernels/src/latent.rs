@@ -236,6 +236,11 @@ pub(crate) struct Example<'a> {
 }
 
 impl Example<'_> {
+    /// The largest mean.
+    pub fn largest_mean(&self) -> f32 {
+        self.mean.iter().copied().fold(f32::NEG_INFINITY, f32::max)
+    }
+
     /// Σ_kk, the variance of one utility.
     pub fn variance(&self, class: usize) -> f32 {
         let diag = self.diag_scale.map_or(0.0, |d| d[class] * d[class]);

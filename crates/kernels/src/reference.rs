@@ -128,6 +128,34 @@ impl Example {
         self.chain(noise, &grads)
     }
 
+    /// log P(all labels) = log (1/S) Σ_s Π_c σ(u_sc/τ)^y_c (1 − σ(u_sc/τ))^(1 − y_c).
+    pub fn joint_log_prob(&self, noise: &Noise, labels: &[f64]) -> f64 {
+        log_sum_exp(&self.joint_of_samples(noise, labels)) - (noise.diag_draws.len() as f64).ln()
+    }
+
+    /// The gradient of [`Example::joint_log_prob`].
+    pub fn joint_backward(&self, noise: &Noise, labels: &[f64]) -> Grad {
+        let joint = self.joint_of_samples(noise, labels);
+        let total = log_sum_exp(&joint);
+        let grad = |(utility, joint): (&Vec<f64>, &f64)| {
+            let entries = utility.iter().zip(labels);
+            let slope = |(u, y): (&f64, &f64)| y - log_sigmoid(u / self.temperature).exp();
+            entries.map(|entry| (joint - total).exp() * slope(entry) / self.temperature).collect()
+        };
+        let utilities = self.utilities(noise);
+        self.chain(noise, &utilities.iter().zip(&joint).map(grad).collect::<Vec<_>>())
+    }
+
+    /// log P(all labels ∣ u_s), `[S]`.
+    fn joint_of_samples(&self, noise: &Noise, labels: &[f64]) -> Vec<f64> {
+        let log_prob = |(u, y): (&f64, &f64)| {
+            let x = u / self.temperature;
+            y * log_sigmoid(x) + (1.0 - y) * log_sigmoid(-x)
+        };
+        let utilities = self.utilities(noise);
+        utilities.iter().map(|u| u.iter().zip(labels).map(log_prob).sum()).collect()
+    }
+
     /// From ∂u_s to the parameters: ∂μ = Σ_s g_s, ∂d = Σ_s g_s ⊙ ε_K, ∂V = Σ_s g_s ε_Rᵀ, and τ
     /// through u/τ.
     fn chain(&self, noise: &Noise, grad_utilities: &[Vec<f64>]) -> Grad {

@@ -160,6 +160,16 @@ impl<S: Simd, const N: usize> Wide<S, N> {
         self
     }
 
+    /// `negative` in the lanes below zero, `other` in the rest.
+    #[inline(always)]
+    pub fn negative_or(mut self, negative: Self, other: Self) -> Self {
+        for n in 0..N {
+            let mask = self.simd.less_than_f32s(self.parts[n], self.simd.splat_f32s(0.0));
+            self.parts[n] = self.simd.select_f32s(mask, negative.parts[n], other.parts[n]);
+        }
+        self
+    }
+
     /// The vectors folded into one by addition; the sum of its lanes is that of all lanes.
     #[inline(always)]
     pub fn fold_sum(self) -> Wide<S, 1> {

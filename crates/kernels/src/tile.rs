@@ -3,7 +3,8 @@
 //! Two layouts do the same work. With many classes the lanes of a vector are classes of one
 //! sample ([`ClassLanes`]); with few, they are samples of one class ([`SampleLanes`]), so that no
 //! lane is idle and no sum runs across lanes. Utilities are in units of τ·ln 2, where softmax is a
-//! power of two, and relative to the largest mean, to which softmax is invariant.
+//! power of two, and relative to an origin: the largest mean for softmax, which is invariant to it,
+//! and zero for the sigmoid.
 
 mod class_lanes;
 pub(crate) mod operations;
@@ -17,7 +18,7 @@ pub(crate) use sample_lanes::SampleLanes;
 
 use crate::draws::{Plan, PlaneShape, TileAddress};
 use crate::latent::Example;
-use crate::simd::Level;
+use crate::simd::{Level, Wide};
 
 /// Up to this many classes the lanes are samples.
 const FEW_CLASSES: usize = 32;
@@ -107,8 +108,8 @@ pub(crate) trait Tile {
 
     fn moments(&self) -> Moments;
 
-    /// Loads an example, with utilities multiplied by `scale` = 1/(τ ln 2).
-    fn load(&mut self, example: &Example, scale: f32);
+    /// Loads an example, with utilities less `origin` multiplied by `scale` = 1/(τ ln 2).
+    fn load(&mut self, example: &Example, scale: f32, origin: f32);
 
     /// Draws the noise of a tile and computes its utilities.
     fn draw(&mut self, level: Level, plan: &Plan, at: TileAddress);
@@ -155,12 +156,34 @@ pub(crate) trait Tile {
         upstream: &[f32],
     );
 
+    /// Replaces u by y_k − sigmoid(u_sk/τ) and writes Σ_k log₂ P(y_k ∣ u_sk) of each sample, for
+    /// labels y from 0 (off) to 1 (on) of the padded classes.
+    fn label_slopes<S: Simd, const N: usize>(&mut self, simd: S, labels: &[f32], rows: &mut [f32]);
+
     /// One of the moments of a class: τ ∂μ in column 0, then τ ∂V, and τ ∂d in the last column.
     fn moment(&self, moments: &Moments, class: usize, column: usize) -> f32;
 }
 
-/// Subtracting the largest mean keeps f32 accurate for utilities of any offset.
-pub(crate) fn centred(mean: &[f32], scale: f32) -> impl Iterator<Item = f32> {
-    let largest = mean.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    mean.iter().map(move |m| ((*m as f64 - largest as f64) * scale as f64) as f32)
+/// Subtracting the origin before rounding keeps f32 accurate for utilities of any offset.
+pub(crate) fn centred(mean: &[f32], scale: f32, origin: f32) -> impl Iterator<Item = f32> {
+    mean.iter().map(move |m| ((*m as f64 - origin as f64) * scale as f64) as f32)
+}
+
+/// log₂ P(y ∣ u) = y t − log₂(1 + 2^t) and its slope y − sigmoid, of utilities t in units of τ·ln 2.
+///
+/// Both are computed from 2^−|t|, which cannot overflow. For labels 0 and 1 the terms in t are exact,
+/// so that the error of the logarithm is 2·10⁻⁷ for any utility.
+#[inline(always)]
+fn label_term<S: Simd, const N: usize>(
+    simd: S,
+    utility: Wide<S, N>,
+    label: Wide<S, N>,
+) -> (Wide<S, N>, Wide<S, N>) {
+    let (zero, one) = (Wide::splat(simd, 0.0), Wide::splat(simd, 1.0));
+    let power = utility.min(zero.sub(utility)).exp2_of_negative();
+    let sum = power.add(one);
+    let linear = utility.mul_add(label, zero.sub(utility.max(zero)));
+    let log_prob = linear.sub(sum.log2());
+    let sigmoid = utility.negative_or(power, one).div(sum);
+    (log_prob, label.sub(sigmoid))
 }

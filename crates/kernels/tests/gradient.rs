@@ -63,3 +63,14 @@ fn sigmoid_reference_gradients_equal_central_differences() {
     let grad = example.sigmoid_backward(&noise, &on, &off);
     check(&example, &grad, |example| sigmoid_objective(example, &noise, &on, &off));
 }
+
+#[test]
+fn joint_reference_gradients_equal_central_differences() {
+    for kind in [Kind::Diagonal, Kind::LowRank, Kind::Shared] {
+        let case = Case { temperature: 0.7, ..Case::new(kind, 1, 5, 2, 11) };
+        let labels = [1.0, 0.0, 0.3, 1.0, 0.0];
+        let (example, noise) = (case.reference(0), case.noise(0));
+        let grad = example.joint_backward(&noise, &labels);
+        check(&example, &grad, |example| example.joint_log_prob(&noise, &labels));
+    }
+}

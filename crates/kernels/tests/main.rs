@@ -3,6 +3,7 @@
 mod determinism;
 mod gradient;
 mod identities;
+mod joint;
 mod matches_reference;
 mod moments;
 mod multilabel;

@@ -121,7 +121,8 @@ pub(super) fn backward_example<T: Tile>(
     out: &mut RowGrad,
 ) -> f64 {
     let example = call.latent.example(row);
-    worker.load(&example, call.temperature, 1);
+    let origin = example.largest_mean();
+    worker.load(&example, call.temperature, origin, 1);
     let Worker { tile, rows, targets } = worker;
     let moments = &mut targets[0].moments;
     let padded = |values: &[f32], scale: f32| {
@@ -142,5 +143,5 @@ pub(super) fn backward_example<T: Tile>(
         call.level.run(Accumulate { tile: &mut *tile, weights, moments: &mut *moments });
     }
     let parts = [(&*moments, 1.0 / call.samples() as f32)];
-    write_grad(tile, &parts, &example, call.temperature, out)
+    write_grad(tile, &parts, &example, call.temperature, origin, out)
 }

@@ -145,7 +145,7 @@ fn over_batch<T: Tile + Send>(
 
 /// Runs `example(worker, row, out) -> (loss, ∂τ)` over the batch and sums the gradients of shared
 /// parameters in the order of the batch.
-pub(super) fn reduce_batch<T: Tile + Send>(
+pub(crate) fn reduce_batch<T: Tile + Send>(
     call: &Call,
     mut grad: LatentGrad,
     example: impl Fn(&mut Worker<T>, usize, &mut RowGrad) -> (f32, f64) + Sync,
@@ -186,7 +186,8 @@ fn one_pass<T: Tile>(
     out: &mut RowGrad,
 ) -> (f32, f64) {
     let example = call.latent.example(row);
-    worker.load(&example, call.temperature, targets.len());
+    let origin = example.largest_mean();
+    worker.load(&example, call.temperature, origin, targets.len());
     for at in call.tiles::<T>(row) {
         worker.tile.draw(call.level, &call.plan, at);
         add_tile(call.level, worker, targets, at.samples);
@@ -202,7 +203,7 @@ fn one_pass<T: Tile>(
         (&target.moments, (*prob as f64 * weight as f64 / target.total) as f32)
     });
     let parts: Vec<_> = parts.collect();
-    (loss, write_grad(&worker.tile, &parts, &example, call.temperature, out))
+    (loss, write_grad(&worker.tile, &parts, &example, call.temperature, origin, out))
 }
 
 /// The same for many targets; `known` are the log-probabilities, if the caller has them.
@@ -278,33 +279,46 @@ impl Vectorised for Responsibilities<'_> {
                 .add(Wide::load(simd, &rows.sum[at..]).log2());
             Wide::load(simd, &target.utility[at..]).sub(lse).store(&mut rows.lse[at..]);
         }
-        rows.lse[samples..].fill(f32::NEG_INFINITY);
-        let mut largest = Wide::<S, N>::splat(simd, target.maximum);
-        for at in vectors() {
-            largest = largest.max(Wide::load(simd, &rows.lse[at..]));
-        }
-        let largest = largest.maximum();
-        if largest > target.maximum {
-            let factor = (target.maximum - largest).exp2();
-            target.moments.iter_mut().for_each(|moment| *moment *= factor);
-            target.total *= factor as f64;
-            target.maximum = largest;
-        }
-        let shift = Wide::<S, N>::splat(simd, largest);
-        for at in vectors() {
-            Wide::load(simd, &rows.lse[at..]).sub(shift).exp2().store(&mut rows.weights[at..]);
-        }
-        rows.weights[samples..].fill(0.0);
-        // A tile has few enough samples for f32; tiles are added in f64.
-        let mut total = Wide::<S, N>::splat(simd, 0.0);
-        for at in vectors() {
-            total = total.add(Wide::load(simd, &rows.weights[at..]));
-        }
-        target.total += total.sum() as f64;
+        weigh::<S, N>(simd, rows, target, samples);
         for at in vectors() {
             let weights = &mut rows.weights[at..];
             Wide::<S, N>::load(simd, weights).div(Wide::load(simd, &rows.sum[at..])).store(weights);
         }
         rows.weights[samples..].fill(0.0);
     }
+}
+
+/// Turns the log₂-likelihoods of the samples in `rows.lse` into weights relative to the largest so
+/// far, and adds them to the target's total.
+#[inline(always)]
+pub(crate) fn weigh<S: Simd, const N: usize>(
+    simd: S,
+    rows: &mut Rows,
+    target: &mut Target,
+    samples: usize,
+) {
+    let vectors = || (0..samples.next_multiple_of(LANES)).step_by(LANES);
+    rows.lse[samples..].fill(f32::NEG_INFINITY);
+    let mut largest = Wide::<S, N>::splat(simd, target.maximum);
+    for at in vectors() {
+        largest = largest.max(Wide::load(simd, &rows.lse[at..]));
+    }
+    let largest = largest.maximum();
+    if largest > target.maximum {
+        let factor = (target.maximum - largest).exp2();
+        target.moments.iter_mut().for_each(|moment| *moment *= factor);
+        target.total *= factor as f64;
+        target.maximum = largest;
+    }
+    let shift = Wide::<S, N>::splat(simd, largest);
+    for at in vectors() {
+        Wide::load(simd, &rows.lse[at..]).sub(shift).exp2().store(&mut rows.weights[at..]);
+    }
+    rows.weights[samples..].fill(0.0);
+    // A tile has few enough samples for f32; tiles are added in f64.
+    let mut total = Wide::<S, N>::splat(simd, 0.0);
+    for at in vectors() {
+        total = total.add(Wide::load(simd, &rows.weights[at..]));
+    }
+    target.total += total.sum() as f64;
 }

@@ -73,7 +73,7 @@ pub(super) fn predict_example<T: Tile>(
     variance: Option<&mut [f32]>,
 ) {
     let example = call.latent.example(row);
-    worker.load(&example, call.temperature, 0);
+    worker.load(&example, call.temperature, example.largest_mean(), 0);
     let Worker { tile, rows, .. } = worker;
     let padded = tile.padded_classes();
     let mut mean = LogMean::new(padded);
@@ -108,7 +108,7 @@ pub(super) fn predict_example<T: Tile>(
 /// softmax(μ/τ). With little noise the deviations from it are small, so that their sums of squares
 /// do not cancel.
 fn noiseless_probs(example: &Example, temperature: f32, padded: usize) -> Vec<f32> {
-    let largest = example.mean.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let largest = example.largest_mean();
     let mut probs: Vec<f32> =
         example.mean.iter().map(|mean| ((mean - largest) / temperature).exp()).collect();
     let sum: f32 = probs.iter().sum();

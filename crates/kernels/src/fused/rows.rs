@@ -40,17 +40,17 @@ pub(crate) fn split_rows(grad: &mut LatentGrad, batch: usize) -> (Vec<RowGrad<'_
 /// Turns moments into gradients and returns ∂/∂τ.
 ///
 /// The likelihood depends on the parameters only through u/τ, so by Euler's theorem
-/// τ ∂τ = −(Σ μ ∂μ + Σ d ∂d + Σ V ∂V); subtracting the largest mean, to which the likelihood
-/// is invariant, avoids cancellation in that sum.
+/// τ ∂τ = −(Σ μ ∂μ + Σ d ∂d + Σ V ∂V); subtracting the largest mean as `origin`, to which softmax
+/// is invariant, avoids cancellation in that sum. Other likelihoods have the origin zero.
 pub(crate) fn write_grad<T: Tile>(
     tile: &T,
     parts: &[(&Moments, f32)],
     example: &Example,
     temperature: f32,
+    origin: f32,
     out: &mut RowGrad,
 ) -> f64 {
     let rank = example.loadings.rank();
-    let largest = example.mean.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let mut loadings = vec![0.0; rank];
     let mut euler = 0.0f64;
     // By factor, so that the sums are not one chain of dependent additions.
@@ -66,7 +66,7 @@ pub(crate) fn write_grad<T: Tile>(
             loadings.iter_mut().zip(1..).for_each(|(sum, column)| *sum += moment(column));
         }
         out.mean[class] = mean;
-        euler += (example.mean[class] as f64 - largest as f64) * mean as f64;
+        euler += (example.mean[class] as f64 - origin as f64) * mean as f64;
         if let Some(scale) = example.diag_scale {
             out.diag_scale[class] = diag_scale;
             euler += (scale[class] * diag_scale) as f64;

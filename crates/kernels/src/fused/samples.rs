@@ -114,9 +114,9 @@ fn visit_blocks<T: Tile>(call: &Call, row: usize, mut visit: impl FnMut(usize, &
     let classes = call.latent.classes;
     let example = call.latent.example(row);
     // The tile subtracts the largest mean.
-    let offset = example.mean.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let offset = example.largest_mean();
     let mut tile = T::new(classes, call.latent.rank());
-    tile.load(&example, 1.0);
+    tile.load(&example, 1.0, offset);
     let mut block = Vec::new();
     for at in call.tiles::<T>(row) {
         tile.draw(call.level, &call.plan, at);

@@ -9,7 +9,7 @@ use crate::simd::{LANES, Level, Vectors};
 use crate::tile::{Moments, Tile};
 
 /// The arguments that all functions of a call share.
-pub(super) struct Call<'a> {
+pub(crate) struct Call<'a> {
     pub latent: Latent<'a>,
     pub temperature: f32,
     pub plan: Plan<'a>,
@@ -53,7 +53,7 @@ impl<'a> Call<'a> {
 }
 
 /// The memory of one thread, reused for each of its examples.
-pub(super) struct Worker<T> {
+pub(crate) struct Worker<T> {
     pub tile: T,
     pub rows: Rows,
     pub targets: Vec<Target>,
@@ -63,7 +63,7 @@ pub(super) struct Worker<T> {
 ///
 /// The first access to new memory costs more than its use, so an example takes an idle worker if
 /// there is one.
-pub(super) struct Workers<'a, T> {
+pub(crate) struct Workers<'a, T> {
     latent: &'a Latent<'a>,
     idle: Mutex<Vec<Worker<T>>>,
 }
@@ -85,7 +85,7 @@ impl<'a, T: Tile> Workers<'a, T> {
 }
 
 /// One entry for each sample of a tile, padded to whole vectors.
-pub(super) struct Rows {
+pub(crate) struct Rows {
     pub maximum: Vec<f32>,
     pub sum: Vec<f32>,
     pub lse: Vec<f32>,
@@ -93,7 +93,7 @@ pub(super) struct Rows {
 }
 
 /// The running state of one target class.
-pub(super) struct Target {
+pub(crate) struct Target {
     pub moments: Moments,
     pub utility: Vec<f32>,
     /// Largest log₂ p_sy so far, and Σ_s of the responsibilities relative to it.
@@ -108,9 +108,10 @@ impl<T: Tile> Worker<T> {
         Self { tile: T::new(latent.classes, latent.rank()), rows, targets: Vec::new() }
     }
 
-    /// Loads an example whose gradients need `targets` sets of moments.
-    pub fn load(&mut self, example: &Example, temperature: f32, targets: usize) {
-        self.tile.load(example, core::f32::consts::LOG2_E / temperature);
+    /// Loads an example whose gradients need `targets` sets of moments, with utilities relative to
+    /// `origin`.
+    pub fn load(&mut self, example: &Example, temperature: f32, origin: f32, targets: usize) {
+        self.tile.load(example, core::f32::consts::LOG2_E / temperature, origin);
         while self.targets.len() < targets {
             let utility = vec![0.0; self.rows.sum.len()];
             let moments = self.tile.moments();

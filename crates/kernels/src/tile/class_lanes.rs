@@ -3,7 +3,7 @@
 use pulp::Simd;
 
 use super::operations::Utilities;
-use super::{Aligned, Deviations, LogMean, Moments, PADDING, Tile, centred};
+use super::{Aligned, Deviations, LogMean, Moments, PADDING, Tile, centred, label_term};
 use crate::draws::{Plan, PlaneShape, TileAddress};
 use crate::latent::Example;
 use crate::simd::{LANES, Level, Wide};
@@ -203,9 +203,9 @@ impl Tile for ClassLanes {
         Aligned::zeros(self.groups * self.moment_stride())
     }
 
-    fn load(&mut self, example: &Example, scale: f32) {
+    fn load(&mut self, example: &Example, scale: f32, origin: f32) {
         self.mean.fill(PADDING);
-        for (to, mean) in self.mean.iter_mut().zip(centred(example.mean, scale)) {
+        for (to, mean) in self.mean.iter_mut().zip(centred(example.mean, scale, origin)) {
             *to = mean;
         }
         for class in 0..example.mean.len() {
@@ -418,6 +418,24 @@ impl Tile for ClassLanes {
                 let pull = log_prob.sub(marginal).exp2().mul(upstream);
                 log_prob.exp2().mul_add(total, pull).store(entry);
             }
+        }
+    }
+
+    #[inline(always)]
+    fn label_slopes<S: Simd, const N: usize>(&mut self, simd: S, labels: &[f32], rows: &mut [f32]) {
+        self.totals[..self.rows * LANES].fill(0.0);
+        let groups = self.tile.chunks_exact_mut(self.rows * LANES).take(self.groups);
+        for (group, labels) in groups.zip(labels.chunks_exact(LANES)) {
+            let labels = Wide::<S, N>::load(simd, labels);
+            let entries = group.chunks_exact_mut(LANES);
+            for (entry, total) in entries.zip(self.totals.chunks_exact_mut(LANES)) {
+                let (log_prob, slope) = label_term(simd, Wide::load(simd, entry), labels);
+                slope.store(entry);
+                log_prob.fold_sum().add(Wide::load(simd, total)).store(total);
+            }
+        }
+        for (out, lanes) in rows.iter_mut().zip(self.totals.chunks_exact(LANES)).take(self.rows) {
+            *out = Wide::<S, 1>::load(simd, lanes).sum();
         }
     }
 

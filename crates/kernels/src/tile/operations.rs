@@ -31,6 +31,7 @@ operation!(Utilities, utilities, &'a mut T);
 operation!(Exponentiate, exponentiate, &'a mut T, maximum: &'a mut [f32], sum: &'a mut [f32]);
 operation!(LogSumExp, log_sum_exp, &'a T, rows: &'a mut [f32]);
 operation!(Accumulate, accumulate, &'a mut T, weights: &'a [f32], moments: &'a mut Moments);
+operation!(LabelSlopes, label_slopes, &'a mut T, labels: &'a [f32], rows: &'a mut [f32]);
 operation!(AddLogMean, log_mean, &'a T, lse: &'a [f32], mean: &'a mut LogMean);
 operation!(AddDeviations, deviations, &'a T, lse: &'a [f32], out: &'a mut Deviations);
 operation!(

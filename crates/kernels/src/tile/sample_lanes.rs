@@ -3,7 +3,7 @@
 use pulp::Simd;
 
 use super::operations::Utilities;
-use super::{Aligned, Deviations, LogMean, Moments, PADDING, Tile, centred};
+use super::{Aligned, Deviations, LogMean, Moments, PADDING, Tile, centred, label_term};
 use crate::draws::{Plan, PlaneShape, TileAddress};
 use crate::latent::Example;
 use crate::simd::{LANES, Level, Wide};
@@ -158,9 +158,9 @@ impl Tile for SampleLanes {
         Aligned::zeros(self.classes * (self.columns() + 1) * LANES)
     }
 
-    fn load(&mut self, example: &Example, scale: f32) {
+    fn load(&mut self, example: &Example, scale: f32, origin: f32) {
         self.mean.fill(PADDING);
-        for (to, mean) in self.mean.iter_mut().zip(centred(example.mean, scale)) {
+        for (to, mean) in self.mean.iter_mut().zip(centred(example.mean, scale, origin)) {
             *to = mean;
         }
         for class in 0..example.mean.len() {
@@ -351,6 +351,21 @@ impl Tile for SampleLanes {
                 let pull = ratio.mul(Wide::splat(simd, upstream[class]));
                 log_prob.exp2().mul_add(total, pull).store(&mut row[lane..]);
             }
+        }
+    }
+
+    #[inline(always)]
+    fn label_slopes<S: Simd, const N: usize>(&mut self, simd: S, labels: &[f32], rows: &mut [f32]) {
+        for lane in (0..self.stride).step_by(LANES) {
+            let mut total = Wide::splat(simd, 0.0);
+            let classes = self.tile.chunks_exact_mut(self.stride).take(self.classes);
+            for (class, label) in classes.zip(labels) {
+                let utility = Wide::<S, N>::load(simd, &class[lane..]);
+                let (log_prob, slope) = label_term(simd, utility, Wide::splat(simd, *label));
+                slope.store(&mut class[lane..]);
+                total = total.add(log_prob);
+            }
+            total.store(&mut rows[lane..]);
         }
     }
 
