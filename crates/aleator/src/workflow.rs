@@ -20,7 +20,7 @@ mod tune;
 mod watch;
 
 pub use analyse::{
-    AnalyseSettings, Findings, SeedFindings, Strongest, analyse, analyse_seeds, relation, seed_runs,
+    AnalyseSettings, Findings, SeedFindings, Strongest, analyse, analyse_seeds, seed_runs,
 };
 pub use audit::{AUDIT_FOLDS, audit, audit_probabilities, audit_run};
 pub use demo::{DEMO_AUDIT, DEMO_CORRECTED, DEMO_TRUE, Demo, LearnedConfusion, demo};

@@ -175,7 +175,7 @@ fn any_number_of_threads_and_any_company_give_the_same_bits() {
 /// the covariances that gradient descent finds from their frequencies.
 ///
 /// The marginals fix the variances alone: their gradient by a loading is parallel to it, so that
-/// its sign stays that of the start.
+/// its sign stays that of the start (deviation D18).
 #[test]
 fn the_joint_loss_learns_covariances_that_the_marginals_cannot() {
     const CLASSES: usize = 3;

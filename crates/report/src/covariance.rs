@@ -31,7 +31,6 @@ pub use seeds::{SeedNoise, SeedPair, Spread};
 pub use tables::{write_cases, write_pairs, write_ranks, write_seed_pairs, write_ties};
 pub use ties::{ExampleTies, Tie};
 
-use aleator_run::Link;
 use serde::{Deserialize, Serialize};
 
 /// How covariances are ranked.
@@ -44,17 +43,6 @@ pub enum Measure {
     Centred,
     /// The correlation of C Σ C.
     Correlation,
-}
-
-impl Measure {
-    /// The one that labels determine: under the softmax, noise that all classes share changes
-    /// nothing.
-    pub fn determined(link: Link) -> Self {
-        match link {
-            Link::Softmax => Self::Centred,
-            Link::Sigmoid => Self::Raw,
-        }
-    }
 }
 
 /// The progress of a long computation.

@@ -212,22 +212,6 @@ fn one_class_has_no_pairs() {
     );
 }
 
-/// With the sigmoid link each utility is held against zero, and Σ is determined.
-#[test]
-fn with_the_sigmoid_link_the_relation_is_the_sign_of_the_covariance_itself() {
-    let noise = Noise::LowRank { rank: 1 };
-    let mut predictions = random(noise, 3, 3, 1);
-    predictions.log_probs_off = Some(vec![-1.0; 9]);
-    predictions.loadings = Some([3.0, 2.0, 1.0].repeat(3));
-    let relations = |link: Link| {
-        let case = Case::of(predictions.clone(), noise, link);
-        let pairs = open(&case).top_pairs(3, &mut |_| {}).unwrap().by_covariance;
-        pairs.iter().map(|pair| pair.relation).collect::<Vec<_>>()
-    };
-    assert_eq!(relations(Link::Sigmoid), [Relation::CoOccurring; 3]);
-    assert!(relations(Link::Softmax).contains(&Relation::Substitutes));
-}
-
 #[test]
 fn ties_are_the_largest_covariances_with_the_prediction() {
     let k = 8;

@@ -130,6 +130,9 @@ fn runs_of_other_classes_or_examples_are_refused() {
 #[test]
 fn runs_without_a_covariance_say_why_and_what_to_do() {
     let open = |case: &Case| Covariances::open(&case.run(), Split::Test);
+    // Deviation D18.
+    let several = Case::of(random(FULL, 4, 3, 0), FULL, Link::Sigmoid);
+    refused(open(&several), &["no covariance", "\"sigmoid\"", "variance of each class alone"]);
     let none = Case::new(Noise::None, 4, 3, 0);
     refused(open(&none), &["no covariance", "head.noise = \"none\"", "\"full\" or \"shared\""]);
     let mut dropped = Case::new(FULL, 4, 3, 0);

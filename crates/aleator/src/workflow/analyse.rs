@@ -13,7 +13,7 @@ use aleator_report::covariance::{
 use aleator_run::{GroupFile, RunDir, RunInfo, Split, write_json};
 
 use crate::{Error, Event, Watch};
-pub use findings::{Findings, Strongest, relation};
+pub use findings::{Findings, Strongest};
 pub use seeds::{SeedFindings, analyse_seeds, seed_runs};
 
 /// What [`analyse`] looks at.

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use aleator::report::covariance::{ClassPair, Comparison, Measure, Tie};
+use aleator::Findings;
+use aleator::report::covariance::{ClassPair, Comparison, Measure, Relation, Tie};
 use aleator::report::table::columns;
-use aleator::run::{Link, Noise};
-use aleator::{Findings, relation};
+use aleator::run::Noise;
 
 /// The findings as text; on a terminal, names are cut to fit a line.
 pub fn tables(findings: &Findings, terminal: bool) -> String {
@@ -63,23 +63,16 @@ impl Printer<'_> {
             findings.temperature as f32
         ));
         let others = classes.saturating_sub(1).max(1) as f64;
-        self.line(&match (findings.info.noise, findings.info.link) {
-            (Noise::Diagonal, _) => {
-                "The noise is diagonal: no two classes share any, and their covariance is \
-                 zero.\nThe centred numbers below follow from the variances alone and name no \
-                 confusions; flips do."
-                    .to_string()
-            }
-            (_, Link::Softmax) => format!(
-                "The likelihood depends on the covariance through the centred numbers. Independent noise \
-                 of\nequal size would have centred correlations of {:.3}.",
+        self.line(&match findings.info.noise {
+            Noise::Diagonal => "The noise is diagonal: no two classes share any, and their \
+                                covariance is zero.\nThe centred numbers below follow from the \
+                                variances alone and name no confusions; flips do."
+                .to_string(),
+            _ => format!(
+                "The likelihood depends on the covariance through the centred numbers. Independent \
+                 noise of\nequal size would have centred correlations of {:.3}.",
                 -1.0 / others
             ),
-            (_, Link::Sigmoid) => {
-                "With the sigmoid link each utility is held against zero: labels determine the \
-                 covariance itself."
-                    .to_string()
-            }
         });
     }
 
@@ -184,7 +177,7 @@ impl Printer<'_> {
                 signed(tie.covariance),
                 signed(tie.centred),
                 maybe(tie.correlation),
-                relation(self.findings, &tie).name().to_string(),
+                Relation::of(tie.centred).name().to_string(),
             ]
         };
         let rows: Vec<Vec<String>> = ties.map(row).collect();

@@ -1,7 +1,5 @@
 //! The average covariance as a matrix, for few classes.
 
-use aleator_run::Link;
-
 use super::Observer;
 use super::open::Covariances;
 use crate::error::ReportError;
@@ -19,16 +17,6 @@ pub struct CovarianceMatrix {
     pub centred: Vec<f64>,
     /// The correlations of C Σ̄ C; NaN for classes whose variance is only rounding.
     pub correlation: Vec<f64>,
-}
-
-impl CovarianceMatrix {
-    /// The covariance at a place of the matrices that labels determine, in units of τ².
-    pub(super) fn effect(&self, link: Link, at: usize) -> f64 {
-        match link {
-            Link::Softmax => self.centred[at],
-            Link::Sigmoid => self.raw[at] / self.temperature.powi(2),
-        }
-    }
 }
 
 /// Most classes of a matrix: three matrices of this size are 100 MB.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use aleator_metrics::classification::argmax;
 use aleator_run::{
-    EnsembleFile, ExampleRow, Field, Link, Noise, PredictionsFile, RunDir, RunError, RunInfo,
-    Split, SplitReader,
+    EnsembleFile, ExampleRow, Field, Link, Noise, PredictionsFile, RunDir, RunError, Split,
+    SplitReader,
 };
 use rayon::prelude::*;
 
@@ -33,7 +33,6 @@ pub struct Covariances {
     pub(super) reader: SplitReader,
     pub(super) shared: Option<SharedFactors>,
     pub(super) memory: usize,
-    pub(super) link: Link,
     /// Of the run; empty for predictions in memory.
     pub(super) class_names: Vec<String>,
     pub(super) dir: PathBuf,
@@ -56,27 +55,34 @@ impl Covariances {
                     .to_string(),
             ));
         }
+        if run.info().link == Link::Sigmoid {
+            return Err(none(
+                "its classes are on or off by themselves (head.link = \"sigmoid\"): its loss \
+                 depends on the variance of each class alone, so the covariances between classes \
+                 are those of the initial weights and say nothing about the data"
+                    .to_string(),
+            ));
+        }
         let reader = open_split(run, split)?;
         if let Some(reason) = missing(run, &reader.file, split) {
             return Err(none(reason));
         }
         check_kind(run.info().noise, &reader.file)?;
-        let RunInfo { link, class_names, .. } = run.info().clone();
-        let dir = run.path().to_path_buf();
-        Ok(Self { link, class_names, dir, ..Self::of_softmax(reader) })
+        let (class_names, dir) = (run.info().class_names.clone(), run.path().to_path_buf());
+        Ok(Self { class_names, dir, ..Self::of(reader) })
     }
 
     /// The covariances of predictions that are in memory and belong to no run directory; `None`
     /// without a noise model.
     pub(crate) fn in_memory(reader: SplitReader) -> Option<Self> {
-        reader.file.has(Field::DiagScale).then(|| Self::of_softmax(reader))
+        reader.file.has(Field::DiagScale).then(|| Self::of(reader))
     }
 
-    fn of_softmax(reader: SplitReader) -> Self {
+    fn of(reader: SplitReader) -> Self {
         let file = &reader.file;
         let shared = file.shared_loadings().map(|loadings| SharedFactors::new(loadings, file));
         let (class_names, dir) = (vec![], PathBuf::new());
-        Self { reader, shared, memory: MEMORY, link: Link::Softmax, class_names, dir }
+        Self { reader, shared, memory: MEMORY, class_names, dir }
     }
 
     /// Limits the memory of the sums over pairs of classes; with less, the file is read more often.

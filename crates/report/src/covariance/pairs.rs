@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use aleator_run::Link;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -39,8 +38,7 @@ pub struct ClassPair {
 
 /// How the noise of two classes is related.
 ///
-/// It is the sign of the centred covariance, and of Σ̄ itself with the sigmoid link, where Σ is
-/// determined.
+/// It is the sign of the centred covariance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
@@ -55,10 +53,9 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Of two classes, by the covariance that labels determine: the centred one, or Σ̄ with the
-    /// sigmoid link; in units of τ².
-    pub fn of(covariance: f64) -> Self {
-        match covariance {
+    /// Of two classes, by their centred covariance in units of τ².
+    pub fn of(centred: f64) -> Self {
+        match centred {
             value if value <= -NO_EFFECT => Self::Substitutes,
             value if value >= NO_EFFECT => Self::CoOccurring,
             _ => Self::Unrelated,
@@ -126,10 +123,6 @@ impl Covariances {
         let related = self.has_factors();
         let describe = |(_, (i, j), factors): (f64, (usize, usize), f64)| {
             let entry = entries.pair(i, j, factors);
-            let effect = match self.link {
-                Link::Softmax => entry.centred,
-                Link::Sigmoid => entry.raw / self.temperature().powi(2),
-            };
             ClassPair {
                 first: i,
                 second: j,
@@ -138,7 +131,7 @@ impl Covariances {
                 correlation: entries.correlated(i, j).then_some(entry.correlation),
                 flip: flips[&(i, j)],
                 flip_back: flips[&(j, i)],
-                relation: if related { Relation::of(effect) } else { Relation::Unrelated },
+                relation: if related { Relation::of(entry.centred) } else { Relation::Unrelated },
             }
         };
         let [by_covariance, by_centred, by_correlation] =

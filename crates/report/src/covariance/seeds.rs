@@ -1,6 +1,6 @@
 //! The pairs of classes over several seeds: what all of them learn is more than chance.
 
-use aleator_run::{Link, RunDir, Split};
+use aleator_run::{RunDir, Split};
 use serde::Serialize;
 
 use super::best::Best;
@@ -72,7 +72,6 @@ impl SeedPair {
 pub struct SeedNoise {
     runs: usize,
     classes: usize,
-    link: Link,
     /// Of the pairs (0, 1), (0, 2), …, (1, 2), ….
     tallies: Vec<Tally>,
 }
@@ -116,14 +115,13 @@ impl SeedNoise {
     /// # Errors
     /// When a run has no covariance or is damaged, or the runs have different classes.
     pub fn of(runs: &[RunDir], split: Split, observer: Observer) -> Result<Self, ReportError> {
-        let mut noise = Self { runs: 0, classes: 0, link: Link::Softmax, tallies: vec![] };
+        let mut noise = Self { runs: 0, classes: 0, tallies: vec![] };
         for run in runs {
             if let Some(reason) =
                 class_difference(&runs[0].info().class_names, &run.info().class_names)
             {
                 return Err(ReportError::different(runs[0].path(), run, "averaged with", reason));
             }
-            noise.link = run.info().link;
             noise.add(&Covariances::open(run, split)?.average_covariance(observer)?);
         }
         Ok(noise)
@@ -140,7 +138,7 @@ impl SeedNoise {
             if !matrix.correlation[at].is_nan() {
                 tally.correlation.add(matrix.correlation[at]);
             }
-            match Relation::of(matrix.effect(self.link, at)) {
+            match Relation::of(matrix.centred[at]) {
                 Relation::Substitutes => tally.substitutes += 1,
                 Relation::CoOccurring => tally.co_occurring += 1,
                 Relation::Unrelated | Relation::Unclear => {}
@@ -221,7 +219,7 @@ mod tests {
 
     #[test]
     fn only_signs_that_all_runs_share_are_named() {
-        let mut noise = SeedNoise { runs: 0, classes: 0, link: Link::Softmax, tallies: vec![] };
+        let mut noise = SeedNoise { runs: 0, classes: 0, tallies: vec![] };
         for centred in [[-0.5, 0.9, 1e-9], [-0.3, -0.8, -1e-9], [-0.1, 0.7, 1e-9]] {
             noise.add(&matrix(centred));
         }

@@ -87,7 +87,7 @@ fn maps_and_tables(
     let mut tables =
         vec![expected_table(run, unseen.split, expected, noise.as_ref().filter(|_| drawn))?];
     if let Some(noise) = noise.as_ref().filter(|_| drawn) {
-        let shown = most_tied_classes(noise, &order, link);
+        let shown = most_tied_classes(noise, &order);
         let seeds = if noise.runs() == 1 { ", one seed" } else { "" };
         let title = format!("Correlation of the learned noise, {split} split{seeds}");
         let value = |i: usize, j: usize| consistent_correlation(noise, i, j).unwrap_or(0.0);
@@ -107,7 +107,7 @@ fn maps_and_tables(
                 shown.classes.len()
             );
         }
-        tables.push(correlated_table(noise, names, link));
+        tables.push(correlated_table(noise, names));
     }
     words += "Classes that the model confuses stand beside each other.";
     let tables: String = tables.iter().map(|table| format!("<div>{table}</div>\n")).collect();
@@ -178,12 +178,12 @@ fn over_seeds(noise: &SeedNoise) -> String {
 }
 
 /// All classes, or where these are too many to be named, those of the strongest pairs.
-fn most_tied_classes(noise: &SeedNoise, order: &Order, link: Link) -> Order {
+fn most_tied_classes(noise: &SeedNoise, order: &Order) -> Order {
     if order.classes.len() <= NAMED {
         return order.clone();
     }
     let mut kept = BTreeSet::new();
-    let strongest = noise.strongest(Measure::determined(link), NAMED * NAMED);
+    let strongest = noise.strongest(Measure::Centred, NAMED * NAMED);
     for pair in strongest.iter().filter(|pair| pair.is_consistent()) {
         let both = [pair.first, pair.second];
         let new = both.iter().filter(|class| !kept.contains(*class)).count();
@@ -310,9 +310,9 @@ fn expected_table(
 }
 
 /// The pairs that substitute each other most, and those that go together most.
-fn correlated_table(noise: &SeedNoise, names: &[String], link: Link) -> String {
+fn correlated_table(noise: &SeedNoise, names: &[String]) -> String {
     let count = CORRELATED.min(noise.pairs() / 2).max(1);
-    let strongest = noise.strongest(Measure::determined(link), LISTED);
+    let strongest = noise.strongest(Measure::Centred, LISTED);
     let mut rows = vec![];
     for (kind, relation) in
         [("substitutes", Relation::Substitutes), ("together", Relation::CoOccurring)]
@@ -326,13 +326,6 @@ fn correlated_table(noise: &SeedNoise, names: &[String], link: Link) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let centred = match link {
-        Link::Softmax => {
-            " Correlations are of the noise without what all classes have in common, \
-                          since that changes no probability."
-        }
-        Link::Sigmoid => "",
-    };
     let seeds = match noise.runs() {
         1 => {
             " One run alone finds some pairs by chance; several seeds tell them apart.".to_string()
@@ -341,7 +334,9 @@ fn correlated_table(noise: &SeedNoise, names: &[String], link: Link) -> String {
     };
     let caption = format!(
         "The strongest pairs. Substitutes: when one class gains, the other loses, as where \
-         annotators choose between them. Together: both gain and lose at once.{centred}{seeds}"
+         annotators choose between them. Together: both gain and lose at once. Correlations are \
+         of the noise without what all classes have in common, since that changes no \
+         probability.{seeds}"
     );
     table::html(Extent::Short, &PAIR_COLUMNS, &rows, &caption)
 }

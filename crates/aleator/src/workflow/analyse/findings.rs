@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use aleator_report::covariance::{Case, ClassPair, Comparison, Measure, Relation, Tie, TopPairs};
-use aleator_run::{ExampleRow, Link, Noise, RunInfo, Split};
+use aleator_run::{ExampleRow, Noise, RunInfo, Split};
 use serde_json::{Value, json};
 
 /// The version of `analysis.json`.
@@ -113,7 +113,7 @@ impl Findings {
                 "covariance": case.other.covariance,
                 "centred_covariance": case.other.centred,
                 "correlation": case.other.correlation,
-                "relation": relation(self, &case.other),
+                "relation": Relation::of(case.other.centred),
             })
         };
         let ranks = &comparison.ranks;
@@ -135,12 +135,4 @@ impl Findings {
             },
         })
     }
-}
-
-/// The meaning of a tie's sign: of the centred covariance, or of the covariance with the sigmoid.
-pub fn relation(findings: &Findings, tie: &Tie) -> Relation {
-    Relation::of(match findings.info.link {
-        Link::Softmax => tie.centred,
-        Link::Sigmoid => tie.covariance / findings.temperature.powi(2),
-    })
 }

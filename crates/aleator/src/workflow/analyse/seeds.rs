@@ -126,7 +126,7 @@ pub fn analyse_seeds(
     let noise = SeedNoise::of(&runs, split, &mut |Step { what, done, total }| {
         watch.event(Event::Progress { what, done, total });
     })?;
-    let measure = settings.measure.unwrap_or(Measure::determined(info.link));
+    let measure = settings.measure.unwrap_or(Measure::Centred);
     let findings = SeedFindings {
         dirs: dirs.to_vec(),
         info,
