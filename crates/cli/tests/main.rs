@@ -24,6 +24,8 @@ mod report;
 mod resume;
 mod support;
 mod tables;
+#[cfg(unix)]
+mod terminal;
 mod tidy;
 mod training;
 mod transfer;
