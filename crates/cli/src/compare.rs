@@ -11,7 +11,7 @@ use aleator::run::{Split, write_file};
 use anyhow::Result;
 use clap::Args;
 
-use crate::output::{line, table, terminal, text};
+use crate::output::{line, scores, table, terminal};
 use crate::values::{Choice, HELD_OUT, choice};
 
 /// Arguments of `aleator compare`.
@@ -98,7 +98,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
             write_file(path, table.to_text(format).as_bytes())?;
             line(format_args!("written to {}", path.display()))
         }
-        None => text(table.to_text(format(args, terminal()))),
+        None => scores(&table, format(args, terminal())),
     }
 }
 

@@ -16,7 +16,7 @@ use aleator::{
 use anyhow::Result;
 use clap::Args;
 
-use crate::output::{line, table, terminal, text};
+use crate::output::{line, scores, table, terminal};
 use crate::progress::watched;
 use crate::recipe_args::free_name;
 use crate::train::print_written;
@@ -160,7 +160,7 @@ fn print_noise_models(out: &Path) -> Result<()> {
         "\n3. Which noise model? On the labels as given, on the same test. Digits this small hardly tell \
          them\napart:",
     )?;
-    text(table.to_text(Format::Terminal(terminal())))
+    scores(&table, Format::Terminal(terminal()))
 }
 
 /// The confusions in the labels, next to those that the noise model expects.

@@ -25,8 +25,10 @@ mod transfer;
 mod tune;
 mod values;
 
+use std::env::args_os;
 use std::process::ExitCode;
 
+use aleator::report::table::columns::visible;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
@@ -72,6 +74,9 @@ Examples:
   aleator compare none=runs/a full=runs/b        mean ± standard deviation, and what is chance
   aleator recipes                                the presets";
 
+/// The exit code of a command line that says something impossible.
+const USAGE: u8 = 2;
+
 #[derive(Subcommand)]
 enum Command {
     /// Find and correct wrong labels of built-in digits, and show what that gains
@@ -113,7 +118,19 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if !error.use_stderr() => error.exit(),
+        Err(error) => {
+            // It repeats what was given, which may be the name of any file, and only without
+            // colours are the escape sequences in it not ours.
+            if args_os().all(|given| visible(&given.to_string_lossy()) == given.to_string_lossy()) {
+                error.exit()
+            }
+            tell(error.render().to_string().trim_end());
+            return ExitCode::from(USAGE);
+        }
+    };
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,

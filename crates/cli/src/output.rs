@@ -3,18 +3,28 @@
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
-use aleator::report::table::Terminal;
-use aleator::report::table::columns::lines;
+use aleator::report::table::columns::{lines, visible};
+use aleator::report::table::{Format, Table, Terminal};
 use anyhow::Result;
 
-/// Prints a line.
+/// Prints a line. As everything that is printed here and by [`tell`](crate::progress::tell), it may
+/// hold names from anywhere: no character of them reaches a terminal as a command.
 pub fn line(text: impl Display) -> Result<()> {
-    Ok(writeln!(io::stdout(), "{text}")?)
+    Ok(writeln!(io::stdout(), "{}", visible(&text.to_string()))?)
 }
 
 /// Prints text that ends its last line itself.
 pub fn text(text: impl Display) -> Result<()> {
-    Ok(write!(io::stdout(), "{text}")?)
+    Ok(write!(io::stdout(), "{}", visible(&text.to_string()))?)
+}
+
+/// Prints a table of scores.
+pub fn scores(table: &Table, format: Format) -> Result<()> {
+    match format {
+        // The best cells may be bold; names are without control characters already.
+        Format::Terminal(_) => Ok(write!(io::stdout(), "{}", table.to_text(format))?),
+        _ => text(table.to_text(format)),
+    }
 }
 
 /// Prints rows in columns; those listed in `words` are aligned to the left.

@@ -1,6 +1,6 @@
 //! `aleator predict`.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use aleator::train::ExamplePrediction;
@@ -8,7 +8,7 @@ use aleator::{Event, Examples, PredictionColumns, Predictor, Watch, write_json_l
 use anyhow::{Result, ensure};
 use clap::Args;
 
-use crate::output::line;
+use crate::output::{line, text};
 use crate::progress::shown;
 use crate::values::whole;
 
@@ -91,13 +91,12 @@ fn print(
     json: bool,
     quiet: bool,
 ) -> Result<()> {
-    let mut out = io::stdout().lock();
     // On a terminal the lines themselves show how far the work is.
-    let quiet = quiet || out.is_terminal();
+    let quiet = quiet || io::stdout().is_terminal();
     let total = files.iter().map(Examples::len).sum();
-    let mut predict_all = |watch: &mut Watch<'_>| -> Result<()> {
+    let predict_all = |watch: &mut Watch<'_>| -> Result<()> {
         if !json {
-            writeln!(out, "{}", header(predictor.knows_true_class(), columns.truth))?;
+            line(header(predictor.knows_true_class(), columns.truth))?;
         }
         let (mut done, mut damaged) = (0, 0);
         for piece in files.iter().flat_map(|examples| predictor.predict_pieces(examples)) {
@@ -108,12 +107,14 @@ fn print(
             if let Some(piece) = &piece.prediction {
                 for row in 0..piece.len() {
                     if json {
-                        write_json_line(&mut out, piece, row, columns)?;
+                        let mut json = vec![];
+                        write_json_line(&mut json, piece, row, columns)?;
+                        text(String::from_utf8_lossy(&json))?;
                         continue;
                     }
                     let truth = piece.true_probabilities(row).filter(|_| columns.truth);
                     let described = piece.describe(row, columns.top);
-                    writeln!(out, "{}", in_words(&described, truth.as_deref()))?;
+                    line(in_words(&described, truth.as_deref()))?;
                 }
             }
             watch.event(Event::Progress { what: "examples", done, total });

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use aleator::report::table::columns::visible;
 use aleator::train::{Event as TrainEvent, StepReport};
 use aleator::{Event, Watch};
 use anyhow::Result;
@@ -53,7 +54,7 @@ pub fn counted<T>(
 
 /// Prints a line to stderr; a closed stderr is not an error.
 pub fn tell(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", visible(line));
 }
 
 /// Shows the events of a workflow on standard error.
@@ -133,7 +134,8 @@ impl Progress {
         }
         match event {
             Event::Training { run, event } => {
-                let prefix = if run.is_empty() { String::new() } else { format!("{run}: ") };
+                let prefix =
+                    if run.is_empty() { String::new() } else { format!("{}: ", visible(run)) };
                 if prefix != self.prefix {
                     (self.prefix, self.counted) = (prefix, String::new());
                     (self.averages, self.damaged) = (Averages::default(), false);

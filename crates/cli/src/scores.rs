@@ -6,7 +6,7 @@ use aleator::report::table::{Cell, Column, ColumnSource, Format, Section, Table,
 use aleator::{NewScores, TrainedRun};
 use anyhow::Result;
 
-use crate::output::{self, line, text};
+use crate::output::{self, line};
 
 /// The measures to show, if the run has them.
 const SHOWN: [Measure; 6] =
@@ -14,7 +14,7 @@ const SHOWN: [Measure; 6] =
 
 /// One row for each split and kind of label.
 pub fn print(evaluation: &Evaluation) -> Result<()> {
-    text(table(std::slice::from_ref(evaluation)))?;
+    output::scores(&table(std::slice::from_ref(evaluation)), on_screen())?;
     let Some(calibration) = &evaluation.calibration else { return Ok(()) };
     let (before, after) = (calibration.nll_before, calibration.nll_after);
     line(format_args!(
@@ -27,7 +27,7 @@ pub fn print(evaluation: &Evaluation) -> Result<()> {
 pub fn print_many(runs: &[TrainedRun]) -> Result<()> {
     let evaluations: Vec<Evaluation> = runs.iter().map(|run| run.evaluation.clone()).collect();
     line(format_args!("{} runs, mean ± standard deviation", runs.len()))?;
-    text(table(&evaluations))
+    output::scores(&table(&evaluations), on_screen())
 }
 
 /// The scores on new data: one row for each kind of probability and of label.
@@ -42,16 +42,20 @@ pub fn print_new(scores: &NewScores) -> Result<()> {
         rows.extend(known.true_class.as_ref().map(|it| (clean(TRUE_CLASS), it)));
     }
     line(format_args!("{} examples", scores.label.examples))?;
-    text(table_of(&[rows]))
+    output::scores(&table_of(&[rows]), on_screen())
+}
+
+fn on_screen() -> Format {
+    Format::Terminal(output::terminal())
 }
 
 /// A table of splits and kinds of labels by measures; all runs must have the same ones.
-fn table(evaluations: &[Evaluation]) -> String {
+fn table(evaluations: &[Evaluation]) -> Table {
     table_of(&evaluations.iter().map(rows).collect::<Vec<_>>())
 }
 
 /// The same of rows with names, for each run.
-fn table_of(all: &[Vec<(String, &Summary)>]) -> String {
+fn table_of(all: &[Vec<(String, &Summary)>]) -> Table {
     let names = all.first().map_or(&[][..], |first| first);
     let values = |at: usize, measure: Measure| -> Option<Vec<f64>> {
         all.iter().map(|rows| rows.get(at).and_then(|(_, row)| measure.read(row))).collect()
@@ -71,14 +75,13 @@ fn table_of(all: &[Vec<(String, &Summary)>]) -> String {
         share: measure.is_share(),
         source: ColumnSource::Runs,
     };
-    let table = Table {
+    Table {
         title: None,
         heading: String::new(),
         columns: measures.iter().map(column).collect(),
         sections: vec![Section { name: None, rows: names.iter().enumerate().map(row).collect() }],
         notes: vec![],
-    };
-    table.to_text(Format::Terminal(output::terminal()))
+    }
 }
 
 /// One row for each run, by the splits that it is judged by.

@@ -10,6 +10,10 @@ mod compare;
 mod embed;
 mod end_to_end;
 mod images;
+#[cfg(unix)]
+mod leftovers;
+#[cfg(unix)]
+mod links;
 #[path = "../../embed/tests/support/onnx.rs"]
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod onnx;
@@ -20,6 +24,8 @@ mod report;
 mod resume;
 mod support;
 mod tables;
+#[cfg(unix)]
+mod terminal;
 mod tidy;
 mod training;
 mod transfer;

@@ -31,7 +31,6 @@ use crate::picture::{Frame, Limits, Picture};
 pub use embedded::FORMAT as EMBEDDINGS_FORMAT;
 pub(crate) use embedded::names_beside_labels;
 use encoded::Encoded;
-pub(crate) use encoded::decode_file;
 pub use folder::empty_classes;
 pub(crate) use manifest::weight_of;
 use matrix::Matrix;

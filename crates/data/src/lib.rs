@@ -66,4 +66,4 @@ pub use picture::Picture;
 pub use sources::{
     ArrayInputs, ArraySplit, Arrays, NoisyLabels, Sources, noisy_labels, training_ids,
 };
-pub use thumbnails::{Thumbnail, ThumbnailError, Thumbnails, thumbnail_of_file};
+pub use thumbnails::{Thumbnail, ThumbnailError, Thumbnails};

@@ -137,15 +137,6 @@ impl Thumbnails {
     }
 }
 
-/// A picture of the image in a file, with at most `side` pixels a side.
-///
-/// # Errors
-/// When there is no such file, or it cannot be decoded.
-pub fn thumbnail_of_file(path: &Path, side: usize) -> Result<Thumbnail, ThumbnailError> {
-    let picture = crate::inputs::decode_file(path)?;
-    Ok(guarded(path, || Ok(Thumbnail::of(&picture, side)))?)
-}
-
 impl Gallery {
     fn open(source: &recipe::Source) -> Result<Option<Self>, DataError> {
         if source.inputs.are_features() || matches!(source.inputs, InputSource::Memory(_)) {

@@ -141,6 +141,7 @@ pub fn embed(
     }
     let identity = job.identity(extractor)?;
     if is_there(job.out, &identity)? {
+        file::remove_leftovers(job.out)?;
         return Ok(Outcome::AlreadyThere);
     }
     let mut work = Work::start(job, identity, watch)?;

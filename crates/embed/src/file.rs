@@ -12,11 +12,13 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use aleator_run::{open_file, open_own};
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 use serde_json::{Map, Value, json};
 
 use crate::error::EmbedError;
+use crate::record::Record;
 
 /// The value of `format` in the metadata.
 pub use aleator_data::inputs::EMBEDDINGS_FORMAT as FORMAT;
@@ -150,9 +152,22 @@ fn escaped_len(text: &str) -> usize {
 /// Refuses a path that is not writable, before anything is computed.
 pub(crate) fn check_writable(out: &Path) -> Result<(), EmbedError> {
     let path = partial_path(out);
-    let opened = File::options().create(true).append(true).open(&path);
+    let opened = open_own(&path, File::options().create(true).append(true));
     let length = opened.and_then(|file| file.metadata()).map_err(EmbedError::write(out))?.len();
     if length == 0 { fs::remove_file(&path).map_err(EmbedError::write(out)) } else { Ok(()) }
+}
+
+/// Removes what killed processes left beside a finished file, unless another process writes there.
+pub(crate) fn remove_leftovers(out: &Path) -> Result<(), EmbedError> {
+    let path = partial_path(out);
+    match open_own(&path, File::options().write(true)) {
+        Ok(file) if file.try_lock().is_ok() => {
+            fs::remove_file(&path).map_err(EmbedError::write(&path))?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        _ => return Ok(()),
+    }
+    Record::remove(out)
 }
 
 /// The unfinished file, locked for this process.
@@ -180,8 +195,8 @@ impl PartialFile {
     /// Opens the file to continue after `rows` rows; whatever follows them is overwritten.
     pub(crate) fn open(out: &Path, plan: Plan, rows: usize) -> Result<Self, EmbedError> {
         let path = partial_path(out);
-        let file = File::options().create(true).truncate(false).read(true).write(true).open(&path);
-        let mut file = file.map_err(EmbedError::write(&path))?;
+        let options = File::options().create(true).truncate(false).read(true).write(true).clone();
+        let mut file = open_own(&path, &options).map_err(EmbedError::write(&path))?;
         file.try_lock().map_err(|error| {
             EmbedError::write(&path)(match error {
                 TryLockError::WouldBlock => {
@@ -259,7 +274,7 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 
 /// The metadata of a finished file; `None` for any other file.
 pub(crate) fn metadata(path: &Path) -> Option<Metadata> {
-    let mut file = File::open(path).ok()?;
+    let mut file = open_file(path).ok()?;
     let mut length = [0; 8];
     file.read_exact(&mut length).ok()?;
     let length = usize::try_from(u64::from_le_bytes(length)).ok()?;

@@ -185,11 +185,13 @@ fn hash_of(path: &Path) -> Result<String, EmbedError> {
         return Err(EmbedError::model(path, "is a directory; give the .onnx file of a network"));
     }
     let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(std::fs::File::open(path).map_err(failed)?).map_err(failed)?;
+    hasher.update_reader(aleator_run::open_file(path).map_err(failed)?).map_err(failed)?;
     let name = path.as_os_str().to_string_lossy().into_owned();
     for external in [format!("{name}.data"), format!("{name}_data")] {
-        if let Ok(weights) = std::fs::File::open(external) {
-            hasher.update_reader(weights).map_err(failed)?;
+        match aleator_run::open_file(external.as_ref()) {
+            Ok(weights) => drop(hasher.update_reader(weights).map_err(failed)?),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
         }
     }
     Ok(hasher.finalize().to_string())

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use aleator_run::{read_file, remove_leftovers_of, write_file};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EmbedError;
@@ -33,7 +34,7 @@ impl Record {
     /// Replaces the previous record.
     pub(crate) fn save(&self, out: &Path) -> Result<(), EmbedError> {
         let text = serde_json::to_vec_pretty(self).expect("a record is plain data");
-        Ok(aleator_run::write_file(&path_of(out), &text)?)
+        Ok(write_file(&path_of(out), &text)?)
     }
 
     /// Rows in the unfinished file.
@@ -48,7 +49,7 @@ impl Record {
         rows: usize,
     ) -> Result<Option<Self>, String> {
         let damaged = || "its record is damaged".to_string();
-        let Ok(text) = fs::read(path_of(out)) else { return Ok(None) };
+        let Ok(text) = read_file(&path_of(out)) else { return Ok(None) };
         let record: Self = serde_json::from_slice(&text).map_err(|_| damaged())?;
         let words = |name: &str| match name {
             "model" | "model_blake3" => "another model",
@@ -75,8 +76,9 @@ impl Record {
         Ok(Some(record))
     }
 
-    /// Removes the record if it exists.
+    /// Removes the record if it exists, and those that a killed process did not complete.
     pub(crate) fn remove(out: &Path) -> Result<(), EmbedError> {
+        remove_leftovers_of(&path_of(out))?;
         match fs::remove_file(path_of(out)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(EmbedError::write(&path_of(out))(error))

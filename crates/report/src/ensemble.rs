@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use aleator_metrics::{EVALUATION_FORMAT, Evaluation, LogProbs, SplitEvaluation, TrueClass, Truth};
 use aleator_run::{
     AtomicFolder, CreateRun, EVALUATION, EnsembleFile, EvaluatedRun, ExampleRow, Field, Link,
-    MeanPredictions, Predictions, RunDir, RunError, Split, SplitReader,
+    MeanPredictions, Predictions, RunDir, RunError, Split, SplitReader, read_text,
 };
 
 use crate::error::ReportError;
@@ -49,7 +49,7 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
         test: test_scores,
     };
     let recipe = first.recipe_path();
-    let recipe = std::fs::read_to_string(&recipe).map_err(RunError::io("read", &recipe))?;
+    let recipe = read_text(&recipe).map_err(RunError::io("read", &recipe))?;
     let directory = new_directory(out)?;
     let run = RunDir::create(directory.path(), &CreateRun { recipe, info: first.info().clone() })?;
     run.write_examples(examples)?;

@@ -28,7 +28,8 @@ pub(crate) fn text(raw: &str) -> String {
     out
 }
 
-fn is_harmful(character: char) -> bool {
+/// Whether a character of a name could change how the text around it is shown.
+pub(crate) fn is_harmful(character: char) -> bool {
     let layout = matches!(character, '\n' | '\t');
     (character.is_control() && !layout)
         || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

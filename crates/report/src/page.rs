@@ -19,7 +19,7 @@ mod verdict;
 
 use std::path::{Path, PathBuf};
 
-use aleator_run::{EvaluatedRun, RunDir, RunError, Split, write_file};
+use aleator_run::{EvaluatedRun, RunDir, RunError, Split, check_own_folder, write_file};
 
 use crate::error::ReportError;
 use crate::figure::Figure;
@@ -180,10 +180,15 @@ impl Page {
     /// An existing report is replaced atomically; any other file is left alone.
     ///
     /// # Errors
-    /// When `out` exists and is not a report, or the file system refuses.
+    /// When `out` exists and is not a report, `figures` is a link beside it, or the file system
+    /// refuses.
     pub fn save(&self, out: &Path, figures: &Path) -> Result<(), ReportError> {
         check_replaceable(out)?;
-        for dir in [out.parent().unwrap_or(Path::new("")), figures] {
+        let folder = out.parent().unwrap_or(Path::new(""));
+        if let Some(name) = figures.file_name().filter(|_| figures.parent() == out.parent()) {
+            check_own_folder(folder, name)?;
+        }
+        for dir in [folder, figures] {
             if !dir.as_os_str().is_empty() {
                 std::fs::create_dir_all(dir).map_err(RunError::io("create", dir))?;
             }
@@ -210,7 +215,7 @@ pub fn check_replaceable(out: &Path) -> Result<(), ReportError> {
         Ok(_) => {}
     }
     let mut beginning = vec![];
-    std::fs::File::open(out)
+    aleator_run::open_file(out)
         .and_then(|file| file.take(1024).read_to_end(&mut beginning))
         .map_err(RunError::io("read", out))?;
     let is_ours = String::from_utf8_lossy(&beginning).contains(document::GENERATOR);

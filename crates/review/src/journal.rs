@@ -1,10 +1,10 @@
 //! `decisions.jsonl`: every decision in order, each on disk before the page shows the next issue.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use aleator_run::RunError;
+use aleator_run::{RunError, open_own, read_file};
 use serde::{Deserialize, Serialize};
 
 use crate::decision::Line;
@@ -42,7 +42,7 @@ impl Journal {
     /// Opens the file of a directory, or creates it.
     pub fn open(dir: &Path, fingerprint: &str) -> Result<OpenedJournal, RunError> {
         let path = dir.join(NAME);
-        let bytes = match fs::read(&path) {
+        let bytes = match read_file(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => vec![],
             Err(error) => return Err(RunError::io("read", &path)(error)),
@@ -51,8 +51,8 @@ impl Journal {
         let torn = (whole < bytes.len())
             .then(|| String::from_utf8_lossy(&bytes[whole..]).chars().take(80).collect());
         let lines = parse(&path, &bytes[..whole], fingerprint)?;
-        let file = File::options().create(true).write(true).truncate(false).open(&path);
-        let file = file.map_err(RunError::io("write", &path))?;
+        let options = File::options().create(true).write(true).truncate(false).clone();
+        let file = open_own(&path, &options).map_err(RunError::io("write", &path))?;
         let mut journal = Self { path, file, length: whole as u64 };
         if torn.is_some() {
             journal.truncate()?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use aleator_data::{Ids, Thumbnail, Thumbnails, thumbnail_of_file, training_ids};
+use aleator_data::{Ids, Thumbnail, Thumbnails, training_ids};
 use aleator_report::audit::{Audit, Issue};
 use aleator_run::pictured_data;
 
@@ -16,7 +16,7 @@ pub struct Pictures {
 
 impl Pictures {
     /// The pictures of the data in the directory's `recipe.toml`, or of `images`, from which the
-    /// features were computed; otherwise the files that the issues name.
+    /// features were computed.
     ///
     /// If the audit's data no longer exists, the review continues without pictures and says why.
     ///
@@ -38,11 +38,14 @@ impl Pictures {
             None => Ok(None),
         });
         let features = "the audit is of features; --images PATH shows the images behind them";
-        let named = audit.issues.iter().any(|issue| issue.path.is_some());
+        // The paths in issues.csv are for people: an audit from elsewhere could name any picture of
+        // whoever looks at it.
+        let named = "the directory has no recipe that says where the images are; --images PATH \
+                     shows those in PATH";
+        let is_named = audit.issues.iter().any(|issue| issue.path.is_some());
         let (thumbnails, absence) = match opened {
             Ok(Some(thumbnails)) => (Some(thumbnails), None),
-            _ if named => (None, None),
-            Ok(None) => (None, Some(features.to_string())),
+            Ok(None) => (None, Some(if is_named { named } else { features }.to_string())),
             Err(error) => (None, Some(error)),
         };
         Ok(Self { thumbnails, absence })
@@ -55,14 +58,12 @@ impl Pictures {
 
     /// The picture of an issue, or why there is none.
     pub(crate) fn picture(&self, issue: &Issue, side: usize) -> Result<Thumbnail, String> {
-        let found = match &self.thumbnails {
-            Some(thumbnails) => thumbnails.training(&issue.id, side),
-            None => match &issue.path {
-                Some(path) => thumbnail_of_file(path, side),
-                None => return Err(self.absence.clone().unwrap_or("there is no picture".into())),
-            },
-        };
-        found.map_err(|error| error.to_string())
+        match &self.thumbnails {
+            Some(thumbnails) => {
+                thumbnails.training(&issue.id, side).map_err(|error| error.to_string())
+            }
+            None => Err(self.absence.clone().unwrap_or("there is no picture".into())),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::RunError;
+use crate::regular::{open_own, read_text};
 
 /// The prefix of unfinished files and directories, which can be removed.
 const UNFINISHED: &str = ".tmp";
@@ -32,12 +33,12 @@ const REPLACED: &str = ".old-";
 /// ```
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     write_file_by(path, |temporary| {
-        let mut file = File::create(temporary).map_err(RunError::io("write", path))?;
-        file.write_all(bytes).map_err(RunError::io("write", path))
+        let file = open_own(temporary, File::options().write(true));
+        file.and_then(|mut file| file.write_all(bytes)).map_err(RunError::io("write", path))
     })
 }
 
-/// As [`write_file`], for content that `write` puts into the temporary file that it is told.
+/// As [`write_file`], for content that `write` puts into the empty temporary file that it is told.
 pub fn write_file_by<E: From<RunError>>(
     path: &Path,
     write: impl FnOnce(&Path) -> Result<(), E>,
@@ -81,14 +82,19 @@ fn write_by_default<E: From<RunError>>(
     place: &Path,
     write: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
-    let created = File::create(path).and_then(|file| file.metadata());
+    let created = open_own(path, File::options().write(true).create_new(true));
+    let created = created.and_then(|file| file.metadata());
     let default = created.map_err(RunError::io("write", place))?.permissions();
     write(path)?;
-    let written = fs::metadata(path).map_err(RunError::io("write", place))?.permissions();
-    if written != default {
-        fs::set_permissions(path, default).map_err(RunError::io("write", place))?;
-    }
-    Ok(())
+    let give = || {
+        let file = open_own(path, File::options().read(true))?;
+        if file.metadata()?.permissions() == default {
+            Ok(())
+        } else {
+            file.set_permissions(default)
+        }
+    };
+    Ok(give().map_err(RunError::io("write", place))?)
 }
 
 /// Writes a JSON file, with a line break at its end.
@@ -100,7 +106,7 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunError> {
 
 /// Reads a JSON file.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, RunError> {
-    let text = fs::read_to_string(path).map_err(RunError::io("read", path))?;
+    let text = read_text(path).map_err(RunError::io("read", path))?;
     serde_json::from_str(&text).map_err(|error| RunError::damaged(path, error))
 }
 
@@ -196,8 +202,10 @@ pub fn remove_folder(path: &Path) -> Result<(), RunError> {
 
 /// Takes away what killed writers left in a folder, and brings back what they were replacing.
 ///
-/// Only the one process that may write to the folder may call this. A folder that does not exist
-/// has no leftovers.
+/// Only the one process that may write to the folder may call this: [`lock_folder`] does. A folder
+/// that does not exist has no leftovers.
+///
+/// [`lock_folder`]: crate::lock_folder
 pub fn remove_leftovers(folder: &Path) -> Result<(), RunError> {
     let entries = if_there(fs::read_dir(folder)).map_err(RunError::io("read", folder))?;
     for entry in entries.into_iter().flatten() {
@@ -208,11 +216,40 @@ pub fn remove_leftovers(folder: &Path) -> Result<(), RunError> {
             remove(&entry.path())?;
         } else if let Some(original) = name.strip_prefix(REPLACED) {
             let place = folder.join(original);
-            if exists(&place)? {
+            let kind = entry.file_type().map_err(RunError::io("look at", folder))?;
+            // No link of this name is from here: what is replaced was a folder.
+            if !kind.is_dir() || exists(&place)? {
                 remove(&entry.path())?;
             } else {
                 fs::rename(entry.path(), &place).map_err(RunError::io("restore", &place))?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// Takes away what killed writers of one file left beside it, which only its one writer may do.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// let left = folder.path().join(".tmp-4711-0-x.progress");
+/// std::fs::write(&left, b"{").unwrap();
+/// aleator_run::remove_leftovers_of(&folder.path().join("x.progress"))?;
+/// assert!(!left.exists());
+/// # Ok::<(), aleator_run::RunError>(())
+/// ```
+pub fn remove_leftovers_of(path: &Path) -> Result<(), RunError> {
+    let folder = parent(path);
+    let suffix = sibling(path, "-")?;
+    let suffix = suffix.file_name().unwrap_or_default().as_encoded_bytes();
+    for entry in fs::read_dir(folder).map_err(RunError::io("read", folder))? {
+        let entry = entry.map_err(RunError::io("read", folder))?;
+        let name = entry.file_name();
+        let rest = name.as_encoded_bytes().strip_prefix(UNFINISHED.as_bytes());
+        let numbers = rest.and_then(|rest| rest.strip_suffix(suffix));
+        let counted = |numbers: &[u8]| numbers.iter().all(|it| it.is_ascii_digit() || *it == b'-');
+        if numbers.is_some_and(counted) {
+            remove(&entry.path())?;
         }
     }
     Ok(())
@@ -296,10 +333,12 @@ fn sync_tree(folder: &Path) -> Result<(), RunError> {
 }
 
 fn sync_parent(path: &Path) -> Result<(), RunError> {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
-        _ => sync_folder(Path::new(".")),
-    }
+    sync_folder(parent(path))
+}
+
+/// The folder that a path is in.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Brings the names in a folder to the disk, where the system has a way to ask for it.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::atomic;
 use crate::error::RunError;
+use crate::regular::open_own;
 
 /// A CSV file that is being written.
 ///
@@ -35,7 +36,8 @@ impl<'a> CsvFile<'a> {
         fill: impl FnOnce(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
         atomic::write_file_by(path, |temporary| {
-            let file = File::create(temporary).map_err(RunError::io("write", path))?;
+            let file = open_own(temporary, File::options().write(true));
+            let file = file.map_err(RunError::io("write", path))?;
             let mut this = Self { writer: csv::Writer::from_writer(BufWriter::new(file)), path };
             this.row(header)?;
             fill(&mut this)?;

@@ -4,12 +4,12 @@
 //! a record is its length, a checksum of the length, the message, a checksum of the message; a
 //! message is a list of (field number, value).
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use crate::error::RunError;
 use crate::log::AppendFile;
+use crate::regular::open_file;
 
 /// Scalars for TensorBoard.
 ///
@@ -75,7 +75,7 @@ impl EventFile {
 
 /// Whether whole records fill the file up to `position`.
 fn ends_a_record(path: &Path, position: u64) -> io::Result<bool> {
-    let mut file = BufReader::new(File::open(path)?);
+    let mut file = BufReader::new(open_file(path)?);
     let mut at = 0_u64;
     while at < position {
         let mut length = [0; 8];

@@ -1,11 +1,11 @@
 //! `examples.csv`: the examples of a run, with their splits and labels.
 
-use std::fs::File;
 use std::path::Path;
 
 use crate::csv_file::CsvFile;
 use crate::error::RunError;
 use crate::record::{RunDir, Split};
+use crate::regular::open_file;
 
 /// One row of `examples.csv`.
 ///
@@ -59,7 +59,7 @@ pub fn write_examples(
 
 /// Reads a file that [`write_examples`] wrote.
 pub fn read_examples(path: &Path) -> Result<Vec<ExampleRow>, RunError> {
-    let file = File::open(path).map_err(RunError::io("read", path))?;
+    let file = open_file(path).map_err(RunError::io("read", path))?;
     let mut reader = csv::Reader::from_reader(file);
     let header = reader.headers().map_err(|error| in_csv(path, error))?;
     if header.iter().ne(HEADER) {

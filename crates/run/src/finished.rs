@@ -11,6 +11,7 @@ use crate::error::RunError;
 use crate::group::{GroupFile, GroupKind, GroupMember};
 use crate::recipe::Noise;
 use crate::record::RunDir;
+use crate::regular::check_own_folder;
 
 /// The file that a finished run has and an unfinished one has not.
 pub const EVALUATION: &str = "evaluation.json";
@@ -192,6 +193,7 @@ impl RunGroup {
 
     /// The average of the members, if there is one.
     pub fn ensemble(&self) -> Result<Option<EvaluatedRun>, RunError> {
+        check_own_folder(&self.dir, "ensemble")?;
         match EvaluatedRun::open(&self.dir.join("ensemble")) {
             Ok(run) => Ok(Some(run)),
             Err(

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::atomic;
 use crate::error::RunError;
 use crate::record::{FORMAT, read_current};
+use crate::regular::check_own_folder;
 
 /// Why runs belong together, which decides what to do when all members have finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +76,9 @@ impl GroupFile {
     }
 
     /// Reads the file of a directory.
+    ///
+    /// # Errors
+    /// When a member is not inside the directory: by its name, or because a link leads elsewhere.
     pub fn load(folder: &Path) -> Result<Self, RunError> {
         let path = folder.join(Self::NAME);
         let group: Self = read_current(&path)?;
@@ -90,6 +94,7 @@ impl GroupFile {
                 );
                 return Err(RunError::damaged(&path, message));
             }
+            check_own_folder(folder, name)?;
             if !names.insert(name) {
                 let message =
                     format!("members[{at}].name is {name:?}, which another member has too");

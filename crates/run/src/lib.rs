@@ -25,6 +25,7 @@ mod presets;
 pub mod recipe;
 mod recipe_error;
 mod record;
+mod regular;
 mod schema;
 mod split_reader;
 mod sweep;
@@ -33,7 +34,7 @@ mod to_toml;
 pub mod tuning;
 
 pub use atomic::{
-    AtomicFolder, check_vacant, read_json, remove_folder, remove_leftovers,
+    AtomicFolder, check_vacant, read_json, remove_folder, remove_leftovers, remove_leftovers_of,
     with_default_permissions, write_file, write_file_by, write_json,
 };
 pub use average::MeanPredictions;
@@ -57,6 +58,7 @@ pub use recipe_error::RecipeError;
 pub use record::{
     CreateRun, FORMAT, RunDir, RunInfo, RunLock, SetAside, Split, SplitCounts, lock_folder,
 };
+pub use regular::{check_own_folder, create_own_folder, open_file, open_own, read_file, read_text};
 pub use split_reader::SplitReader;
 pub use sweep::{load_sweep, load_sweep_over};
 pub use tasks::{Task, Tasks, load_tasks};

@@ -1,6 +1,5 @@
 //! From a name or a path, and what the command line sets over it, to a recipe.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use crate::presets::{not_found, preset_text};
 use crate::recipe::{Data, NetworkOverlay, Overlay, Recipe};
 use crate::recipe_error::RecipeError;
 use crate::record::RunDir;
+use crate::regular::open_file;
 use crate::schema::Shape;
 use crate::to_toml::table;
 
@@ -249,7 +249,7 @@ impl Document {
         const MAX_BYTES: u64 = 1 << 20;
         let read = || {
             let mut text = String::new();
-            File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+            open_file(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
             if text.len() as u64 > MAX_BYTES {
                 return Err(io::Error::other("longer than 1 MiB, which no recipe or table is"));
             }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::RunError;
+use crate::regular::{open_own, read_text};
 
 /// A file that grows at its end and can be taken back to an earlier length.
 ///
@@ -23,7 +24,8 @@ pub(crate) struct AppendFile {
 
 impl AppendFile {
     pub fn create(path: &Path) -> Result<Self, RunError> {
-        let file = File::create(path).map_err(RunError::io("create", path))?;
+        let options = File::options().write(true).create(true).truncate(true).clone();
+        let file = open_own(path, &options).map_err(RunError::io("create", path))?;
         Ok(Self { file, path: path.to_path_buf(), position: 0 })
     }
 
@@ -31,8 +33,8 @@ impl AppendFile {
     pub fn open(path: &Path, position: u64) -> Result<Self, RunError> {
         // At 0 nothing need be there yet.
         let new = position == 0;
-        let file = File::options().read(true).write(true).create(new).truncate(false).open(path);
-        let file = file.map_err(RunError::io("open", path))?;
+        let options = File::options().read(true).write(true).create(new).truncate(false).clone();
+        let file = open_own(path, &options).map_err(RunError::io("open", path))?;
         let length = file.metadata().map_err(RunError::io("read", path))?.len();
         if length < position {
             let message = format!(
@@ -146,7 +148,7 @@ impl MetricsLog {
 
     /// All lines of a log.
     pub fn read(path: &Path) -> Result<Vec<Map<String, Value>>, RunError> {
-        let text = std::fs::read_to_string(path).map_err(RunError::io("read", path))?;
+        let text = read_text(path).map_err(RunError::io("read", path))?;
         let line = |(index, line): (usize, &str)| {
             let number = index + 1;
             let damaged = |what: String| RunError::damaged(path, format!("line {number} {what}"));

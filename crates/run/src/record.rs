@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::atomic::{self, AtomicFolder, exists};
 use crate::error::RunError;
 use crate::recipe::{Link, Noise, Recipe};
+use crate::regular::{check_own_folder, open_own, read_file};
 
 /// The version of the directory's layout, and of `group.json`, that this program writes and reads.
 pub const FORMAT: u32 = 1;
@@ -197,7 +198,7 @@ impl RunDir {
         let untuned = self.path.join("untuned.toml");
         if !atomic::exists(&untuned)? {
             let path = self.recipe_path();
-            let given = fs::read(&path).map_err(RunError::io("read", &path))?;
+            let given = read_file(&path).map_err(RunError::io("read", &path))?;
             atomic::write_file(&untuned, &given)?;
         }
         self.info.noise = recipe.head.noise;
@@ -260,12 +261,14 @@ impl RunDir {
     }
 
     /// Locks the directory for writing until the lock is dropped, and removes what a killed writer
-    /// left.
+    /// left. File systems without locks let everybody in.
     ///
-    /// On file systems without locks this does nothing.
+    /// # Errors
+    /// When another process writes there, or one of the folders to write to is a link.
     pub fn lock(&self) -> Result<RunLock, RunError> {
         let lock = lock_folder(&self.path)?;
-        for folder in ["", CHECKPOINTS, PREDICTIONS, TENSORBOARD] {
+        for folder in [CHECKPOINTS, PREDICTIONS, TENSORBOARD] {
+            check_own_folder(&self.path, folder)?;
             atomic::remove_leftovers(&self.path.join(folder))?;
         }
         Ok(lock)
@@ -288,7 +291,8 @@ pub struct RunLock {
     _file: File,
 }
 
-/// Locks any directory for writing until the lock is dropped, as [`RunDir::lock`] does for a run.
+/// Locks any directory for writing until the lock is dropped, and removes what a killed writer left
+/// there; [`RunDir::lock`] does it for a run and its folders.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -300,8 +304,8 @@ pub struct RunLock {
 /// ```
 pub fn lock_folder(folder: &Path) -> Result<RunLock, RunError> {
     let path = folder.join(".lock");
-    let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-    let mut file = file.map_err(RunError::io("open", &path))?;
+    let options = File::options().read(true).write(true).create(true).truncate(false).clone();
+    let mut file = open_own(&path, &options).map_err(RunError::io("open", &path))?;
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => {
             let holder = holder(&mut file);
@@ -313,6 +317,7 @@ pub fn lock_folder(folder: &Path) -> Result<RunLock, RunError> {
         _ => (),
     }
     note_holder(&mut file).map_err(RunError::io("write", &path))?;
+    atomic::remove_leftovers(folder)?;
     Ok(RunLock { _file: file })
 }
 

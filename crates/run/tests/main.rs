@@ -3,6 +3,8 @@
 mod bad_recipes;
 mod documents;
 mod finished;
+#[cfg(unix)]
+mod links;
 mod paper;
 mod paper_table;
 mod predictions_file;

@@ -177,10 +177,9 @@ fn lines_that_are_no_objects_are_named_by_their_number() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_named() {
-    // This device takes nothing.
-    let mut log = MetricsLog::create(Path::new("/dev/full")).unwrap();
-    refused(log.append(&json!({})), &["cannot write /dev/full", "the disk is full"]);
+fn a_device_is_no_log() {
+    let log = MetricsLog::create(Path::new("/dev/full"));
+    refused(log, &["cannot create /dev/full", "it is a device; a file was expected"]);
 }
 
 /// `golden/events.tfevents` was made by `golden/events.py` with TensorBoard's own writer.

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use aleator_run::{AtomicFolder, RunError};
+use aleator_run::{AtomicFolder, RunError, read_file};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -233,7 +233,7 @@ fn put(state: &mut State, counts: &Counts, parts: Vec<Vec<NamedTensor>>) {
 /// The normalization that a checkpoint of ours holds next to its weights; none in other files, or
 /// where it is of other inputs.
 pub(crate) fn normalization_of(path: &Path, width: usize) -> Option<Normalization> {
-    let bytes = fs::read(path).ok()?;
+    let bytes = read_file(path).ok()?;
     [false, true].into_iter().find_map(|squash| {
         let names = NORMALIZATION[usize::from(squash)];
         let expected = names.map(|name| NamedTensor::vector(name, &vec![0.0; width]));
@@ -272,7 +272,7 @@ struct CheckpointFiles {
 impl CheckpointFiles {
     fn open(path: PathBuf) -> Result<Self, TrainError> {
         let file = path.join(MANIFEST);
-        let bytes = fs::read(&file).map_err(|error| unreadable(&file, error))?;
+        let bytes = read_file(&file).map_err(|error| unreadable(&file, error))?;
         let manifest: Manifest = parse_json(&file, &bytes)?;
         if manifest.format != FORMAT {
             let found = manifest.format;
@@ -284,7 +284,7 @@ impl CheckpointFiles {
 
     fn read(&self, name: &str) -> Result<(PathBuf, Vec<u8>), TrainError> {
         let path = self.path.join(name);
-        let bytes = fs::read(&path).map_err(|error| unreadable(&path, error))?;
+        let bytes = read_file(&path).map_err(|error| unreadable(&path, error))?;
         let Some(expected) = self.manifest.files.get(name) else {
             return Err(TrainError::checkpoint(&path, "is not in the manifest"));
         };

@@ -104,7 +104,7 @@ pub(crate) fn divide(sources: &Sources, recipe: &Recipe) -> Result<DataSet, Trai
 pub fn hash_file(path: &Path) -> Result<String, TrainError> {
     let mut hasher = blake3::Hasher::new();
     let read = |source| RunError::Io { action: "read", path: path.to_path_buf(), source };
-    let file = std::fs::File::open(path).map_err(read)?;
+    let file = aleator_run::open_file(path).map_err(read)?;
     hasher.update_reader(file).map_err(read)?;
     Ok(hasher.finalize().to_hex().to_string())
 }

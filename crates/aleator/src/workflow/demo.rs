@@ -6,11 +6,11 @@ use std::path::Path;
 
 use aleator_report::audit::Audit;
 use aleator_report::confusion::{Confusions, Pair};
-use aleator_run::{GroupFile, Predictions, Recipe, RunDir, Split};
+use aleator_run::{GroupFile, Predictions, Recipe, RunDir, Split, check_own_folder, lock_folder};
 use aleator_train::group::{self, Group, Kind};
 
 use crate::workflow::audit;
-use crate::workflow::group::finish as finish_runs;
+use crate::workflow::group::finish_locked as finish_runs;
 use crate::{AUDIT_FOLDS, Error, Experiment, TrainedRun, Watch};
 use labels::LabelFiles;
 
@@ -93,6 +93,7 @@ fn full() -> Result<Experiment, Error> {
 
 /// Does what is missing: the audit, the corrected labels and the runs.
 pub(crate) fn finish(out: &Path, group: &Group, watch: &mut Watch<'_>) -> Result<Demo, Error> {
+    let _lock = lock_folder(out)?;
     let (files, experiment) = (LabelFiles::of(out)?, full()?);
     files.write_given(&experiment.recipe)?;
     let to_audit = Experiment::auditing(files.to_audit(&experiment.recipe).data, SEEDS[0])?;
@@ -139,6 +140,7 @@ fn audit_digits(
     out: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<Audit, Error> {
+    check_own_folder(out, DEMO_AUDIT)?;
     let dir = out.join(DEMO_AUDIT);
     if dir.join(GroupFile::NAME).exists() {
         let group = group::open(&dir)?;

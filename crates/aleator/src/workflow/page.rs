@@ -5,6 +5,7 @@ mod gallery;
 use std::path::{Path, PathBuf};
 
 use aleator_report::page::{PageSettings, check_replaceable, page};
+use aleator_run::{RunLock, RunTree, lock_folder, remove_leftovers};
 
 use crate::{Error, Event, Watch};
 use gallery::Gallery;
@@ -74,7 +75,22 @@ pub fn report(
         watch.event(Event::Progress { what: "pictures", done, total });
         gallery.picture(key)
     })?;
+    let _lock = lock_for_page(out, &settings.figures)?;
     page.save(out, &settings.figures)?;
     gallery.warnings().iter().for_each(|warning| watch.warn(warning));
     Ok(())
+}
+
+/// Where the page goes into a run, a group or an audit: removes what killed writers left there,
+/// unless another one is at work, whose files these may be.
+fn lock_for_page(out: &Path, figures: &Path) -> Result<Option<RunLock>, Error> {
+    let Some(dir) = out.parent().filter(|dir| RunTree::open(dir).is_ok_and(|it| it.is_some()))
+    else {
+        return Ok(None);
+    };
+    let Ok(lock) = lock_folder(dir) else { return Ok(None) };
+    if figures.parent() == Some(dir) && !figures.is_symlink() {
+        remove_leftovers(figures)?;
+    }
+    Ok(Some(lock))
 }

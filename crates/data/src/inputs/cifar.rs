@@ -1,6 +1,5 @@
 //! The binary files of CIFAR-10 and CIFAR-100.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use aleator_run::recipe::Framing;
@@ -123,7 +122,7 @@ fn class_names(path: &Path, expected: usize) -> Result<Option<Vec<String>>, Data
     if !path.is_file() {
         return Ok(None);
     }
-    let text = fs::read_to_string(path).map_err(|error| DataError::io(path, error))?;
+    let text = aleator_run::read_text(path).map_err(|error| DataError::io(path, error))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let names: Vec<String> = lines.map(str::to_string).collect();
     if names.len() != expected {

@@ -206,11 +206,6 @@ pub(crate) fn size_of(path: &Path, bytes: &[u8]) -> Result<(usize, usize), DataE
     at_path(path, || picture::size_of(bytes, Limits::DEFAULT))
 }
 
-/// The image in a file.
-pub(crate) fn decode_file(path: &Path) -> Result<Picture, DataError> {
-    decoded(path, &read_file(path)?)
-}
-
 fn decoded(path: &Path, bytes: &[u8]) -> Result<Picture, DataError> {
     at_path(path, || picture::decode(bytes, Limits::DEFAULT))
 }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "mapping a file is unsafe: another program could change it")]
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use memmap2::Mmap;
@@ -37,13 +38,10 @@ impl Mapped {
     }
 }
 
-/// Opens a regular file; a directory or a device is refused by name.
+/// Opens a regular file; a directory, a pipe or a device is refused by name.
 pub(crate) fn open_file(path: &Path) -> Result<File, DataError> {
-    let file = File::open(path).map_err(|error| DataError::io(path, error))?;
-    let kind = file.metadata().map_err(|error| DataError::io(path, error))?.file_type();
-    if kind.is_file() {
-        return Ok(file);
-    }
-    let found = if kind.is_dir() { "a directory" } else { "not a regular file" };
-    Err(DataError::invalid(path, format!("is {found}; a file was expected")))
+    aleator_run::open_file(path).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => DataError::invalid(path, error.to_string()),
+        _ => DataError::io(path, error),
+    })
 }

@@ -1,7 +1,6 @@
 //! The classes of a data set: how many, their names, and where these come from.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use super::by_id::LabelsById;
@@ -393,7 +392,7 @@ fn names_in(path: &Path) -> Result<Vec<String>, DataError> {
         let values = Array::load(&spec)?.values;
         return Ok((0..values.len()).map(|class| values.text(class).trim().to_string()).collect());
     }
-    let text = fs::read_to_string(path).map_err(|error| DataError::io(path, error))?;
+    let text = aleator_run::read_text(path).map_err(|error| DataError::io(path, error))?;
     let lines = text.trim_start_matches('\u{feff}').lines();
     Ok(lines.map(|line| line.trim().to_string()).collect())
 }

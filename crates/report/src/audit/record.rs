@@ -303,7 +303,7 @@ impl AuditSummary {
         if !path.exists() {
             return Err(ReportError::NoAudit { dir: dir.to_path_buf() });
         }
-        let text = std::fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
+        let text = aleator_run::read_text(&path).map_err(RunError::io("read", &path))?;
         let damaged = |error: serde_json::Error| RunError::damaged(&path, error.to_string());
         let Version { format, version } = serde_json::from_str(&text).map_err(damaged)?;
         if format != Self::FORMAT {

@@ -55,7 +55,8 @@ pub(super) fn read<T: Record>(
             _ => RunError::damaged(path, message),
         }
     };
-    let mut reader = csv::Reader::from_path(path).map_err(failed)?;
+    let file = aleator_run::open_file(path).map_err(RunError::io("read", path))?;
+    let mut reader = csv::Reader::from_reader(file);
     let header = reader.headers().map_err(failed)?;
     if header.iter().ne(&columns) {
         let found: Vec<&str> = header.iter().collect();

@@ -39,10 +39,9 @@ pub(super) fn suspects(
     let issues: Vec<&Issue> = at.audit.issues.iter().filter(|issue| issue.wrong).collect();
     let shown = &issues[..limit.min(issues.len())];
     let cards = shown.iter().map(|issue| {
-        let path = issue.path.as_deref();
         let truth = issue.truth.map(|truth| format!("true label {}", answer(truth, names)));
         Card {
-            key: PictureKey { dir: &at.dir, split: None, id: &issue.id, path },
+            key: PictureKey { dir: &at.dir, split: None, id: &issue.id },
             heading: change(issue.given, issue.suggested, names),
             bars: vec![
                 (answer(issue.suggested, names), issue.suggested_probability),
@@ -122,7 +121,7 @@ fn card<'a>(
     };
     let bar = |(what, probability): &(Answer, f64)| (answer(*what, names), *probability);
     Card {
-        key: PictureKey { dir, split: Some(split), id, path: None },
+        key: PictureKey { dir, split: Some(split), id },
         heading,
         bars: judged.answers.iter().map(bar).collect(),
         notes: truth.iter().map(|it| format!("true label {}", answer(*it, names))).collect(),

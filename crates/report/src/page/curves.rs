@@ -82,7 +82,7 @@ pub(super) fn section(
 /// A run without a log has no curves.
 fn read_log(path: &Path) -> Result<Log, RunError> {
     let mut log = Log::default();
-    let file = match std::fs::File::open(path) {
+    let file = match aleator_run::open_file(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(log),
         Err(error) => return Err(RunError::io("read", path)(error)),

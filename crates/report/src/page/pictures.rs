@@ -4,7 +4,8 @@ use std::path::Path;
 
 use aleator_run::Split;
 
-/// Which example's picture is wanted.
+/// Which example's picture is wanted: by its id, never by a path that a table of the directory
+/// names, which could be that of any picture of the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PictureKey<'a> {
     /// The run or audit that the example belongs to.
@@ -13,8 +14,6 @@ pub struct PictureKey<'a> {
     pub split: Option<Split>,
     /// Its id.
     pub id: &'a str,
-    /// The file of its image, if an audit knows it.
-    pub path: Option<&'a Path>,
 }
 
 /// A small image in a format that browsers read.

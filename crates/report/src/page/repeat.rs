@@ -20,7 +20,11 @@ pub(super) fn section(material: &Material) -> Result<Section, ReportError> {
     body += &facts(material);
     let (mut folded, mut seen) = (String::new(), vec![]);
     for (name, path) in recipes(material) {
-        let text = match std::fs::read_to_string(&path) {
+        // It is shown as it is: a link could lead to any text of the reader.
+        if path.is_symlink() {
+            continue;
+        }
+        let text = match aleator_run::read_text(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => return Err(RunError::io("read", &path)(error).into()),

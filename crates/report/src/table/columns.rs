@@ -1,6 +1,10 @@
 //! Text in aligned columns: the one printer of tables for the terminal.
 
+use std::borrow::Cow;
+
 use unicode_width::UnicodeWidthStr;
+
+use crate::escape::is_harmful;
 
 /// Between two columns.
 pub(super) const GAP: &str = "  ";
@@ -48,10 +52,30 @@ pub(super) fn width(text: &str) -> usize {
     text.replace(BOLD, "").replace(PLAIN, "").width()
 }
 
+/// A text with names from elsewhere as a terminal may show it: control characters, and characters
+/// that change the direction of text, are escaped as in JSON. Line breaks and tabs stay.
+///
+/// ```
+/// use aleator_report::table::columns::visible;
+///
+/// assert_eq!(visible("cat\u{1b}]0;dog\u{7}\n"), "cat\\u001b]0;dog\\u0007\n");
+/// ```
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_harmful) {
+        return text.into();
+    }
+    let shown = text.chars().map(|it| match it {
+        it if is_harmful(it) => format!("\\u{:04x}", u32::from(it)),
+        it => it.to_string(),
+    });
+    shown.collect()
+}
+
 /// A text from elsewhere on one line, without control characters, cut to at most `most`
 /// characters.
 pub fn on_one_line(text: &str, most: Option<usize>) -> String {
-    let plain = text.chars().map(|it| if it.is_control() { '\u{fffd}' } else { it });
+    let hides = |it: char| it.is_control() || is_harmful(it);
+    let plain = text.chars().map(|it| if hides(it) { '\u{fffd}' } else { it });
     match most.filter(|most| text.chars().count() > *most) {
         Some(most) => plain.take(most - 1).chain(['…']).collect(),
         None => plain.collect(),
@@ -72,7 +96,7 @@ mod tests {
 
     #[test]
     fn control_characters_are_not_printed() {
-        assert_eq!(on_one_line("a\nb\u{1b}[2J", None), "a\u{fffd}b\u{fffd}[2J");
+        assert_eq!(on_one_line("a\nb\u{1b}[2J\u{202e}", None), "a\u{fffd}b\u{fffd}[2J\u{fffd}");
         assert_eq!(on_one_line("partridge", Some(5)), "part…");
         assert_eq!(on_one_line("quail", Some(5)), "quail");
     }

@@ -10,6 +10,7 @@ use safetensors::tensor::{Dtype, Metadata as Header};
 
 use super::{Field, METADATA, Metadata, Predictions, check_numbers, check_pair};
 use crate::error::RunError;
+use crate::regular::open_file;
 
 /// Open [`Predictions`], in a file or in memory, that are read by ranges of rows.
 ///
@@ -60,7 +61,7 @@ const PIECE: usize = 1 << 16;
 impl PredictionsFile {
     /// Opens a file that [`Predictions::save`] wrote, and checks all but its numbers.
     pub fn open(path: &Path) -> Result<Self, RunError> {
-        let mut file = File::open(path).map_err(RunError::io("read", path))?;
+        let mut file = open_file(path).map_err(RunError::io("read", path))?;
         let damaged = |message| RunError::damaged(path, message);
         let (start, header) = read_header(&mut file)
             .map_err(RunError::io("read", path))?

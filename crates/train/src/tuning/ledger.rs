@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use aleator_run::tuning::{Settings, Trial};
-use aleator_run::{AtomicFolder, RunError, remove_folder};
+use aleator_run::{AtomicFolder, RunError, read_file, remove_folder};
 use serde::{Deserialize, Serialize};
 
 use super::loss::HeldOutLoss;
@@ -136,10 +136,10 @@ pub(super) fn remove(run: &Path) -> Result<(), TrainError> {
 }
 
 fn read(dir: &Path) -> Option<(Vec<Known>, [Weights; 2])> {
-    let trials = serde_json::from_slice(&fs::read(dir.join(TRIALS)).ok()?).ok()?;
+    let trials = serde_json::from_slice(&read_file(&dir.join(TRIALS)).ok()?).ok()?;
     let mut weights = [vec![], vec![]];
     let path = dir.join(WEIGHTS);
-    for tensor in tensors::parse_all(&path, &fs::read(&path).ok()?).ok()? {
+    for tensor in tensors::parse_all(&path, &read_file(&path).ok()?).ok()? {
         let mut parts = tensor.name.splitn(3, '/');
         let place: usize = parts.next()?.parse().ok()?;
         let fold: usize = parts.next()?.parse().ok().filter(|fold| *fold < super::MOST_FOLDS)?;

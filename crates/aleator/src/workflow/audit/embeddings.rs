@@ -1,8 +1,8 @@
 //! An audit of a run on images: its network embeds the examples once, and the labels are judged by
 //! the embeddings.
 
+use std::iter;
 use std::path::{Path, PathBuf};
-use std::{fs, iter};
 
 use aleator_data::inputs::Opened;
 use aleator_data::{Inputs, Labels, Sources, Split};
@@ -11,7 +11,10 @@ use aleator_report::spreadsheet::guarded;
 use aleator_run::recipe::{
     DataOverlay, Framing, HeadTemperature, InputSource, Link, Noise, Overlay, Source,
 };
-use aleator_run::{CsvFile, PICTURES, read_json, write_file, write_json};
+use aleator_run::{
+    CsvFile, PICTURES, create_own_folder, lock_folder, read_json, remove_leftovers, write_file,
+    write_json,
+};
 use aleator_train::group::{self, Group};
 use serde::{Deserialize, Serialize};
 
@@ -130,8 +133,9 @@ impl RunExamples {
 
     /// Embeds the examples, from where an earlier process stopped, and writes their labels.
     pub fn write(mut self, out: &Path, watch: &mut Watch<'_>) -> Result<(), Error> {
-        let dir = out.join(DIR);
-        fs::create_dir_all(&dir).map_err(Error::io(&dir))?;
+        let _lock = lock_folder(out)?;
+        let dir = create_own_folder(out, DIR)?;
+        remove_leftovers(&dir)?;
         write_file(&dir.join(CLASSES), (self.class_names.join("\n") + "\n").as_bytes())?;
         let ids = (0..self.all.len()).map(|at| self.all.ids.name(at).into_owned()).collect();
         let (inputs, features) = (&self.all.inputs, dir.join(FEATURES));

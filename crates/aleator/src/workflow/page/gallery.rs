@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use aleator_data::{Ids, Thumbnail, Thumbnails, thumbnail_of_file};
+use aleator_data::{Ids, Thumbnail, Thumbnails};
 use aleator_report::page::{EncodedPicture, Picture, PictureKey};
 use aleator_run::recipe::{Data, HeldOut};
 use aleator_run::{ExampleRow, Split, pictured_data, read_examples};
@@ -32,19 +32,13 @@ impl Gallery {
 
     /// The picture of an example.
     pub fn picture(&mut self, key: &PictureKey<'_>) -> Picture {
-        let by_path = key.path.filter(|_| self.images.is_none());
-        let found = match by_path {
-            Some(path) => thumbnail_of_file(path, SIDE).ok(),
-            None => {
-                if !self.opened.contains_key(key.dir) {
-                    self.opened.insert(key.dir.to_path_buf(), self.open(key.dir));
-                }
-                match &self.opened[key.dir] {
-                    Ok(Some(pictures)) => thumbnail(pictures, key),
-                    Ok(None) => return Picture::None,
-                    Err(_) => None,
-                }
-            }
+        if !self.opened.contains_key(key.dir) {
+            self.opened.insert(key.dir.to_path_buf(), self.open(key.dir));
+        }
+        let found = match &self.opened[key.dir] {
+            Ok(Some(pictures)) => thumbnail(pictures, key),
+            Ok(None) => return Picture::None,
+            Err(_) => None,
         };
         match found {
             Some(Thumbnail { width, height, media_type, bytes }) => {

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use aleator_data::write::{Column, TableFormat, TableWriter, npy_header};
-use aleator_run::{RunError, write_file_by, write_json};
+use aleator_run::{RunError, open_own, write_file_by, write_json};
 use aleator_train::{ExamplePrediction, PredictedPiece, Prediction};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -63,7 +63,8 @@ impl Predictor {
         let mut damaged = 0;
         let io = |error: io::Error| Error::from(RunError::io("write", path)(error));
         write_file_by(path, |temporary| {
-            let file = BufWriter::new(File::create(temporary).map_err(io)?);
+            let file = open_own(temporary, File::options().write(true)).map_err(io)?;
+            let file = BufWriter::new(file);
             let mut out = self.writer(file, format, columns, total).map_err(io)?;
             let mut done = 0;
             for piece in examples.iter().flat_map(|examples| self.predict_pieces(examples)) {

@@ -1,7 +1,5 @@
 //! The lists of an audit: near duplicates, outliers, ambiguous examples.
 
-use std::path::Path;
-
 use super::{Card, answer, class_name, gallery};
 use crate::audit::{Answer, Issue, NearDuplicate, Outlier};
 use crate::escape;
@@ -45,7 +43,7 @@ fn near_duplicates(
         };
         let differ = if it.labels_differ { ", different labels" } else { "" };
         let group = format!("group {}{differ}", number::count(it.group));
-        card(at, &it.id, it.path.as_deref(), label(&it.label), vec![group, distance])
+        card(at, &it.id, label(&it.label), vec![group, distance])
     });
     let words = format!(
         "{} groups of examples whose features are identical or far nearer to each other than \
@@ -67,7 +65,7 @@ fn outliers(at: &AuditAt, limit: usize, pictures: &mut PictureSource<'_>) -> Opt
     let all = &at.audit.lists.outliers;
     let cards = all.iter().take(limit).map(|it: &Outlier| {
         let ratio = format!("{} times as far as usual", number::fixed(it.distance_ratio, 1));
-        card(at, &it.id, it.path.as_deref(), label(&it.label), vec![ratio])
+        card(at, &it.id, label(&it.label), vec![ratio])
     });
     let words = format!(
         "{} examples that are much farther from their nearest neighbours than these are from \
@@ -92,8 +90,7 @@ fn ambiguous(at: &AuditAt, limit: usize, pictures: &mut PictureSource<'_>) -> Op
             (answer(issue.suggested, names), issue.suggested_probability),
         ];
         let given = vec![format!("given {}", answer(issue.given, names))];
-        let path = issue.path.as_deref();
-        Card { bars, ..card(at, &issue.id, path, heading.join(" or "), given) }
+        Card { bars, ..card(at, &issue.id, heading.join(" or "), given) }
     });
     let words = format!(
         "{} labels that are not among the suspects, but where another answer is about as probable \
@@ -109,14 +106,8 @@ fn ambiguous(at: &AuditAt, limit: usize, pictures: &mut PictureSource<'_>) -> Op
     })
 }
 
-fn card<'a>(
-    at: &'a AuditAt,
-    id: &'a str,
-    path: Option<&'a Path>,
-    heading: String,
-    notes: Vec<String>,
-) -> Card<'a> {
-    let key = PictureKey { dir: &at.dir, split: None, id, path };
+fn card<'a>(at: &'a AuditAt, id: &'a str, heading: String, notes: Vec<String>) -> Card<'a> {
+    let key = PictureKey { dir: &at.dir, split: None, id };
     Card { key, heading, bars: vec![], notes }
 }
 
