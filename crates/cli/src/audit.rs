@@ -87,7 +87,9 @@ pub fn audit(args: &AuditArgs, quiet: bool) -> Result<()> {
     let (AuditArgs { folds, .. }, RecipeArgs { set, seed, .. }) = (args, &args.recipe);
     let out = &args.out.clone().unwrap_or_else(|| args.default_out());
     if args.checkpoint.step.is_some() && (args.whole || args.trained_run().is_none()) {
-        bail!("--checkpoint is of a trained run whose network judges: give its directory, without --whole");
+        bail!(
+            "--checkpoint is of a trained run whose network judges: give its directory, without --whole"
+        );
     }
     let audit = match args.probabilities.files() {
         Some(files) => shown(quiet, |watch| aleator::audit_probabilities(&files, out, watch))?,

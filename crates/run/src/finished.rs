@@ -95,10 +95,11 @@ fn check(evaluation: &Evaluation, class_names: &[String]) -> Result<(), String> 
 
 fn check_summary(summary: &Summary, classes: usize) -> Result<(), String> {
     let Summary { top1, top5, ece, gap, mean_ap, per_class, reliability, .. } = summary;
-    for (name, share) in [("top1", Some(*top1)), ("ece", Some(*ece))]
-        .into_iter()
-        .chain([("top5", *top5), ("gap", *gap), ("mean_ap", *mean_ap)])
-    {
+    for (name, share) in [("top1", Some(*top1)), ("ece", Some(*ece))].into_iter().chain([
+        ("top5", *top5),
+        ("gap", *gap),
+        ("mean_ap", *mean_ap),
+    ]) {
         share.map_or(Ok(()), |share| check_share(name, share))?;
     }
     if !per_class.iter().map(|it| it.class).eq(0..classes) {

@@ -35,8 +35,8 @@ pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
     }
     let model = experiment::classifier(recipe, 0, Shape::of(data));
     model.backbone.check().or_else(|message| refuse(format!("network.kind: {message}")))?;
-    // The weights, their gradients and two averages of them.
-    let numbers = model.least_weights().and_then(|weights| weights.checked_mul(4));
+    // The weights and their gradients, at least.
+    let numbers = model.least_weights().and_then(|weights| weights.checked_mul(2));
     match numbers.map(|numbers| Vec::<f32>::new().try_reserve_exact(numbers)) {
         Some(Ok(())) => Ok(()),
         _ => refuse(

@@ -220,9 +220,16 @@ fn newest(
             _ => None,
         };
         let Some((step, error)) = lost else { return Ok(found) };
-        observer(Event::Damaged(&error));
+        observer(Event::Damaged(&needed(error)));
         end = step;
     }
+}
+
+/// The same error, with what follows from it.
+fn needed(error: TrainError) -> TrainError {
+    let TrainError::Checkpoint { path, reason } = error else { return error };
+    let reason = format!("{reason}; it may be evaluated, so training is repeated from before it");
+    TrainError::Checkpoint { path, reason }
 }
 
 pub(crate) fn order_of(job: &Job<'_>, examples: usize) -> Order {

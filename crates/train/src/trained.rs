@@ -84,8 +84,9 @@ fn advised(error: TrainError, run: &RunDir, step: usize) -> TrainError {
         _ => format!("; --checkpoint STEP takes another one: {}", others.join(", ")),
     };
     let dir = run.path().display();
-    let reason =
-        format!("{reason}\n`aleator resume {dir}` makes the checkpoint of step {step} again{instead}.");
+    let reason = format!(
+        "{reason}\n`aleator resume {dir}` makes the checkpoint of step {step} again{instead}."
+    );
     TrainError::Checkpoint { path, reason }
 }
 

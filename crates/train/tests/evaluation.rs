@@ -266,7 +266,8 @@ fn a_damaged_best_checkpoint_is_an_error_and_an_older_one_is_taken_only_by_name(
     let predictor = |step| Predictor::new(&trial.run, &trial.recipe, step);
     assert!(predictor(None).unwrap().knows_true_class());
     fs::remove_file(trial.checkpoint(best).join("state.json")).unwrap();
-    let advice = ["state.json: is missing", "aleator resume", "--checkpoint STEP", &last.to_string()];
+    let advice =
+        ["state.json: is missing", "aleator resume", "--checkpoint STEP", &last.to_string()];
     let message = trial.evaluate(EvaluateSettings::default()).unwrap_err().to_string();
     advice.iter().for_each(|words| assert!(message.contains(words), "{words}: {message}"));
     let message = predictor(None).err().unwrap().to_string();

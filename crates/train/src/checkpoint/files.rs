@@ -108,8 +108,8 @@ pub(super) fn write_manifest(dir: &Path) -> Result<(), TrainError> {
 }
 
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), TrainError> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| TrainError::checkpoint(path, error))?;
+    let text =
+        serde_json::to_string_pretty(value).map_err(|error| TrainError::checkpoint(path, error))?;
     Ok(fs::write(path, text + "\n").map_err(RunError::io("write", path))?)
 }
 

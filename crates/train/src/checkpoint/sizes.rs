@@ -37,11 +37,7 @@ enum Misfit {
     Record(&'static str, String),
 }
 
-fn misfit(
-    shapes: &BTreeMap<String, Vec<usize>>,
-    run: &RunDir,
-    recipe: &Recipe,
-) -> Option<Misfit> {
+fn misfit(shapes: &BTreeMap<String, Vec<usize>>, run: &RunDir, recipe: &Recipe) -> Option<Misfit> {
     let size = |name: &str| shapes.get(name)?.first().copied();
     let shape = Shape::of_run(run.info());
     let model = experiment::classifier(recipe, run.info().seed, shape);

@@ -56,9 +56,7 @@ impl Ledger {
         let weights = dir.join(WEIGHTS);
         let files = (content(&dir.join(TRIALS))?, content(&weights)?);
         let (trials, [previous, kept]) = match files {
-            (Some(trials), Some(tensors)) => {
-                parse(&trials, &weights, &tensors).unwrap_or_default()
-            }
+            (Some(trials), Some(tensors)) => parse(&trials, &weights, &tensors).unwrap_or_default(),
             _ => Default::default(),
         };
         Ok(Self { dir, trials, asked: 0, previous, kept, saved: Instant::now() })
