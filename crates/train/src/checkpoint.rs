@@ -16,7 +16,7 @@ use crate::lbfgs::Search;
 use crate::state::{Progress, State};
 use crate::tensors::{self, NamedTensor};
 use crate::{Event, Normalization, Observer, TrainError};
-use files::{CheckpointFiles, write_json, write_manifest};
+use files::{CheckpointFiles, other_run, write_json, write_manifest};
 
 const STATE: &str = "state.json";
 /// What is saved of a network, in the order of [`Network::parts`](crate::network::Network::parts).
@@ -127,7 +127,7 @@ impl Checkpoints {
         let mut found = vec![];
         for (file, expected) in parts(state) {
             let tensors = tensors::parse(&dir.path.join(&file), &dir.read(&file)?, expected);
-            found.push(tensors.map_err(other_network)?);
+            found.push(tensors.map_err(other_run)?);
         }
         put(state, &counts, found);
         Ok(counts.logs)
@@ -140,8 +140,13 @@ impl Checkpoints {
 
     /// What is damaged of the checkpoint of a step.
     pub(crate) fn damage(&self, step: usize) -> Result<Option<TrainError>, TrainError> {
-        match CheckpointFiles::open(self.path(step)).and_then(|files| files.verify()) {
-            Ok(()) => Ok(None),
+        let whole = || {
+            let files = CheckpointFiles::open(self.path(step))?;
+            files.verify()?;
+            files.counts(step)
+        };
+        match whole() {
+            Ok(_) => Ok(None),
             Err(error @ TrainError::Checkpoint { .. }) => Ok(Some(error)),
             Err(error) => Err(error),
         }
@@ -328,12 +333,4 @@ impl CheckpointFiles {
         }
         Ok(counts)
     }
-}
-
-/// The error for a file that is what was saved, but not what the records of the run describe.
-fn other_network(error: TrainError) -> TrainError {
-    TrainError::Weights(format!(
-        "{error}\nThe file is as it was saved: recipe.toml or run.json were changed since. Restore \
-         them."
-    ))
 }

@@ -195,11 +195,7 @@ fn has_its_checkpoints(run: &RunDir) -> Result<bool, TrainError> {
     if checkpoints.damage(newest)?.is_some() {
         return Ok(false);
     }
-    let progress = match checkpoints.progress(newest) {
-        Ok(progress) => progress,
-        Err(TrainError::Checkpoint { .. }) => return Ok(false),
-        Err(error) => return Err(error),
-    };
+    let progress = checkpoints.progress(newest)?;
     Ok(progress.finished && checkpoints.lost(&progress)?.is_none())
 }
 

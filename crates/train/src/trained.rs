@@ -16,19 +16,16 @@ pub(crate) fn state_to_evaluate(
     weights: EvaluatedWeights,
     checkpoint: Option<usize>,
 ) -> Result<State, TrainError> {
-    let step = match checkpoint {
-        Some(step) => step,
-        None => {
-            let (step, finished) = chosen_step(run, weights)?;
-            // What is written must not replace the scores of weights that were trained longer.
-            let written = run.evaluation().ok().flatten().and_then(|it| it.step);
-            match written.filter(|written| *written > step && !finished) {
-                Some(written) => return Err(not_yet_trained_again(run, step, written)),
-                None => step,
-            }
-        }
-    };
-    state_of(run, recipe, step)
+    if let Some(step) = checkpoint {
+        return named_state(run, recipe, step);
+    }
+    let (step, finished) = chosen_step(run, weights)?;
+    // What is written must not replace the scores of weights that were trained longer.
+    let written = run.evaluation().ok().flatten().and_then(|it| it.step);
+    match written.filter(|written| *written > step && !finished) {
+        Some(written) => Err(not_yet_trained_again(run, step, written)),
+        None => state_of(run, recipe, step),
+    }
 }
 
 /// The state that a run's evaluation is of; before there is one, as [`state_to_evaluate`].
@@ -38,22 +35,29 @@ pub(crate) fn evaluated_state(
     evaluation: Option<&Evaluation>,
     checkpoint: Option<usize>,
 ) -> Result<State, TrainError> {
-    let evaluated = checkpoint.or_else(|| evaluation.and_then(|it| it.step));
-    let step = match evaluated {
-        Some(step) => step,
-        None => chosen_step(run, recipe.evaluation.weights)?.0,
-    };
-    state_of(run, recipe, step)
+    if let Some(step) = checkpoint {
+        return named_state(run, recipe, step);
+    }
+    match evaluation.and_then(|it| it.step) {
+        Some(step) => state_of(run, recipe, step),
+        None => state_of(run, recipe, chosen_step(run, recipe.evaluation.weights)?.0),
+    }
 }
 
-/// The state of a step; an error says what to do.
-pub(crate) fn state_of(run: &RunDir, recipe: &Recipe, step: usize) -> Result<State, TrainError> {
+/// The state of a step that the caller names.
+fn named_state(run: &RunDir, recipe: &Recipe, step: usize) -> Result<State, TrainError> {
     let checkpoints = Checkpoints::new(run.checkpoints_path());
-    if !checkpoints.steps()?.contains(&step) {
-        let error = TrainError::checkpoint(&checkpoints.path(step), "is missing");
-        return Err(advised(error, run, step));
+    let steps = checkpoints.steps()?;
+    if !steps.contains(&step) {
+        let reason = format!("there is no such checkpoint, but those of steps {}", listed(&steps));
+        return Err(TrainError::checkpoint(&checkpoints.path(step), reason));
     }
-    let loaded = checkpoints.load(step, run, recipe, |_| {});
+    checkpoints.load(step, run, recipe, |_| {}).map(|(state, _)| state)
+}
+
+/// The state of a step that the records of the run name; an error says what to do.
+pub(crate) fn state_of(run: &RunDir, recipe: &Recipe, step: usize) -> Result<State, TrainError> {
+    let loaded = Checkpoints::new(run.checkpoints_path()).load(step, run, recipe, |_| {});
     loaded.map(|(state, _)| state).map_err(|error| advised(error, run, step))
 }
 
@@ -76,18 +80,22 @@ fn chosen_step(run: &RunDir, weights: EvaluatedWeights) -> Result<(usize, bool),
 /// The same error; of a damaged checkpoint with what to do about it.
 fn advised(error: TrainError, run: &RunDir, step: usize) -> TrainError {
     let TrainError::Checkpoint { path, reason } = error else { return error };
-    let steps = Checkpoints::new(run.checkpoints_path()).steps().unwrap_or_default();
-    let others: Vec<String> =
-        steps.iter().filter(|it| **it != step).map(usize::to_string).collect();
+    let mut others = Checkpoints::new(run.checkpoints_path()).steps().unwrap_or_default();
+    others.retain(|other| *other != step);
     let instead = match &others[..] {
         [] => String::new(),
-        _ => format!("; --checkpoint STEP takes another one: {}", others.join(", ")),
+        others => format!("; --checkpoint STEP takes another one: {}", listed(others)),
     };
     let dir = run.path().display();
     let reason = format!(
         "{reason}\n`aleator resume {dir}` makes the checkpoint of step {step} again{instead}."
     );
     TrainError::Checkpoint { path, reason }
+}
+
+fn listed(steps: &[usize]) -> String {
+    let steps: Vec<String> = steps.iter().map(usize::to_string).collect();
+    steps.join(", ")
 }
 
 fn not_yet_trained_again(run: &RunDir, step: usize, written: usize) -> TrainError {

@@ -317,6 +317,18 @@ fn a_recipe_of_another_network_is_refused_and_nothing_is_lost() {
     }
 }
 
+#[test]
+fn a_recipe_that_asks_for_more_than_was_saved_is_refused() {
+    let mut trial = rich(&["checkpoint.every_steps=2"]);
+    trial.recipe.training.ema = None;
+    trial.train_until(4);
+    trial.recipe.training.ema = Some(0.9);
+    let (_, outcome) = trial.try_train_until(usize::MAX);
+    let message = outcome.unwrap_err().to_string();
+    assert!(message.contains("average.safetensors: was never saved"), "{message}");
+    assert_eq!(trial.steps(), [2, 4]);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_checkpoint_that_cannot_be_read_stops_training_and_stays() {

@@ -282,7 +282,7 @@ fn a_damaged_best_checkpoint_is_an_error_and_an_older_one_is_taken_only_by_name(
     assert!(!predictor.knows_true_class());
     let missing = EvaluateSettings { checkpoint: Some(last + 1), ..Default::default() };
     let message = trial.evaluate(missing).unwrap_err().to_string();
-    assert!(message.contains("is missing"), "{message}");
+    assert!(message.contains("no such checkpoint"), "{message}");
     assert!(written() == before);
 }
 

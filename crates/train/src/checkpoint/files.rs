@@ -1,6 +1,7 @@
 //! The files of one checkpoint, checked against its manifest as they are read.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -90,16 +91,26 @@ impl CheckpointFiles {
 
     fn of_right_length(&self, name: &str) -> Result<(PathBuf, &FileHash), TrainError> {
         let path = self.path.join(name);
-        let found = length(&path)?;
         let Some(expected) = self.manifest.files.get(name) else {
-            return Err(TrainError::checkpoint(&path, "is not in the manifest"));
+            // A damaged manifest names something else in its place.
+            self.verify()?;
+            return Err(other_run(format!("{}: was never saved", path.display())));
         };
+        let found = length(&path)?;
         if found != expected.bytes {
             let reason = format!("is {found} bytes long, not {}", expected.bytes);
             return Err(TrainError::checkpoint(&path, reason));
         }
         Ok((path, expected))
     }
+}
+
+/// The error for a checkpoint that is what was saved, but not what the records of the run describe.
+pub(super) fn other_run(found: impl Display) -> TrainError {
+    TrainError::Weights(format!(
+        "{found}\nThe checkpoint is as it was saved: recipe.toml or run.json were changed since. \
+         Restore them."
+    ))
 }
 
 /// Writes the manifest of a directory that has all other files.
