@@ -269,12 +269,9 @@ fn assert_refused(change: impl Fn(&Path), words: &[&str]) {
 #[test]
 fn a_missing_tensor_is_refused() {
     let change = |folder: &Path| {
-        rewrite(folder, "model.safetensors", |all| {
-            *all.get_mut("output.head.mean.weight").unwrap() = (vec![7, 6], vec![0.0; 42]);
-            drop(all.remove("output.head.mean.bias"));
-        });
+        rewrite(folder, "model.safetensors", |all| drop(all.remove("output.head.mean.bias")));
     };
-    assert_refused(change, &["model.safetensors", "output.head.mean", "recipe.toml"]);
+    assert_refused(change, &["model.safetensors: output.head.mean.bias is missing", "recipe.toml"]);
 }
 
 #[test]
@@ -308,7 +305,6 @@ fn a_recipe_of_another_network_is_refused_and_nothing_is_lost() {
     let mut trial = rich(&["checkpoint.every_steps=2"]);
     trial.train_until(4);
     for hidden in [5, 7, 60_000] {
-        trial.recipe = aleator_run::Recipe::clone(&trial.recipe);
         trial.recipe.network.layers = aleator_run::recipe::Layers::Mlp { hidden: vec![hidden] };
         let (_, outcome) = trial.try_train_until(usize::MAX);
         let message = outcome.unwrap_err().to_string();
