@@ -57,15 +57,10 @@ pub fn evaluate(
     let loadings_mib = job.recipe.evaluation.loadings_mib;
     let data = job.data;
 
-    // Weights that have seen the validation examples cannot be validated by them.
-    let predictions = match state.progress.joined {
-        Some(step) if step != state.progress.step => {
-            let unseen = state_of(job.run, job.recipe, step)?;
-            let scorer = Scorer::new(job.recipe, seed, &unseen, samples);
-            scorer.predictions(&data.validation, loadings_mib, observer)?
-        }
-        _ => scorer.predictions(&data.validation, loadings_mib, observer)?,
-    };
+    let earlier =
+        before_joining(job, &state)?.map(|it| Scorer::new(job.recipe, seed, &it, samples));
+    let validator = earlier.as_ref().unwrap_or(&scorer);
+    let predictions = validator.predictions(&data.validation, loadings_mib, observer)?;
     let log_probs = log_probs(&predictions);
     let given = truth(&data.validation);
     let calibrate = settings.calibrate || job.recipe.evaluation.calibrate;
@@ -98,10 +93,11 @@ pub fn evaluate(
     let evaluation = Evaluation {
         format: EVALUATION_FORMAT,
         weights: match (settings.checkpoint, weights) {
-            (Some(_), _) => "checkpoint".to_string(),
-            (None, EvaluatedWeights::Best) => "best".to_string(),
-            (None, EvaluatedWeights::Last) => "last".to_string(),
-        },
+            (Some(_), _) => "checkpoint",
+            (None, EvaluatedWeights::Best) => "best",
+            (None, EvaluatedWeights::Last) => "last",
+        }
+        .to_string(),
         step: Some(state.progress.step),
         class_names: data.class_names.clone(),
         calibration,
@@ -113,6 +109,13 @@ pub fn evaluate(
         job.run.write_json(EVALUATION, &evaluation)?;
     }
     Ok(evaluation)
+}
+
+/// The state before the validation examples were trained on, where these weights have seen them:
+/// they cannot be validated by them.
+fn before_joining(job: &Job<'_>, state: &State) -> Result<Option<State>, TrainError> {
+    let joined = state.progress.joined.filter(|step| *step != state.progress.step);
+    joined.map(|step| state_of(job.run, job.recipe, step)).transpose()
 }
 
 /// Removes the file of an earlier evaluation.
