@@ -19,6 +19,8 @@ mod links;
 mod onnx;
 mod paper;
 mod predict;
+#[cfg(unix)]
+mod records;
 mod report;
 #[cfg(unix)]
 mod resume;

@@ -249,32 +249,109 @@ fn a_missing_file_is_named() {
     assert_named(damage, &["average.safetensors", "is missing"]);
 }
 
-#[test]
-fn a_missing_tensor_is_named() {
-    let damage = |folder: &Path| {
-        rewrite(folder, "model.safetensors", |all| drop(all.remove("output.head.mean.bias")));
-    };
-    assert_named(damage, &["model.safetensors", "output.head.mean.bias is missing"]);
+/// Changes the newest of two checkpoints so that it is whole but of another network, and returns
+/// the message with which training refuses to go on. All checkpoints must stay.
+fn refusal_of(change: impl Fn(&Path)) -> String {
+    let trial = rich(&["checkpoint.every_steps=2"]);
+    trial.train_until(4);
+    change(&trial.checkpoint(4));
+    let (events, outcome) = trial.try_train_until(usize::MAX);
+    assert_eq!((events.steps.len(), events.damaged.len()), (0, 0));
+    assert_eq!(trial.steps(), [2, 4]);
+    outcome.unwrap_err().to_string()
+}
+
+fn assert_refused(change: impl Fn(&Path), words: &[&str]) {
+    let message = refusal_of(change);
+    words.iter().for_each(|word| assert!(message.contains(word), "{word}: {message}"));
 }
 
 #[test]
-fn another_shape_is_named_with_both() {
-    let damage = |folder: &Path| {
+fn a_missing_tensor_is_refused() {
+    let change = |folder: &Path| {
+        rewrite(folder, "model.safetensors", |all| drop(all.remove("output.head.mean.bias")));
+    };
+    assert_refused(change, &["model.safetensors: output.head.mean.bias is missing", "recipe.toml"]);
+}
+
+#[test]
+fn another_shape_is_refused_with_both() {
+    let change = |folder: &Path| {
         rewrite(folder, "optimizer.safetensors", |all| {
             all.get_mut("output.head.mean.bias.average0").unwrap().0 = vec![3, 1];
         });
     };
-    assert_named(damage, &["output.head.mean.bias.average0", "[3, 1], not [3]"]);
+    assert_refused(change, &["output.head.mean.bias.average0", "[3, 1], not [3]"]);
 }
 
 #[test]
-fn a_normalization_of_another_width_is_named() {
-    let damage = |folder: &Path| {
+fn a_normalization_of_another_width_is_refused() {
+    let change = |folder: &Path| {
         rewrite(folder, "model.safetensors", |all| {
             *all.get_mut("normalization.scale").unwrap() = (vec![0], vec![]);
         });
     };
-    assert_named(damage, &["normalization.scale", "[0], not [4]"]);
+    assert_refused(change, &["normalization.scale", "[0], not [4]"]);
+    let change = |folder: &Path| {
+        rewrite(folder, "model.safetensors", |all| {
+            *all.get_mut("normalization.center").unwrap() = (vec![1], vec![0.0]);
+        });
+    };
+    assert_refused(change, &["run.json: input_shape is [4]", "1 numbers"]);
+}
+
+#[test]
+fn a_recipe_of_another_network_is_refused_and_nothing_is_lost() {
+    let mut trial = rich(&["checkpoint.every_steps=2"]);
+    trial.train_until(4);
+    for hidden in [5, 7, 60_000] {
+        trial.recipe.network.layers = aleator_run::recipe::Layers::Mlp { hidden: vec![hidden] };
+        let (_, outcome) = trial.try_train_until(usize::MAX);
+        let message = outcome.unwrap_err().to_string();
+        assert!(message.contains("recipe.toml"), "{message}");
+        assert_eq!(trial.steps(), [2, 4]);
+    }
+}
+
+#[test]
+fn a_recipe_that_asks_for_more_than_was_saved_is_refused() {
+    let mut trial = rich(&["checkpoint.every_steps=2"]);
+    trial.recipe.training.ema = None;
+    trial.train_until(4);
+    trial.recipe.training.ema = Some(0.9);
+    let (_, outcome) = trial.try_train_until(usize::MAX);
+    let message = outcome.unwrap_err().to_string();
+    assert!(message.contains("average.safetensors: was never saved"), "{message}");
+    assert_eq!(trial.steps(), [2, 4]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_checkpoint_that_cannot_be_read_stops_training_and_stays() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let trial = rich(&["checkpoint.every_steps=2"]);
+    trial.train_until(4);
+    let state = trial.checkpoint(4).join("state.json");
+    let refused = || {
+        let (events, outcome) = trial.try_train_until(usize::MAX);
+        assert_eq!((events.steps.len(), events.damaged.len()), (0, 0));
+        assert_eq!(trial.steps(), [2, 4]);
+        outcome.unwrap_err().to_string()
+    };
+    // A link to itself is ELOOP, for every user.
+    let content = fs::read(&state).unwrap();
+    fs::remove_file(&state).unwrap();
+    symlink(&state, &state).unwrap();
+    assert!(refused().contains("cannot read"), "{}", refused());
+    fs::remove_file(&state).unwrap();
+    fs::write(&state, content).unwrap();
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o000)).unwrap();
+    // The superuser reads everything.
+    if fs::read(&state).is_err() {
+        assert!(refused().contains("you have no permission"), "{}", refused());
+    }
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(trial.train().steps.len(), 6, "from step 4");
 }
 
 #[test]
@@ -324,13 +401,65 @@ fn the_last_few_and_the_best_are_kept() {
 }
 
 #[test]
-fn a_damaged_checkpoint_is_not_kept_in_place_of_whole_ones() {
+fn a_damaged_checkpoint_stays_until_training_is_beyond_it() {
     let trial = rich(&["checkpoint.keep=2"]);
     trial.train_until(2);
     trial.train_until(4);
     fs::remove_file(trial.checkpoint(4).join("manifest.json")).unwrap();
+    let passed_over = |name: &str| trial.run.checkpoints_path().join(name);
     trial.train_until(3);
+    // It is not kept in place of a whole one either.
     assert_eq!(trial.steps(), [2, 3]);
+    assert!(passed_over("passed-over-step-00000004").join("model.safetensors").exists());
+    // Two of one step.
+    for stop in [4, 5] {
+        fs::create_dir(trial.checkpoint(6)).unwrap();
+        trial.train_until(stop);
+    }
+    assert!(!passed_over("passed-over-step-00000004").exists());
+    assert!(passed_over("passed-over-step-00000006").exists());
+    assert!(passed_over("passed-over-step-00000006-2").exists());
+    trial.train_until(7);
+    assert!(!passed_over("passed-over-step-00000006").exists());
+    assert!(!passed_over("passed-over-step-00000006-2").exists());
+}
+
+#[test]
+fn of_a_finished_run_a_damaged_best_checkpoint_is_made_again() {
+    // The rate is so high that the first epoch is the best.
+    let sets = ["optimizer.learning_rate=30.0", "schedule.epochs=5", "checkpoint.keep=1"];
+    let trial = Trial::on_clusters(RECIPE, 40, &sets);
+    let evaluation = trial.finish();
+    let (best, last) = (evaluation.step.unwrap(), trial.steps()[1]);
+    assert_eq!(trial.steps(), [best, last]);
+    let files = |step: usize| FILES.map(|file| fs::read(trial.checkpoint(step).join(file)).ok());
+    let (of_best, of_last) = (files(best), files(last));
+    let weights = trial.checkpoint(best).join("model.safetensors");
+    let mut bytes = fs::read(&weights).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&weights, bytes).unwrap();
+    // Stopped on the way: neither the run nor its evaluation may pass for finished or get worse.
+    trial.train_until(1);
+    assert_eq!(trial.run.evaluation().unwrap().unwrap(), evaluation);
+    let names: Vec<String> = fs::read_dir(trial.run.checkpoints_path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(names.iter().any(|name| *name == format!("passed-over-step-{last:08}")), "{names:?}");
+    let message = trial.evaluate(Default::default()).unwrap_err().to_string();
+    assert!(message.contains("aleator resume"), "{message}");
+    assert_eq!(trial.finish(), evaluation);
+    assert_eq!(trial.steps(), [best, last]);
+    assert!(files(best) == of_best && files(last) == of_last);
+}
+
+#[test]
+fn a_finished_run_without_checkpoints_stays_as_it_is() {
+    let trial = rich(&[]);
+    let evaluation = trial.finish();
+    fs::remove_dir_all(trial.run.checkpoints_path()).unwrap();
+    assert_eq!(trial.finish(), evaluation);
+    assert!(trial.steps().is_empty());
 }
 
 #[test]
