@@ -18,6 +18,8 @@ mod predict;
 mod report;
 #[cfg(unix)]
 mod resume;
+#[cfg(unix)]
+mod review;
 mod support;
 mod tables;
 mod tidy;

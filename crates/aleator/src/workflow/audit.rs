@@ -12,11 +12,11 @@ use std::sync::Arc;
 use aleator_data::{Sources, Thumbnails};
 use aleator_report::audit::{Audit, analyse};
 use aleator_run::recipe::{HeldOut, Method};
-use aleator_run::{PICTURES, Recipe, pictured_data, write_file};
+use aleator_run::{PICTURES, Recipe, lock_folder, pictured_data, write_file};
 use aleator_train::group::{self, Group, Kind, Member};
 use aleator_train::{check_recipe, load_run};
 
-use crate::workflow::group::finish as finish_runs;
+use crate::workflow::group::finish_locked as finish_runs;
 use crate::{Error, Event, Experiment, Watch};
 use embeddings::RunExamples;
 
@@ -134,6 +134,7 @@ pub(crate) fn finish(
     sources: &Sources,
     watch: &mut Watch<'_>,
 ) -> Result<Audit, Error> {
+    let _lock = lock_folder(out)?;
     let mut recipe = group.members[0].recipe.clone();
     let pictures = pictures(out)?;
     let (mut audit, scale) = if needs_no_folds(&recipe) {

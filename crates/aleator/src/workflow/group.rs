@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use aleator_data::Sources;
 use aleator_metrics::Evaluation;
-use aleator_run::RunDir;
+use aleator_run::{RunDir, lock_folder};
 use aleator_train::group::{self, Group, GroupOutcome, Member};
 
 use crate::{Error, Watch};
@@ -33,8 +33,21 @@ pub(crate) fn start(
     finish(out, group, arrays, watch)
 }
 
-/// Trains what is missing of runs whose directory exists.
+/// Trains what is missing of runs whose directory exists, and locks the directory meanwhile.
 pub(crate) fn finish(
+    out: &Path,
+    group: &Group,
+    arrays: Option<&Sources>,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<TrainedRun>, Error> {
+    // A single run is a directory of its own, which is locked when it is there.
+    let is_single = group.members.iter().any(|member| member.name.is_empty());
+    let _lock = if is_single { None } else { Some(lock_folder(out)?) };
+    finish_locked(out, group, arrays, watch)
+}
+
+/// The same in a directory that the caller has locked.
+pub(crate) fn finish_locked(
     out: &Path,
     group: &Group,
     arrays: Option<&Sources>,
