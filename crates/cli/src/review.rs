@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use aleator::report::audit::{Acceptance, SampledCount};
 use aleator::review::{Pictures, Progress, Server, Session};
 use aleator::run::Link;
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 
 use crate::interrupt;
@@ -94,7 +94,7 @@ pub fn review(args: &ReviewArgs) -> Result<()> {
     line(server.url())?;
     io::stdout().flush()?;
     if args.open {
-        open(&server.url());
+        open(&server, &args.audit);
     }
     let session = server.run(session, &pictures, stop)?;
     conclude(&args.audit, &session)
@@ -163,23 +163,20 @@ fn accepted(accept: Acceptance, session: &Session, file: &dyn Fn(&str) -> String
     }
 }
 
-/// Asks the system for its browser. Where there is none, the address stands in the terminal.
-fn open(url: &str) {
-    let (program, arguments): (&str, &[&str]) = match std::env::consts::OS {
-        "macos" => ("open", &[]),
-        "windows" => ("cmd", &["/c", "start", ""]),
-        _ => ("xdg-open", &[]),
+/// Asks the system for its browser. Where there is none, the address stands in the terminal. It is
+/// not on the command line of the browser, which other users can see.
+fn open(server: &Server, audit: &Path) {
+    let program = match std::env::consts::OS {
+        "macos" => "open",
+        "windows" => "explorer",
+        _ => "xdg-open",
     };
-    let started = Command::new(program)
-        .args(arguments)
-        .arg(url)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    if let Err(error) = started {
-        tell(&format!(
-            "no browser could be opened ({program}: {error}); open the address yourself"
-        ));
+    let opened = server.write_opening_page(audit).map_err(anyhow::Error::from).and_then(|page| {
+        let mut command = Command::new(program);
+        command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().context(program)
+    });
+    if let Err(error) = opened {
+        tell(&format!("no browser could be opened ({error:#}); open the address yourself"));
     }
 }

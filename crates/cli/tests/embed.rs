@@ -147,3 +147,16 @@ fn arguments_that_cannot_be_meant() {
     }
     assert!(!place.path("x.safetensors").exists());
 }
+
+/// The current directory may be a folder of data from somebody else.
+#[test]
+fn a_folder_called_onnxruntime_is_not_the_library() {
+    let place = Place::empty();
+    place.write("onnxruntime/__init__.py", "");
+    place.write("onnxruntime/capi/libonnxruntime.so.1.99.0", "code of somebody else");
+    place.write("net.onnx", mean_colours(-1, -1).file());
+    place.write("photos/a.ppm", colour([200, 0, 0]));
+    place.write("photos/b.ppm", colour([0, 0, 200]));
+    let ended = place.succeeds("embed photos --model net.onnx --size 8 --out x.safetensors");
+    assert!(!ended.stderr.contains("1.99.0"), "{}", ended.stderr);
+}

@@ -24,6 +24,8 @@ mod records;
 mod report;
 #[cfg(unix)]
 mod resume;
+#[cfg(unix)]
+mod review;
 mod support;
 mod tables;
 #[cfg(unix)]

@@ -34,6 +34,14 @@ pub enum ReviewError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// The page for the browser cannot be written.
+    #[error("cannot write a page for the browser in {}: {source}", dir.display())]
+    OpeningPage {
+        /// The audit.
+        dir: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
     /// The operating system returned no random numbers.
     #[error("the operating system returned no random numbers for the address: {0}")]
     NoRandomness(getrandom::Error),

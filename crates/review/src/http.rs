@@ -2,10 +2,12 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Most bytes of the request line and all headers. Browsers send less than 2 KiB.
+use crate::token::Token;
+
+/// Most bytes of the request line and all headers, with the blank line that ends them. Browsers send
+/// less than 2 KiB.
 const HEAD: usize = 16 << 10;
 
 /// Most bytes of the request line.
@@ -17,8 +19,8 @@ pub(crate) const BODY: usize = 4 << 10;
 /// The time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often an idle connection checks whether the server ends.
-const LOOK: Duration = Duration::from_millis(200);
+/// How long a client may take to close its side after the response.
+const PARTING: Duration = Duration::from_millis(200);
 
 /// A well-formed request.
 #[derive(Debug)]
@@ -56,22 +58,25 @@ impl Status {
     pub const MISDIRECTED: Self = Self("421 Misdirected Request");
     const HEAD_TOO_LARGE: Self = Self("431 Request Header Fields Too Large");
     pub const FAILED: Self = Self("500 Internal Server Error");
-    pub const BUSY: Self = Self("503 Service Unavailable");
 }
 
 impl Request {
     /// Reads one request; `None` if nothing came.
-    pub fn read(stream: &mut TcpStream, stop: &AtomicBool) -> Result<Option<Self>, Status> {
-        let mut input = Input { stream, stop, deadline: Instant::now() + PATIENCE, bytes: vec![] };
+    pub fn read(stream: &TcpStream) -> Result<Option<Self>, Status> {
+        let mut input = Input { stream, deadline: Instant::now() + PATIENCE, bytes: vec![] };
+        let mut searched = 0_usize;
         let end = loop {
-            if let Some(end) = input.bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-                break end;
+            // The four bytes may come in parts.
+            let from = searched.saturating_sub(3);
+            if let Some(at) = input.bytes[from..].windows(4).position(|it| it == b"\r\n\r\n") {
+                break from + at;
             }
-            if input.bytes.len() > HEAD {
+            searched = input.bytes.len();
+            if searched == HEAD {
                 return Err(Status::HEAD_TOO_LARGE);
             }
-            if !input.more()? {
-                return if input.bytes.is_empty() { Ok(None) } else { Err(Status::BAD_REQUEST) };
+            if !input.more(HEAD)? {
+                return if searched == 0 { Ok(None) } else { Err(Status::BAD_REQUEST) };
             }
         };
         let (mut request, length) = parse(&input.bytes[..end])?;
@@ -80,7 +85,7 @@ impl Request {
         }
         let body = end + 4..end + 4 + length;
         while input.bytes.len() < body.end {
-            if !input.more()? {
+            if !input.more(body.end)? {
                 return Err(Status::BAD_REQUEST);
             }
         }
@@ -94,8 +99,18 @@ impl Request {
         (self.count(name) == 1).then_some(value)
     }
 
-    /// How often a header occurs.
-    pub fn count(&self, name: &str) -> usize {
+    /// Whether a header is absent, or occurs once with a value that is allowed.
+    pub fn allows(&self, name: &str, is_allowed: impl FnOnce(&str) -> bool) -> bool {
+        self.count(name) == 0 || self.header(name).is_some_and(is_allowed)
+    }
+
+    /// Whether a person opened an address in a browser, who can read a page.
+    pub fn is_navigation(&self) -> bool {
+        let accepts = self.header("accept").unwrap_or_default();
+        self.method == "GET" && accepts.contains("text/html")
+    }
+
+    fn count(&self, name: &str) -> usize {
         self.headers.iter().filter(|(header, _)| header == name).count()
     }
 
@@ -107,19 +122,24 @@ impl Request {
 }
 
 struct Input<'a> {
-    stream: &'a mut TcpStream,
-    stop: &'a AtomicBool,
+    stream: &'a TcpStream,
     deadline: Instant,
     bytes: Vec<u8>,
 }
 
 impl Input<'_> {
-    /// Waits for more bytes; false at the end of the connection, also of one that fails.
-    fn more(&mut self) -> Result<bool, Status> {
+    /// Waits for more bytes, up to `limit` of them in all; false at the end of the connection, also
+    /// of one that fails.
+    fn more(&mut self, limit: usize) -> Result<bool, Status> {
         let mut part = [0; 4 << 10];
-        while Instant::now() < self.deadline && !self.stop.load(Ordering::Relaxed) {
-            let limited = self.stream.set_read_timeout(Some(LOOK));
-            match limited.and_then(|()| self.stream.read(&mut part)) {
+        let room = part.len().min(limit - self.bytes.len());
+        loop {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Status::TIMEOUT);
+            }
+            let limited = self.stream.set_read_timeout(Some(left));
+            match limited.and_then(|()| self.stream.read(&mut part[..room])) {
                 Ok(read) => {
                     self.bytes.extend(&part[..read]);
                     return Ok(read > 0);
@@ -128,7 +148,6 @@ impl Input<'_> {
                 Err(_) => return Ok(false),
             }
         }
-        Err(Status::TIMEOUT)
     }
 }
 
@@ -176,12 +195,15 @@ fn parse(head: &[u8]) -> Result<(Request, usize), Status> {
     }
     let length = match request.header("content-length") {
         None => 0,
-        Some(digits) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            digits.parse().unwrap_or(usize::MAX)
-        }
-        Some(_) => return Err(Status::BAD_REQUEST),
+        Some(text) => whole_number(text).ok_or(Status::BAD_REQUEST)?,
     };
     Ok((request, length))
+}
+
+/// A number in digits alone, without a sign; those that are too large are the largest one.
+pub(crate) fn whole_number(text: &str) -> Option<usize> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(usize::MAX))
 }
 
 impl Response {
@@ -195,7 +217,21 @@ impl Response {
         Self { media_type, body, ..Self::empty(status) }
     }
 
-    pub fn write(&self, stream: &mut TcpStream) -> io::Result<()> {
+    /// A page in which `NONCE` stands for a number used once, that its policy allows to its own
+    /// style. `allowed` are further directives of the policy.
+    pub fn html(status: Status, text: &str, allowed: &str) -> Result<Self, Status> {
+        let nonce = Token::new().map_err(|_| Status::FAILED)?;
+        let policy = format!(
+            "default-src 'none'; {allowed}style-src 'nonce-NONCE'; base-uri 'none'; \
+             form-action 'none'; frame-ancestors 'none'"
+        );
+        let [body, policy] = [text, &policy].map(|it| it.replace("NONCE", nonce.as_str()));
+        let media_type = "text/html; charset=utf-8";
+        Ok(Self { status, media_type, body: body.into_bytes(), policy })
+    }
+
+    /// Writes the response and closes this side of the connection.
+    pub fn write(&self, mut stream: &TcpStream) -> io::Result<()> {
         stream.set_write_timeout(Some(PATIENCE))?;
         let head = format!(
             "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\
@@ -209,8 +245,7 @@ impl Response {
             self.policy
         );
         stream.write_all(&[head.as_bytes(), &self.body].concat())?;
-        stream.shutdown(Shutdown::Write)?;
-        drain(stream)
+        stream.shutdown(Shutdown::Write)
     }
 }
 
@@ -218,8 +253,8 @@ impl Response {
 const NOTHING: &str = "default-src 'none'; frame-ancestors 'none'";
 
 /// Reads the rest of the request: closing a connection with unread data can discard the response.
-fn drain(stream: &mut TcpStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(LOOK))?;
+pub(crate) fn drain(mut stream: &TcpStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(PARTING))?;
     let mut part = [0; 4 << 10];
     for _ in 0..16 {
         match stream.read(&mut part) {

@@ -1,10 +1,14 @@
 //! `decisions.jsonl`: every decision in order, each on disk before the page shows the next issue.
+//!
+//! Other programs may remove or replace the file while a review is open: a synchronised folder, a
+//! version control system. So it is opened by its name for each decision and compared with all that
+//! was decided before, and a decision counts when it was read back from there.
 
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use aleator_run::{RunError, open_own, read_file};
+use aleator_run::{RunError, open_own, write_file};
 use serde::{Deserialize, Serialize};
 
 use crate::decision::Line;
@@ -20,13 +24,12 @@ struct Head {
     fingerprint: String,
 }
 
-/// The file, open for appending.
+/// The file, and what must be in it.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
-    file: File,
-    /// The length of all complete lines in bytes.
-    length: u64,
+    /// All complete lines. Every decision that was confirmed is here.
+    confirmed: Vec<u8>,
 }
 
 /// The content of the file when it was opened.
@@ -42,55 +45,124 @@ impl Journal {
     /// Opens the file of a directory, or creates it.
     pub fn open(dir: &Path, fingerprint: &str) -> Result<OpenedJournal, RunError> {
         let path = dir.join(NAME);
-        let bytes = match read_file(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => vec![],
-            Err(error) => return Err(RunError::io("read", &path)(error)),
-        };
+        let mut bytes = read(&path)?.unwrap_or_default();
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let torn = (whole < bytes.len())
-            .then(|| String::from_utf8_lossy(&bytes[whole..]).chars().take(80).collect());
-        let lines = parse(&path, &bytes[..whole], fingerprint)?;
-        let options = File::options().create(true).write(true).truncate(false).clone();
-        let file = open_own(&path, &options).map_err(RunError::io("write", &path))?;
-        let mut journal = Self { path, file, length: whole as u64 };
-        if torn.is_some() {
-            journal.truncate()?;
-        }
+        let torn = bytes.split_off(whole);
+        let lines = parse(&path, &bytes, fingerprint)?;
         if whole == 0 {
             let head = Head { format: FORMAT, fingerprint: fingerprint.to_string() };
-            journal.append(&head)?;
-            sync_dir(dir)?;
+            bytes = line_of(&path, &head)?;
+            write_file(&path, &bytes)?;
         }
+        let journal = Self { path, confirmed: bytes };
+        // Also shows that decisions can be written.
+        let file = journal.open_to_write()?;
+        if !torn.is_empty() {
+            let cut = file.set_len(journal.confirmed.len() as u64);
+            cut.and_then(|()| file.sync_data()).map_err(RunError::io("write", &journal.path))?;
+        }
+        let torn =
+            (!torn.is_empty()).then(|| String::from_utf8_lossy(&torn).chars().take(80).collect());
         Ok(OpenedJournal { journal, lines, torn })
     }
 
-    /// Appends a line and syncs it to disk; on failure the file is unchanged.
+    /// Appends a line and syncs it to disk. When this returns, it is in the file of this name, after
+    /// all lines before it; on failure it is not confirmed, and all before it stay so.
     pub fn append(&mut self, value: &impl Serialize) -> Result<(), RunError> {
-        let mut text = serde_json::to_string(value)
-            .map_err(|error| RunError::damaged(&self.path, error.to_string()))?;
-        text.push('\n');
-        let written = self
-            .file
-            .seek(SeekFrom::Start(self.length))
-            .and_then(|_| self.file.write_all(text.as_bytes()))
-            .and_then(|()| self.file.sync_data());
-        match written {
-            Ok(()) => {
-                self.length += text.len() as u64;
-                Ok(())
+        self.keep()?;
+        let before = self.confirmed.len();
+        self.confirmed.extend(line_of(&self.path, value)?);
+        let written = self.write_from(before).and_then(|()| match read(&self.path)? {
+            Some(found) if found == self.confirmed => Ok(()),
+            _ => {
+                let message = "another program changed this file at the same moment; decide again";
+                Err(RunError::damaged(&self.path, message))
             }
-            Err(error) => {
-                // If this fails too, the rest of the line is dropped when the file is opened again.
-                let _ = self.truncate();
-                Err(RunError::io("write", &self.path)(error))
+        });
+        if written.is_err() {
+            self.confirmed.truncate(before);
+        }
+        written
+    }
+
+    /// Makes sure that what was confirmed is in a file: if it was removed it is written again.
+    ///
+    /// # Errors
+    /// When there is something else in its place. That is left as it is, and what was confirmed is
+    /// written beside it.
+    pub fn keep(&self) -> Result<(), RunError> {
+        let reason = match read(&self.path) {
+            Ok(None) => return write_file(&self.path, &self.confirmed),
+            Ok(Some(found)) if found == self.confirmed => return Ok(()),
+            Ok(Some(_)) => "another program changed or replaced this file".to_string(),
+            Err(error) => format!("it can no longer be read ({error})"),
+        };
+        let saved = self.save_aside().map_err(|error| {
+            let message = format!(
+                "{reason} while the review was open, and the decisions could not be written beside \
+                 it: {error}; leave the program running until you have solved this, then try again"
+            );
+            RunError::damaged(&self.path, message)
+        })?;
+        let message = format!(
+            "{reason} while the review was open, so nothing more is decided; all decisions that \
+             were confirmed are in {}: end the review with Ctrl-C, keep one of the two files as \
+             {NAME}, and start again",
+            saved.display()
+        );
+        Err(RunError::damaged(&self.path, message))
+    }
+
+    /// Writes what was confirmed under the first name that is free, unless it is there already.
+    fn save_aside(&self) -> Result<PathBuf, RunError> {
+        let mut number = 1;
+        loop {
+            let path = self.path.with_file_name(format!("decisions-saved-{number}.jsonl"));
+            match read(&path) {
+                Ok(None) => return write_file(&path, &self.confirmed).map(|()| path),
+                Ok(Some(found)) if found == self.confirmed => return Ok(path),
+                Ok(Some(_)) | Err(RunError::Damaged { .. }) => number += 1,
+                Err(error) => return Err(error),
             }
         }
     }
 
-    fn truncate(&mut self) -> Result<(), RunError> {
-        let cut = self.file.set_len(self.length).and_then(|()| self.file.sync_data());
-        cut.map_err(RunError::io("write", &self.path))
+    /// Writes the end of what is confirmed into the file, which has all before it.
+    fn write_from(&self, at: usize) -> Result<(), RunError> {
+        let mut file = self.open_to_write()?;
+        let written = file
+            .seek(SeekFrom::Start(at as u64))
+            .and_then(|_| file.write_all(&self.confirmed[at..]))
+            .and_then(|()| file.sync_data());
+        written.map_err(|error| {
+            // If this fails too, the rest of the line is dropped when the file is opened again.
+            let _ = file.set_len(at as u64).and_then(|()| file.sync_data());
+            RunError::io("write", &self.path)(error)
+        })
+    }
+
+    fn open_to_write(&self) -> Result<File, RunError> {
+        let file = open_own(&self.path, File::options().write(true));
+        file.map_err(RunError::io("write", &self.path))
+    }
+}
+
+fn line_of(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, RunError> {
+    let text = serde_json::to_string(value).map_err(|error| RunError::damaged(path, error))?;
+    Ok((text + "\n").into_bytes())
+}
+
+/// The content of a file; `None` if there is nothing of its name.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, RunError> {
+    let mut bytes = vec![];
+    let file = open_own(path, File::options().read(true));
+    match file.and_then(|mut file| file.read_to_end(&mut bytes)) {
+        Ok(_) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::InvalidInput => {
+            Err(RunError::damaged(path, error))
+        }
+        Err(error) => Err(RunError::io("read", path)(error)),
     }
 }
 
@@ -124,13 +196,4 @@ fn parse(path: &Path, bytes: &[u8], fingerprint: &str) -> Result<Vec<(usize, Lin
 pub(crate) fn wrong_line(path: &Path, number: usize, message: String) -> RunError {
     let advice = "correct the line, or move the file away to start again";
     RunError::damaged(path, format!("line {number}: {message}; {advice}"))
-}
-
-/// The name of a new file is on disk only after its directory is synced.
-fn sync_dir(dir: &Path) -> Result<(), RunError> {
-    if cfg!(unix) {
-        let synced = File::open(dir).and_then(|dir| dir.sync_all());
-        return synced.map_err(RunError::io("write", dir));
-    }
-    Ok(())
 }

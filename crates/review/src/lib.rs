@@ -12,7 +12,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | `session` | an audit with the decisions so far: [`Session`] |
-//! | `journal` | `decisions.jsonl`, appended and synced decision by decision |
+//! | `journal` | `decisions.jsonl`, appended, synced and read back decision by decision |
 //! | `decision` | one decision, and its line in the journal |
 //! | `queue` | which issues are shown, and in which order |
 //! | `corrected` | `corrected.csv` and `ambiguous.csv` |

@@ -71,11 +71,16 @@ impl Session {
     ///
     /// # Errors
     /// When there is no finished audit, one of its files is damaged, the directory is not writable,
-    /// or another process reviews it.
+    /// or another process reviews or resumes it.
     pub fn open(dir: &Path) -> Result<Self, ReviewError> {
-        let subject = Subject::load(dir)?;
+        if !dir.join("audit.json").is_file() {
+            // Says what is missing; a directory without an audit is left as it is.
+            Audit::load(dir)?;
+        }
         let not_writable = |error| not_writable(dir, error);
         let lock = lock_folder(dir).map_err(not_writable)?;
+        // Under the lock: an audit that is resumed writes its files again.
+        let subject = Subject::load(dir)?;
         aleator_run::remove_leftovers(dir)?;
         let fingerprint = &subject.audit.summary.fingerprint;
         let OpenedJournal { journal, lines, torn } =
@@ -183,6 +188,15 @@ impl Session {
         self.journal.append(&self.subject.line(issue as usize, Word::Undo, None))?;
         self.revert();
         Ok(Some(issue as usize))
+    }
+
+    /// Makes sure at the end of a review that all decisions are in a file, and writes those of a file
+    /// that was removed again.
+    ///
+    /// # Errors
+    /// When another program replaced the file; the message says where the decisions are.
+    pub fn keep_decisions(&self) -> Result<(), ReviewError> {
+        Ok(self.journal.keep()?)
     }
 
     /// How many decisions the next undo takes back.

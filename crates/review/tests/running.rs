@@ -2,13 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use aleator_report::audit::Audit;
-use aleator_review::{Pictures, Server, Session};
+use aleator_review::{Pictures, ReviewError, Server, Session};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -20,7 +20,8 @@ pub struct Running {
     pub port: u16,
     pub token: String,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    server: Arc<Server>,
+    thread: Option<JoinHandle<Result<(), ReviewError>>>,
 }
 
 impl Running {
@@ -40,16 +41,19 @@ impl Running {
     fn start(folder: TempDir) -> Self {
         let session = Session::open(folder.path()).unwrap();
         let pictures = Pictures::of_audit(folder.path(), session.audit(), None).unwrap();
-        let server = Server::bind(None).unwrap();
+        let server = Arc::new(Server::bind(None).unwrap());
         let url = server.url();
         let port = url.split([':', '/']).nth(4).unwrap().parse().unwrap();
         let token = url.split('=').nth(1).unwrap().to_string();
         let stop = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
-            server.run(session, &pictures, &flag).unwrap();
-        });
-        Self { folder, port, token, stop, thread: Some(thread) }
+        let (flag, own) = (Arc::clone(&stop), Arc::clone(&server));
+        let thread = std::thread::spawn(move || own.run(session, &pictures, &flag).map(drop));
+        Self { folder, port, token, stop, server, thread: Some(thread) }
+    }
+
+    /// The page that `--open` hands to the browser.
+    pub fn opening_page(&self) -> PathBuf {
+        self.server.write_opening_page(self.path()).unwrap()
     }
 
     pub fn path(&self) -> &Path {
@@ -95,11 +99,22 @@ impl Running {
         self.request("POST", target, &headers, &body.to_string())
     }
 
+    /// Sends a request as a browser does when a person opens an address; status, headers and body.
+    pub fn navigate(&self, target: &str, headers: &str) -> (u16, String, String) {
+        let headers = format!("Accept: text/html,*/*;q=0.8\r\n{headers}");
+        let (status, text) = self.request("GET", target, &headers, "");
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        (status, head.to_string(), body.to_string())
+    }
+
     pub fn end(&mut self) {
+        self.ended().unwrap();
+    }
+
+    /// Ends the server; how it ended.
+    pub fn ended(&mut self) -> Result<(), ReviewError> {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.join().unwrap();
-        }
+        self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -22,8 +22,11 @@ struct Review {
 
 impl Review {
     fn start(place: &Place) -> Self {
-        let mut program = place
-            .command("review audit")
+        Self::start_by(&mut place.command("review audit"))
+    }
+
+    fn start_by(command: &mut Command) -> Self {
+        let mut program = command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -343,5 +346,66 @@ fn a_suspect_is_compared_with_examples_of_both_labels() {
     browser.wait_until(&format!("!{is_open}"));
     browser.keys("a");
     wait_decided(&browser, 1);
+    browser.assert_no_errors();
+}
+
+/// Pages for those who come without the secret, from another page, or through a file.
+#[test]
+fn an_address_that_does_not_open_the_review_says_what_to_do() {
+    let place = with_digits();
+    let review = Review::start(&place);
+    let browser = Browser::start();
+    let without = review.url.split('?').next().expect("an address");
+    place.write("link.html", format!("<!doctype html><a href=\"{}\">the review</a>", review.url));
+    let other_page = format!("file://{}", place.path("link.html").display());
+    for (width, height, dark) in
+        [(390, 844, false), (390, 844, true), (1280, 800, false), (1280, 800, true)]
+    {
+        browser.resize(width, height);
+        browser.prefer_dark(dark);
+        let look = |name: &str, title: &str| {
+            assert_eq!(browser.find_shown("h2").text(), title);
+            let wide = "return document.documentElement.scrollWidth <= innerWidth";
+            assert_eq!(browser.script(wide, json!(null)), json!(true), "{name}: {width} pixels");
+            let shade = if dark { "dark" } else { "light" };
+            screenshot(&browser, &format!("{name}-{width}-{shade}"));
+        };
+        browser.open(without);
+        look("review-no-token", "This address does not open the review");
+        browser.open(&other_page);
+        browser.find("a").click();
+        look("review-other-page", "Another page led you here");
+        browser.find_shown("#done a").click();
+        wait_decided(&browser, 0);
+    }
+}
+
+/// What `--open` starts in place of a browser: it notes the page.
+const OPENER: &str = "#!/bin/sh\nprintf '%s' \"$1\" > noted && mv noted opened\n";
+
+#[cfg(unix)]
+#[test]
+fn the_page_that_open_hands_over_leads_to_the_review() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = with_digits();
+    for name in ["bin/xdg-open", "bin/open"] {
+        place.write(name, OPENER);
+        let executable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(place.path(name), executable).expect("permissions");
+    }
+    let path = std::env::var("PATH").expect("a path");
+    let path = format!("{}:{path}", place.path("bin").display());
+    let review = Review::start_by(place.command("review audit --open").env("PATH", path));
+    let started = std::time::Instant::now();
+    while !place.path("opened").exists() {
+        assert!(started.elapsed().as_secs() < 20, "no browser was opened");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let page = String::from_utf8(place.read("opened")).expect("UTF-8");
+    let browser = Browser::start();
+    browser.open(&format!("file://{page}"));
+    wait_decided(&browser, 0);
+    assert_eq!(browser.script("return location.href", json!(null)), json!(review.url));
+    assert!(!fs::exists(&page).expect("an answer"), "it is removed");
     browser.assert_no_errors();
 }

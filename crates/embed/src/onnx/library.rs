@@ -105,9 +105,11 @@ fn version(path: &Path) -> String {
     }
 }
 
-/// The library inside the package `onnxruntime` of the user's Python.
+/// The library inside the package `onnxruntime` of the user's Python. Python also looks in the
+/// current directory, which may be a folder of data from somebody else: nothing is loaded from there.
 fn of_python() -> Vec<PathBuf> {
-    const PROGRAM: &str = "import importlib.util as u; s = u.find_spec('onnxruntime'); \
+    const PROGRAM: &str = "import sys; sys.path = [path for path in sys.path if path]; \
+                           import importlib.util as u; s = u.find_spec('onnxruntime'); \
                            print(s.submodule_search_locations[0] if s else '')";
     let package = ["python3", "python"].iter().find_map(|python| answer(python, PROGRAM));
     package.map(|package| libraries_in(&Path::new(&package).join("capi"))).unwrap_or_default()

@@ -3,12 +3,13 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Shared;
+use super::connections::Connection;
+use super::refusal::Refusal;
+use super::{Server, Shared, opening};
 use crate::decision::Decision;
 use crate::error::ReviewError;
-use crate::http::{Request, Response, Status};
+use crate::http::{Request, Response, Status, whole_number};
 use crate::queue::{Filter, Scope};
-use crate::token::Token;
 use crate::views::{self, At};
 
 const PAGE: &str = include_str!("../page/review.html");
@@ -35,39 +36,51 @@ struct Filtered {
     filter: Filter,
 }
 
-/// Answers a request; one without permission gets an empty answer.
-pub(super) fn respond(shared: &Shared, request: &Request) -> Response {
-    match check_permission(shared, request) {
-        Ok(()) => answer(shared, request).unwrap_or_else(Response::empty),
-        Err(status) => Response::empty(status),
+/// Answers a request; one without permission learns nothing.
+pub(super) fn respond(shared: &Shared, request: &Request, connection: &Connection) -> Response {
+    let permission = check_address(shared.server, request);
+    if permission.is_ok() && request.path == opening::PATH {
+        return open(shared.server, request);
+    }
+    match permission.and_then(|()| check_token(shared.server, request)) {
+        Ok(()) => {
+            connection.keep();
+            answer(shared, request).unwrap_or_else(Response::empty)
+        }
+        Err(refusal) => refusal.response(request),
     }
 }
 
-fn check_permission(shared: &Shared, request: &Request) -> Result<(), Status> {
-    let names = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", shared.server.port));
+/// Whether a request was meant for this server, and not sent by a page of another origin.
+fn check_address(server: &Server, request: &Request) -> Result<(), Refusal> {
+    let names = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", server.port));
     // A page of another name that leads here (DNS rebinding) has that name in its requests.
     if !request.header("host").is_some_and(|host| names.iter().any(|name| name == host)) {
-        return Err(Status::MISDIRECTED);
+        return Err(Refusal::OtherAddress);
     }
-    let ours = |origin: &str| names.iter().any(|name| origin == format!("http://{name}"));
-    if request.count("origin") > 0 && !request.header("origin").is_some_and(ours) {
-        return Err(Status::FORBIDDEN);
-    }
-    let site = request.header("sec-fetch-site");
-    if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
-        return Err(Status::FORBIDDEN);
-    }
-    if !matches!(request.method.as_str(), "GET" | "POST") {
-        return Err(Status::WRONG_METHOD);
+    let is_ours = |origin: &str| names.iter().any(|name| origin == format!("http://{name}"));
+    if request.allows("origin", is_ours) { Ok(()) } else { Err(Refusal::OtherSite) }
+}
+
+fn check_token(server: &Server, request: &Request) -> Result<(), Refusal> {
+    if !request.allows("sec-fetch-site", |site| matches!(site, "same-origin" | "none")) {
+        return Err(Refusal::OtherSite);
     }
     let token = match request.path.as_str() {
         "/" => request.value("token"),
         _ => request.header("x-aleator-token"),
     };
-    if !token.is_some_and(|token| shared.server.token.is(token)) {
-        return Err(Status::FORBIDDEN);
+    let is_right = token.is_some_and(|token| server.token.is(token));
+    if is_right { Ok(()) } else { Err(Refusal::NoToken) }
+}
+
+/// Swaps the code of the opening page for the address. The page is removed with it.
+fn open(server: &Server, request: &Request) -> Response {
+    let code = request.value("code").filter(|_| request.method == "GET");
+    match server.opening().take_if(|page| code.is_some_and(|code| page.has_code(code))) {
+        Some(_) => opening::response(&server.token).unwrap_or_else(Response::empty),
+        None => Refusal::NoToken.response(request),
     }
-    Ok(())
 }
 
 fn answer(shared: &Shared, request: &Request) -> Result<Response, Status> {
@@ -91,16 +104,9 @@ fn answer(shared: &Shared, request: &Request) -> Result<Response, Status> {
 }
 
 fn page() -> Result<Response, Status> {
-    let nonce = Token::new().map_err(|_| Status::FAILED)?;
-    let nonce = nonce.as_str();
-    let text = PAGE.replace("NONCE", nonce).replace("STYLE", STYLE).replace("SCRIPT", SCRIPT);
-    let policy = format!(
-        "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; \
-         img-src blob: data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
-         frame-ancestors 'none'"
-    );
-    let media_type = "text/html; charset=utf-8";
-    Ok(Response { status: Status::OK, media_type, body: text.into_bytes(), policy })
+    let text = PAGE.replace("STYLE", STYLE).replace("SCRIPT", SCRIPT);
+    let allowed = "script-src 'nonce-NONCE'; img-src blob: data:; connect-src 'self'; ";
+    Response::html(Status::OK, &text, allowed)
 }
 
 fn body<'a, T: Deserialize<'a>>(request: &'a Request) -> Result<T, Status> {
@@ -118,7 +124,7 @@ fn window(shared: &Shared, request: &Request) -> Result<Response, Status> {
         Some("sample") => Scope::Sample,
         _ => return Err(Status::BAD_REQUEST),
     };
-    let number = |text: &str| text.parse::<usize>().map_err(|_| Status::BAD_REQUEST);
+    let number = |text: &str| whole_number(text).ok_or(Status::BAD_REQUEST);
     let filter = Filter { scope, pair: request.value("pair").map(number).transpose()? };
     let issue = request.value("at").map(number).transpose()?;
     let issues = shared.session().audit().issues.len();
@@ -175,7 +181,7 @@ fn window_reply(shared: &Shared, filter: Filter, at: At) -> Response {
 /// Pictures are requested by the number of an issue, so nothing outside the audit can be read.
 fn picture(shared: &Shared, request: &Request) -> Result<Response, Status> {
     let number = request.path.strip_prefix("/picture/").unwrap_or_default();
-    let number: usize = number.parse().map_err(|_| Status::NOT_FOUND)?;
+    let number = whole_number(number).ok_or(Status::NOT_FOUND)?;
     let side = match request.value("size") {
         Some("large") => LARGE,
         Some("small") => SMALL,
