@@ -34,7 +34,11 @@ pub(crate) fn each(
     let (send, ready) = sync_channel(AHEAD);
     let (used, unused) = channel();
     thread::scope(|scope| {
-        scope.spawn(move || prepare_all(job, first, batch, &send, &unused));
+        let prepare = move || prepare_all(job, first, batch, &send, &unused);
+        let started = thread::Builder::new().name("images".into()).spawn_scoped(scope, prepare);
+        started.map_err(|error| {
+            EmbedError::Runtime(format!("no thread can be started: {error}; lower --threads"))
+        })?;
         // Dropped when the loop ends, so that the preparation stops.
         for prepared in ready {
             let mut prepared = prepared?;
