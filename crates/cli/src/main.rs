@@ -12,6 +12,7 @@ mod interrupt;
 mod noise;
 mod output;
 mod predict;
+mod process;
 mod progress;
 mod recipe_args;
 mod recipes;
@@ -27,7 +28,7 @@ mod values;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use progress::tell;
@@ -40,7 +41,7 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Threads for computing; results do not depend on it [default: all cores]
-    #[arg(long, global = true, value_name = "N", value_parser = whole(1..=usize::MAX))]
+    #[arg(long, global = true, value_name = "N", value_parser = whole(1..=process::MOST_THREADS))]
     threads: Option<usize>,
     /// Show results, warnings and errors only
     #[arg(long, short, global = true)]
@@ -114,7 +115,11 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match run(&cli) {
+    process::survive_file_size_limit();
+    let Ok(result) = process::guarded(|| run(&cli)) else {
+        return ExitCode::from(process::PANIC_EXIT_CODE);
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) if is_interruption(&error) => {
@@ -129,12 +134,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<()> {
-    if let Some(threads) = cli.threads {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build_global()
-            .context("the threads could not be started")?;
-    }
+    process::start_threads(cli.threads)?;
     let quiet = cli.quiet;
     match &cli.command {
         Command::Demo(args) => demo::demo(args, quiet),

@@ -10,6 +10,7 @@ mod compare;
 mod embed;
 mod end_to_end;
 mod images;
+mod limits;
 #[path = "../../embed/tests/support/onnx.rs"]
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod onnx;
