@@ -21,7 +21,8 @@ use model_file::ModelFile;
 /// Reading a network and preparing it takes seconds; whatever takes longer does not end.
 const LONGEST_OPENING: Duration = Duration::from_secs(300);
 
-/// Subgraphs are read by recursion.
+/// Networks are read, and their nodes put in order, by recursion: this suffices for twice as many
+/// nodes as inspection lets pass.
 const STACK: usize = 64 << 20;
 
 /// The program that runs a network.
@@ -126,10 +127,14 @@ impl OnnxNetwork {
             Layout::ChannelsLast => [count, height, width, self.input.channels],
         };
         assert_eq!(values.len(), shape.iter().product::<usize>(), "images must be {shape:?}");
-        let (run, output) = (&mut self.network.run, self.output);
-        let result = catch_unwind(AssertUnwindSafe(|| run(values, shape, output)));
-        let gave_up = |_| Err("its runtime gave up; try the other one with --runtime".into());
-        result.unwrap_or_else(gave_up).map_err(|what| EmbedError::model(&self.path, what))
+        let (run, output, path) = (&mut self.network.run, self.output, &self.path);
+        thread::scope(|scope| {
+            let run = move || run(values, shape, output);
+            let running = thread_for_a_network().spawn_scoped(scope, run).map_err(no_thread)?;
+            let gave_up = |_| Err("its runtime gave up; try the other one with --runtime".into());
+            let result = running.join().unwrap_or_else(gave_up);
+            result.map_err(|what| EmbedError::model(path, what))
+        })
     }
 
     fn read(&mut self, output: &Output, count: usize) -> Result<Vec<f32>, EmbedError> {
@@ -227,6 +232,14 @@ fn start(
     }
 }
 
+fn thread_for_a_network() -> thread::Builder {
+    thread::Builder::new().name("network".into()).stack_size(STACK)
+}
+
+fn no_thread(error: std::io::Error) -> EmbedError {
+    EmbedError::Runtime(format!("no thread can be started: {error}; lower --threads"))
+}
+
 /// Opens a network on a thread of its own, which is left behind if it does not end.
 fn apart(
     file: ModelFile,
@@ -241,8 +254,7 @@ fn apart(
         // Nobody waits any more after an interruption.
         let _ = send.send(result);
     };
-    let started = thread::Builder::new().name("network".into()).stack_size(STACK).spawn(work);
-    started.map_err(|error| EmbedError::Runtime(format!("no thread can be started: {error}")))?;
+    thread_for_a_network().spawn(work).map_err(no_thread)?;
     let since = Instant::now();
     loop {
         match opened.recv_timeout(PATIENCE) {

@@ -12,8 +12,12 @@ use std::path::{Component, Path};
 /// subgraph takes three.
 const DEEPEST: usize = 64;
 
-/// Nodes of the network, with those of its functions at every place where they are called.
-const MOST_NODES: u64 = 1_000_000;
+/// Nodes of the network, with those of its functions at every place where they are called. Runtimes
+/// order them by recursion, so their number bounds the stack; large networks have some thousands.
+const MOST_NODES: u64 = 50_000;
+
+/// Nodes of one subgraph, which rten orders on threads with small stacks.
+const MOST_IN_SUBGRAPH: usize = 1_000;
 
 /// They run as often as the file says, which may be for ever.
 const LOOPS: [&[u8]; 3] = [b"Loop", b"Scan", b"SequenceMap"];
@@ -109,6 +113,7 @@ impl<'a> Inspection<'a> {
         let outside = (part == Part::Function).then(|| std::mem::take(&mut self.calls));
         let mut cursor = from;
         let mut tensor = TensorBytes::default();
+        let mut nodes = 0;
         let [mut domain, mut operator, mut name]: [&[u8]; 3] = Default::default();
         while let Some(Field { number, value }) = cursor.next()? {
             if part == Part::Tensor {
@@ -116,6 +121,7 @@ impl<'a> Inspection<'a> {
             }
             let Value::Bytes(inside) = value else { continue };
             match (part, number) {
+                (Part::Graph, 1) => nodes += 1,
                 (Part::Node, 4) => operator = inside.bytes(),
                 (Part::Node, 7) | (Part::Function, 10) => domain = inside.bytes(),
                 (Part::Function, 1) => name = inside.bytes(),
@@ -137,6 +143,12 @@ impl<'a> Inspection<'a> {
             }
             Part::Node => *self.calls.entry((domain, operator)).or_default() += 1,
             Part::Tensor => tensor.check(&mut self.external)?,
+            // The network's own graph is a part of the model, one level down.
+            Part::Graph if depth > 1 && nodes > MOST_IN_SUBGRAPH => {
+                return Err(format!(
+                    "has a subgraph of {nodes} nodes; at most {MOST_IN_SUBGRAPH} are read"
+                ));
+            }
             _ => {}
         }
         if let Some(outside) = outside {
