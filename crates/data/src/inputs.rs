@@ -43,7 +43,7 @@ const BLOCK_FLOATS: usize = 1 << 16;
 
 /// The inputs of one split, read one row at a time from any thread.
 ///
-/// Files are mapped into memory, so a data set may exceed it. Of encoded images only names and
+/// Large files are read by rows, so a data set may exceed the memory. Of encoded images only names and
 /// places are held; they are decoded when they are read.
 #[derive(Debug)]
 pub struct Inputs {

@@ -153,7 +153,9 @@ impl<'a> Inspection<'a> {
         }
         if let Some(outside) = outside {
             let calls = std::mem::replace(&mut self.calls, outside);
-            self.functions.insert((domain, name), calls);
+            // Of two functions of one name a runtime may take either.
+            let known = self.functions.entry((domain, name)).or_default();
+            calls.into_iter().for_each(|(call, count)| *known.entry(call).or_default() += count);
         }
         Ok(())
     }
