@@ -62,7 +62,7 @@ fn prepare_all(
     let total = job.source.inputs.len();
     for first in (first..total).step_by(batch) {
         let memory = unused.try_recv().unwrap_or_default();
-        let prepared = prepare(job, first..total.min(first + batch), memory);
+        let prepared = prepare(job, first..total.min(first.saturating_add(batch)), memory);
         let failed = prepared.is_err();
         if send.send(prepared).is_err() || failed {
             return;

@@ -184,7 +184,10 @@ impl Job<'_> {
     /// The batch size, rounded up to a multiple of the extractor's fixed one.
     fn batch(&self, extractor: &dyn Extractor) -> usize {
         let batch = self.batch.max(1);
-        extractor.input().batch.map_or(batch, |fixed| batch.next_multiple_of(fixed))
+        extractor
+            .input()
+            .batch
+            .map_or(batch, |fixed| batch.checked_next_multiple_of(fixed).unwrap_or(batch))
     }
 
     /// Everything that determines the content of the file.

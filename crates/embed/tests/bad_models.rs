@@ -111,6 +111,7 @@ fn inputs_that_are_no_images() {
             .file()
     };
     refused(&relu(&[-1, 512]), None, &["has 2 dimensions, expected images"]);
+    refused(&relu(&[1 << 40, 3, 32, 32]), None, &["more than 4096 images at once"]);
     refused(&relu(&[-1, 4, 32, 32]), None, &["4 channels, expected 3 (colour) or 1 (grey)"]);
 }
 
