@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use aleator::embeddings::{DEFAULT_BATCH, OnnxOptions, Precision, Runtime};
+use aleator::embeddings::{DEFAULT_BATCH, OnnxOptions, Precision, Runtime, model_bytes};
 use aleator::run::recipe::{Filter, Framing, PixelValues};
 use aleator::{EmbedSettings, EmbeddingNetwork};
 use anyhow::{Result, bail};
@@ -10,6 +10,7 @@ use clap::Args;
 
 use crate::checkpoint_arg::CheckpointArg;
 use crate::output::line;
+use crate::process::bound_memory;
 use crate::progress::{tell, watched};
 use crate::values::{Choice, choice, whole};
 
@@ -106,6 +107,10 @@ const RUNTIMES: [Choice<Runtime>; 3] = [
     ("rten", Runtime::Rten, "rten, which is part of this program"),
 ];
 
+/// What a network may use for each image of a batch: the attention of a large transformer between
+/// the patches of 512 × 512 pixels takes a fifth of it.
+const MEMORY_OF_AN_IMAGE: u64 = 256 << 20;
+
 /// `aleator embed`.
 pub fn embed(args: &EmbedArgs, quiet: bool) -> Result<()> {
     if args.onnxruntime.is_some() && args.runtime == Runtime::Rten {
@@ -118,6 +123,12 @@ pub fn embed(args: &EmbedArgs, quiet: bool) -> Result<()> {
         Some(step) => format!(", by the checkpoint of step {step}"),
         None => String::new(),
     };
+    if let Some(model) = &args.model {
+        // A file that cannot be read is refused below.
+        let weights = model_bytes(model).unwrap_or(0);
+        let images = MEMORY_OF_AN_IMAGE.saturating_mul(args.batch.max(DEFAULT_BATCH) as u64);
+        bound_memory(weights.saturating_mul(4).saturating_add(images));
+    }
     let precision = if args.half { Precision::Half } else { Precision::Single };
     let settings = EmbedSettings { network: args.network(), precision, batch: args.batch };
     let files = watched(quiet, |watch| aleator::embed(&args.data, &settings, &args.out, watch))?;

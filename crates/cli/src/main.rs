@@ -13,6 +13,7 @@ mod interrupt;
 mod noise;
 mod output;
 mod predict;
+mod process;
 mod progress;
 mod recipe_args;
 mod recipes;
@@ -30,7 +31,7 @@ use std::env::args_os;
 use std::process::ExitCode;
 
 use aleator::report::table::columns::visible;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use progress::tell;
@@ -43,7 +44,7 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Threads for computing; results do not depend on it [default: all cores]
-    #[arg(long, global = true, value_name = "N", value_parser = whole(1..=usize::MAX))]
+    #[arg(long, global = true, value_name = "N", value_parser = whole(1..=process::MOST_THREADS))]
     threads: Option<usize>,
     /// Show results, warnings and errors only
     #[arg(long, short, global = true)]
@@ -132,7 +133,11 @@ fn main() -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    match run(&cli) {
+    process::survive_file_size_limit();
+    let Ok(result) = process::guarded(|| run(&cli)) else {
+        return ExitCode::from(process::PANIC_EXIT_CODE);
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) if is_interruption(&error) => {
@@ -147,12 +152,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<()> {
-    if let Some(threads) = cli.threads {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build_global()
-            .context("the threads could not be started")?;
-    }
+    process::start_threads(cli.threads)?;
     let quiet = cli.quiet;
     match &cli.command {
         Command::Demo(args) => demo::demo(args, quiet),

@@ -12,6 +12,7 @@ mod end_to_end;
 mod images;
 #[cfg(unix)]
 mod leftovers;
+mod limits;
 #[cfg(unix)]
 mod links;
 #[path = "../../embed/tests/support/onnx.rs"]

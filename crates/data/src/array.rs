@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 
 use crate::ending::{self, Ending};
 use crate::error::DataError;
-use crate::inputs::mapped::{Mapped, open_file};
+use crate::inputs::file_bytes::FileBytes;
+use crate::inputs::file_bytes::open_file;
 use element::Located;
 
 /// A small array in C order, from a file or from memory.
@@ -71,23 +72,23 @@ impl Array {
         }
         match format {
             Format::Npy => {
-                let file = Mapped::open(path)?;
-                Self::decode(path, npy::locate(path, file.bytes())?, file.bytes())
+                let file = FileBytes::open(path)?;
+                Self::decode(path, npy::locate(path, &file)?, &file)
             }
             Format::Safetensors => {
-                let file = Mapped::open(path)?;
-                let tensors = tensors::list(path, file.bytes())?;
+                let file = FileBytes::open(path)?;
+                let tensors = tensors::list(path, &file)?;
                 let (_, at) = tensors::choose(path, tensors, name, "tensor", |_| true)?;
-                Self::decode(Path::new(spec), at, file.bytes())
+                Self::decode(Path::new(spec), at, &file)
             }
             Format::Npz => {
                 let choose = |arrays| tensors::choose(path, arrays, name, "array", |_| true);
                 let (file, at) = npz::open(path, choose)?;
-                Self::decode(Path::new(spec), at, file.bytes())
+                Self::decode(Path::new(spec), at, &file)
             }
             Format::Idx => {
                 let (file, at) = idx::open(path)?;
-                Self::decode(path, at, file.bytes())
+                Self::decode(path, at, &file)
             }
             Format::Parquet => records::load(path, name),
             Format::Table { delimiter } => table::load(path, delimiter, name),
@@ -138,8 +139,8 @@ impl Array {
         self.shape.first().copied().unwrap_or(1)
     }
 
-    fn decode(path: &Path, at: Located, file: &[u8]) -> Result<Self, DataError> {
-        let values = element::values(path, &at, file)?;
+    fn decode(path: &Path, at: Located, file: &FileBytes) -> Result<Self, DataError> {
+        let values = element::values(path, &at, &file.bytes(at.bytes.clone())?)?;
         let values = if at.fortran { values.in_c_order(&at.shape) } else { values };
         Ok(Self { shape: at.shape, values, columns: None })
     }
@@ -228,11 +229,11 @@ impl Format {
             Some(Ending::Idx) => return Ok(Self::Idx),
             _ => {}
         }
-        let file = Mapped::open(path)?;
+        let start = FileBytes::open(path)?.head(4)?;
         if let Some(how) = ending::conversion(path) {
             return Err(DataError::invalid(path, how));
         }
-        match file.bytes() {
+        match start[..] {
             [0x93, b'N', b'U', b'M', ..] => Ok(Self::Npy),
             [b'P', b'A', b'R', b'1', ..] => Ok(Self::Parquet),
             [0x1f, 0x8b, ..] | [0, 0, 8..=14, 1..=8, ..] => Ok(Self::Idx),

@@ -3,12 +3,12 @@
 mod cifar;
 mod embedded;
 mod encoded;
+pub(crate) mod file_bytes;
 mod folder;
 mod idx_images;
 mod image_columns;
 mod images;
 mod manifest;
-pub(crate) mod mapped;
 mod matrix;
 mod names;
 mod patterns;
@@ -41,7 +41,7 @@ const BLOCK_FLOATS: usize = 1 << 16;
 
 /// The inputs of one split, read one row at a time from any thread.
 ///
-/// Files are mapped into memory, so a data set may exceed it. Of encoded images only names and
+/// Large files are read by rows, so a data set may exceed the memory. Of encoded images only names and
 /// places are held; they are decoded when they are read.
 #[derive(Debug)]
 pub struct Inputs {
@@ -314,7 +314,7 @@ impl Inputs {
     pub fn picture(&self, row: usize) -> Result<Picture, DataError> {
         assert!(row < self.len(), "row {row} of {}", self.len());
         match &self.storage {
-            Storage::Pixels(pixels) => Ok(pixels.picture(row)),
+            Storage::Pixels(pixels) => pixels.picture(row),
             Storage::Encoded(encoded) => encoded.picture(row),
             Storage::Matrix(_) | Storage::Memory { .. } => Err(self.no_images()),
         }
@@ -356,7 +356,7 @@ impl Inputs {
     pub(crate) fn examined(&self, row: usize) -> Result<(blake3::Hash, Picture), DataError> {
         match &self.storage {
             Storage::Encoded(encoded) => encoded.examined(row),
-            Storage::Pixels(pixels) => Ok((blake3::hash(pixels.bytes(row)), pixels.picture(row))),
+            Storage::Pixels(pixels) => Ok((pixels.with(row, blake3::hash)?, pixels.picture(row)?)),
             Storage::Matrix(_) | Storage::Memory { .. } => Err(self.no_images()),
         }
     }
@@ -366,8 +366,10 @@ impl Inputs {
         if let Storage::Matrix(matrix) = &self.storage { Some(matrix.stored) } else { None }
     }
 
-    /// Writes example `row` to `out`, pixels as the framing says. The only error is an
-    /// image that cannot be decoded.
+    /// Writes example `row` to `out`, pixels as the framing says.
+    ///
+    /// # Errors
+    /// When its image cannot be decoded, or the file cannot be read any more.
     ///
     /// # Panics
     /// If there is no such row, or `out` is not as long as the shape says.
@@ -376,18 +378,18 @@ impl Inputs {
         assert_eq!(out.len(), self.shape().len(), "out must have the shape of one example");
         match &self.storage {
             Storage::Pixels(pixels) => pixels.read(row, out),
-            Storage::Encoded(encoded) => encoded.read(row, out)?,
+            Storage::Encoded(encoded) => encoded.read(row, out),
             Storage::Matrix(_) | Storage::Memory { .. } => self.read_numbers(row, out),
         }
-        Ok(())
     }
 
     /// Writes as many rows as fill `out`.
-    fn read_numbers(&self, first: usize, out: &mut [f32]) {
+    fn read_numbers(&self, first: usize, out: &mut [f32]) -> Result<(), DataError> {
         match &self.storage {
             Storage::Matrix(matrix) => matrix.read(first, out),
             Storage::Memory { values, shape } => {
                 out.copy_from_slice(&values[first * shape.len()..][..out.len()]);
+                Ok(())
             }
             Storage::Pixels(_) | Storage::Encoded(_) => unreachable!("images are read one by one"),
         }
@@ -440,7 +442,9 @@ impl Inputs {
             Storage::Encoded(encoded) => return encoded.fingerprint_into(hasher),
             Storage::Pixels(pixels) => {
                 for row in 0..rows {
-                    hasher.update(pixels.bytes(row));
+                    pixels.with(row, |bytes| {
+                        hasher.update(bytes);
+                    })?;
                 }
                 return Ok(());
             }
@@ -451,7 +455,7 @@ impl Inputs {
         let mut bytes = vec![0; 4 * values.len()];
         for first in (0..rows).step_by(block) {
             let values = &mut values[..block.min(rows - first) * width];
-            self.read_numbers(first, values);
+            self.read_numbers(first, values)?;
             if let Some(at) = values.iter().position(|value| !value.is_finite()) {
                 let (row, column, value) = (first + at / width, at % width, values[at]);
                 let message = format!(

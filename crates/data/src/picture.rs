@@ -3,6 +3,7 @@
 mod decode;
 mod frame;
 mod jpeg;
+mod memory;
 mod resize;
 
 pub(crate) use decode::decode_region;
@@ -10,6 +11,7 @@ pub use decode::{Limits, decode, size_of};
 pub use frame::Frame;
 pub(crate) use frame::{affine, grey};
 pub use resize::Region;
+pub(crate) use resize::between;
 
 /// An image as it is seen, one byte a pixel and channel.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -231,3 +231,21 @@ fn a_small_jpeg_that_promises_many_pixels_takes_no_memory() {
     let error = decode(&bytes, Limits::DEFAULT).unwrap_err();
     assert!(error.contains("cut off"), "{error}");
 }
+
+/// Stored as one byte a pixel, in memory as three.
+#[test]
+fn grey_images_count_as_the_colour_that_they_become() {
+    let error = decode(b"P5 12000 12000 255\n", Limits::DEFAULT).unwrap_err();
+    assert!(error.contains("12000 × 12000") && error.contains("at most 256 MiB"), "{error}");
+    // Small enough, and cut short.
+    let error = decode(b"P5 9000 9000 255\n", Limits::DEFAULT).unwrap_err();
+    assert!(error.contains("cannot be decoded"), "{error}");
+}
+
+/// Resizing makes them wide before it makes them low.
+#[test]
+fn images_that_grow_on_their_way_to_another_size_are_refused() {
+    let frame = Frame::new(&Framing::PLAIN, 224, 224);
+    let error = frame.cut_encoded(b"P5 1 80000000 255\n", Limits::DEFAULT).unwrap_err();
+    assert!(error.contains("on the way to 224 × 224"), "{error}");
+}

@@ -38,7 +38,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runtime = if runtime == "rten" { Runtime::Rten } else { Runtime::OnnxRuntime };
     let threads = rayon::current_num_threads();
     let options = OnnxOptions { runtime, library: None, output: None, threads };
-    let mut network = OnnxNetwork::open(model.as_ref(), &options, &mut |said| println!("{said}"))?;
+    let mut network =
+        OnnxNetwork::open(model.as_ref(), &options, &AtomicBool::new(false), &mut |said| {
+            println!("{said}")
+        })?;
     let (preprocessing, _) = Preprocessing::new(&framing, network.input())?;
     let source = open_sources(&[PathBuf::from(images)], &framing)?.swap_remove(0).opened;
     let total = source.inputs.len();

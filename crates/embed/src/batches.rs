@@ -34,7 +34,11 @@ pub(crate) fn each(
     let (send, ready) = sync_channel(AHEAD);
     let (used, unused) = channel();
     thread::scope(|scope| {
-        scope.spawn(move || prepare_all(job, first, batch, &send, &unused));
+        let prepare = move || prepare_all(job, first, batch, &send, &unused);
+        let started = thread::Builder::new().name("images".into()).spawn_scoped(scope, prepare);
+        started.map_err(|error| {
+            EmbedError::Runtime(format!("no thread can be started: {error}; lower --threads"))
+        })?;
         // Dropped when the loop ends, so that the preparation stops.
         for prepared in ready {
             let mut prepared = prepared?;
@@ -58,7 +62,7 @@ fn prepare_all(
     let total = job.source.inputs.len();
     for first in (first..total).step_by(batch) {
         let memory = unused.try_recv().unwrap_or_default();
-        let prepared = prepare(job, first..total.min(first + batch), memory);
+        let prepared = prepare(job, first..total.min(first.saturating_add(batch)), memory);
         let failed = prepared.is_err();
         if send.send(prepared).is_err() || failed {
             return;

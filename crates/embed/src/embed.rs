@@ -185,7 +185,10 @@ impl Job<'_> {
     /// The batch size, rounded up to a multiple of the extractor's fixed one.
     fn batch(&self, extractor: &dyn Extractor) -> usize {
         let batch = self.batch.max(1);
-        extractor.input().batch.map_or(batch, |fixed| batch.next_multiple_of(fixed))
+        extractor
+            .input()
+            .batch
+            .map_or(batch, |fixed| batch.checked_next_multiple_of(fixed).unwrap_or(batch))
     }
 
     /// Everything that determines the content of the file.
@@ -229,19 +232,25 @@ impl<'a> Work<'a> {
         watch: &mut dyn FnMut(Event),
     ) -> Result<Self, EmbedError> {
         let previous = Record::read(job.out, &identity, job.source.inputs.len());
-        let record = Record { identity, width: 0, room: 0, done: 0, set_aside: vec![] };
+        let (set_aside, checksum) = (vec![], String::new());
+        let record = Record { identity, width: 0, room: 0, done: 0, set_aside, checksum };
         let mut work = Self { job, record, file: None, saved: None };
         match previous {
             Ok(None) => {}
             Err(why) => watch(Event::StartedOver { why: &why }),
             Ok(Some(record)) => {
                 let plan = work.plan(record.width)?;
-                if record.room == plan.room && plan.is_held(job.out, record.rows()) {
-                    work.file = Some(PartialFile::open(job.out, plan, record.rows())?);
+                if record.room != plan.room || !plan.is_held(job.out, record.rows()) {
+                    watch(Event::StartedOver { why: "some of its rows are missing" });
+                    return Ok(work);
+                }
+                let file = PartialFile::open(job.out, plan, record.rows())?;
+                if record.is_of(&file.hasher) {
+                    work.file = Some(file);
                     watch(Event::Resumed { done: record.done });
                     work.record = record;
                 } else {
-                    watch(Event::StartedOver { why: "some of its rows are missing" });
+                    watch(Event::StartedOver { why: "its rows or its record are damaged" });
                 }
             }
         }
@@ -345,7 +354,7 @@ impl<'a> Work<'a> {
     fn save(&mut self) -> Result<(), EmbedError> {
         let Some(file) = &self.file else { return Ok(()) };
         file.sync()?;
-        self.record.save(self.job.out)?;
+        self.record.save(self.job.out, &file.hasher)?;
         self.saved = Some(Instant::now());
         Ok(())
     }

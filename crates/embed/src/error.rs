@@ -53,6 +53,9 @@ pub enum EmbedError {
     /// The record of progress could not be written.
     #[error(transparent)]
     Record(#[from] RunError),
+    /// The work was stopped before there was anything to save.
+    #[error("stopped before the first image")]
+    Interrupted,
     /// Too many images cannot be decoded.
     #[error("{0}")]
     TooManyDamaged(String),

@@ -177,6 +177,8 @@ pub(crate) struct PartialFile {
     plan: Plan,
     /// The number of written rows.
     pub rows: usize,
+    /// Of all of them.
+    pub hasher: blake3::Hasher,
 }
 
 /// `F.safetensors.partial` for `F.safetensors`.
@@ -208,8 +210,10 @@ impl PartialFile {
         let end = plan.end(rows);
         // Rows that a killed process wrote after its last record are computed again.
         file.set_len(end).map_err(EmbedError::write(&path))?;
-        file.seek(SeekFrom::Start(end)).map_err(EmbedError::write(&path))?;
-        Ok(Self { file, path, plan, rows })
+        let mut hasher = blake3::Hasher::new();
+        file.seek(SeekFrom::Start(plan.room as u64)).map_err(EmbedError::write(&path))?;
+        hasher.update_reader(&mut file).map_err(EmbedError::write(&path))?;
+        Ok(Self { file, path, plan, rows, hasher })
     }
 
     /// Appends whole rows.
@@ -224,6 +228,7 @@ impl PartialFile {
             }
         };
         self.file.write_all(&bytes).map_err(EmbedError::write(&self.path))?;
+        self.hasher.update(&bytes);
         self.rows += features.len() / self.plan.width;
         Ok(())
     }

@@ -33,6 +33,7 @@ pub use error::EmbedError;
 pub use extractor::{Extractor, Identity, Images};
 pub use file::{FORMAT, Precision};
 pub use onnx::library::is_found as onnx_runtime_is_found;
+pub use onnx::model_file::model_bytes;
 pub use onnx::{OnnxNetwork, OnnxOptions, Runtime};
 pub use prepare::{DEFAULT_SIDE, Preprocessing, SizeFrom};
 pub use signature::{Element, InputSpec, Layout, Length, Port, Reading};

@@ -1,15 +1,29 @@
 //! A network from an ONNX file, run by one of two runtimes.
 
+mod inspect;
 pub mod library;
 mod microsoft;
+pub mod model_file;
 mod native;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::error::EmbedError;
 use crate::extractor::{Extractor, Identity, Images};
 use crate::signature::{InputSpec, Layout, Port, Reading, choose_output, listed};
+use model_file::ModelFile;
+
+/// Reading a network and preparing it takes seconds; whatever takes longer does not end.
+const LONGEST_OPENING: Duration = Duration::from_secs(300);
+
+/// Networks are read, and their nodes put in order, by recursion: this suffices for twice as many
+/// nodes as inspection lets pass.
+const STACK: usize = 64 << 20;
 
 /// The program that runs a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,11 +70,14 @@ struct Output {
 /// A network from an ONNX file.
 ///
 /// ```no_run
+/// use std::sync::atomic::AtomicBool;
 /// use aleator_embed::{Extractor, OnnxNetwork, OnnxOptions, Runtime};
 ///
 /// let options =
 ///     OnnxOptions { runtime: Runtime::Rten, library: None, output: None, threads: 2 };
-/// let mut network = OnnxNetwork::open("net.onnx".as_ref(), &options, &mut |message| println!("{message}"))?;
+/// let stop = AtomicBool::new(false);
+/// let mut say = |message: &str| println!("{message}");
+/// let mut network = OnnxNetwork::open("net.onnx".as_ref(), &options, &stop, &mut say)?;
 /// println!("{:?}", network.input());
 /// # Ok::<(), aleator_embed::EmbedError>(())
 /// ```
@@ -79,16 +96,22 @@ impl OnnxNetwork {
     /// Opens a network and checks that it takes images. `say` is called with messages about the
     /// runtime.
     ///
+    /// The file may come from anybody: its structure is checked before a runtime reads it, and
+    /// operators that may run for ever are refused. What its operators allocate is bounded by the
+    /// limits of the process alone.
+    ///
     /// # Errors
-    /// When the file does not exist, no runtime can read it, or it does not turn an image into one
-    /// vector.
+    /// When the file does not exist, no runtime can read it, it does not turn an image into one
+    /// vector, or `stop` becomes true meanwhile.
     pub fn open(
         path: &Path,
         options: &OnnxOptions,
+        stop: &AtomicBool,
         say: &mut dyn FnMut(&str),
     ) -> Result<Self, EmbedError> {
-        let hash = hash_of(path)?;
-        let network = start(path, options, say)?;
+        let file = ModelFile::read(path)?;
+        let hash = file.hash.clone();
+        let network = start(file, options, stop, say)?;
         let refuse = |what: String| EmbedError::model(path, what);
         let input = InputSpec::of(&network.inputs).map_err(refuse)?;
         let output = choose_output(&network.outputs, options.output).map_err(refuse)?;
@@ -104,10 +127,14 @@ impl OnnxNetwork {
             Layout::ChannelsLast => [count, height, width, self.input.channels],
         };
         assert_eq!(values.len(), shape.iter().product::<usize>(), "images must be {shape:?}");
-        let (run, output) = (&mut self.network.run, self.output);
-        let result = catch_unwind(AssertUnwindSafe(|| run(values, shape, output)));
-        let gave_up = |_| Err("its runtime gave up; try the other one with --runtime".into());
-        result.unwrap_or_else(gave_up).map_err(|what| EmbedError::model(&self.path, what))
+        let (run, output, path) = (&mut self.network.run, self.output, &self.path);
+        thread::scope(|scope| {
+            let run = move || run(values, shape, output);
+            let running = thread_for_a_network().spawn_scoped(scope, run).map_err(no_thread)?;
+            let gave_up = |_| Err("its runtime gave up; try the other one with --runtime".into());
+            let result = running.join().unwrap_or_else(gave_up);
+            result.map_err(|what| EmbedError::model(path, what))
+        })
     }
 
     fn read(&mut self, output: &Output, count: usize) -> Result<Vec<f32>, EmbedError> {
@@ -173,34 +200,11 @@ impl Extractor for OnnxNetwork {
     }
 }
 
-/// BLAKE3 of the file, and of its external weights if there are any.
-fn hash_of(path: &Path) -> Result<String, EmbedError> {
-    let failed = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            EmbedError::model(path, "there is no such file; give the .onnx file of a network")
-        }
-        _ => EmbedError::model(path, format!("cannot be read: {error}")),
-    };
-    if path.is_dir() {
-        return Err(EmbedError::model(path, "is a directory; give the .onnx file of a network"));
-    }
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(aleator_run::open_file(path).map_err(failed)?).map_err(failed)?;
-    let name = path.as_os_str().to_string_lossy().into_owned();
-    for external in [format!("{name}.data"), format!("{name}_data")] {
-        match aleator_run::open_file(external.as_ref()) {
-            Ok(weights) => drop(hasher.update_reader(weights).map_err(failed)?),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(failed(error)),
-        }
-    }
-    Ok(hasher.finalize().to_string())
-}
-
 /// The network in the requested runtime.
 fn start(
-    path: &Path,
+    file: ModelFile,
     options: &OnnxOptions,
+    stop: &AtomicBool,
     say: &mut dyn FnMut(&str),
 ) -> Result<Network, EmbedError> {
     let how_to_get = library::HOW_TO_GET;
@@ -208,10 +212,11 @@ fn start(
         Runtime::Rten => None,
         Runtime::OnnxRuntime | Runtime::Auto => library::load(options.library, say)?,
     };
+    let threads = options.threads;
     match (found, options.runtime) {
         (Some(found), _) => {
             say(&format!("runtime: {} ({})", found.version, found.path.display()));
-            microsoft::open(path, &found, options.threads)
+            apart(file, stop, move |file| microsoft::open(&file.path, &found, threads))
         }
         (None, Runtime::OnnxRuntime) => {
             let message = format!("the library of ONNX Runtime is not found; {how_to_get}");
@@ -222,7 +227,79 @@ fn start(
             if runtime == Runtime::Auto {
                 say(&format!("ONNX Runtime is often faster: {how_to_get}"));
             }
-            native::open(path, options.threads)
+            apart(file, stop, move |file| native::open(file, threads))
         }
+    }
+}
+
+fn thread_for_a_network() -> thread::Builder {
+    thread::Builder::new().name("network".into()).stack_size(STACK)
+}
+
+fn no_thread(error: std::io::Error) -> EmbedError {
+    EmbedError::Runtime(format!("no thread can be started: {error}; lower --threads"))
+}
+
+/// Opens a network on a thread of its own, which is left behind if it does not end.
+fn apart(
+    file: ModelFile,
+    stop: &AtomicBool,
+    open: impl FnOnce(ModelFile) -> Result<Network, EmbedError> + Send + 'static,
+) -> Result<Network, EmbedError> {
+    const PATIENCE: Duration = Duration::from_millis(50);
+    let path = file.path.clone();
+    let (send, opened) = sync_channel(1);
+    let work = move || {
+        let result = catch_unwind(AssertUnwindSafe(|| open(file)));
+        // Nobody waits any more after an interruption.
+        let _ = send.send(result);
+    };
+    thread_for_a_network().spawn(work).map_err(no_thread)?;
+    let since = Instant::now();
+    loop {
+        match opened.recv_timeout(PATIENCE) {
+            Ok(Ok(result)) => return result,
+            Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
+                let message = "cannot be read as an ONNX network (its reader gave up); export it \
+                               again";
+                return Err(EmbedError::model(path, message));
+            }
+            Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
+                return Err(EmbedError::Interrupted);
+            }
+            Err(RecvTimeoutError::Timeout) if since.elapsed() > LONGEST_OPENING => {
+                let seconds = LONGEST_OPENING.as_secs();
+                let message = format!("was not read within {seconds} s; export it again");
+                return Err(EmbedError::model(path, message));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> ModelFile {
+        let (path, hash) = ("net.onnx".into(), String::new());
+        ModelFile { path, bytes: vec![], external: vec![], hash }
+    }
+
+    #[test]
+    fn reading_that_does_not_end_can_be_stopped() {
+        let (started, go_on) = (Instant::now(), AtomicBool::new(true));
+        let result = apart(file(), &go_on, |_| {
+            thread::sleep(Duration::from_secs(60));
+            Err(EmbedError::Runtime("never".into()))
+        });
+        assert!(matches!(result.err(), Some(EmbedError::Interrupted)));
+        assert!(started.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_reader_that_panics_is_an_error() {
+        let result = apart(file(), &AtomicBool::new(false), |_| panic!("on purpose"));
+        assert!(result.err().unwrap().to_string().contains("its reader gave up"));
     }
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use aleator_run::{read_file, remove_leftovers_of, write_file};
+use blake3::Hasher;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EmbedError;
@@ -23,6 +24,8 @@ pub(crate) struct Record {
     pub done: usize,
     /// Images that could not be decoded: row and error.
     pub set_aside: Vec<(usize, String)>,
+    /// BLAKE3 of the rows on disk and of all other fields; empty before they are saved.
+    pub checksum: String,
 }
 
 /// `F.safetensors.progress` for `F.safetensors`.
@@ -31,10 +34,22 @@ fn path_of(out: &Path) -> PathBuf {
 }
 
 impl Record {
-    /// Replaces the previous record.
-    pub(crate) fn save(&self, out: &Path) -> Result<(), EmbedError> {
-        let text = serde_json::to_vec_pretty(self).expect("a record is plain data");
+    /// Replaces the previous record; `rows` has hashed the rows on disk.
+    pub(crate) fn save(&self, out: &Path, rows: &Hasher) -> Result<(), EmbedError> {
+        let record = Self { checksum: self.sum(rows), ..self.clone() };
+        let text = serde_json::to_vec_pretty(&record).expect("a record is plain data");
         Ok(write_file(&path_of(out), &text)?)
+    }
+
+    /// Whether this is what was saved, and `rows` has hashed what was on disk then.
+    pub(crate) fn is_of(&self, rows: &Hasher) -> bool {
+        self.sum(rows) == self.checksum
+    }
+
+    fn sum(&self, rows: &Hasher) -> String {
+        let fields = Self { checksum: String::new(), ..self.clone() };
+        let fields = serde_json::to_vec(&fields).expect("a record is plain data");
+        rows.clone().update(&fields).finalize().to_string()
     }
 
     /// Rows in the unfinished file.

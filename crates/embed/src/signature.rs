@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Most images at once that a network may fix; batches are filled up to them.
+const LARGEST_BATCH: usize = 4096;
+
 /// A fixed or an open length.
 pub type Length = Option<usize>;
 
@@ -108,6 +111,12 @@ impl InputSpec {
         };
         if [batch, height, width].contains(&Some(0)) {
             return Err(format!("its input {input} has no pixels"));
+        }
+        if batch > Some(LARGEST_BATCH) {
+            return Err(format!(
+                "its input {input} is of more than {LARGEST_BATCH} images at once; export it with \
+                 an open number"
+            ));
         }
         Ok(Self { layout, channels: channels.unwrap_or(3), height, width, batch })
     }

@@ -217,6 +217,19 @@ fn what_was_begun_otherwise_is_started_over() {
     assert_eq!(why, "some of its rows are missing");
     fs::remove_file(&out).unwrap();
 
+    // Any other damage, in the rows or in the record.
+    let progress = place.path("x.safetensors.progress");
+    for (file, from_end) in [(&partial, 1), (&partial, 90), (&progress, 100)] {
+        stop_after(&source(&photos), &out, 8);
+        let mut bytes = fs::read(file).unwrap();
+        let at = bytes.len() - from_end;
+        bytes[at] ^= 1;
+        fs::write(file, bytes).unwrap();
+        let why = started_over(&source(&photos), &mut MeanColour::new(), &out);
+        assert!(why.contains("damaged"), "{why:?}");
+        fs::remove_file(&out).unwrap();
+    }
+
     stop_after(&source(&photos), &out, 8);
     place.write("x.safetensors.progress", "{}");
     let why = started_over(&source(&photos), &mut MeanColour::new(), &out);

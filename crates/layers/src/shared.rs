@@ -27,7 +27,8 @@ impl<'a> SharedSlice<'a> {
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "the caller promises that slices do not overlap")]
     pub unsafe fn slice_mut(&self, at: usize, len: usize) -> &mut [f32] {
-        assert!(at + len <= self.len, "{at} + {len} is beyond {}", self.len);
+        let end = at.checked_add(len);
+        assert!(end.is_some_and(|end| end <= self.len), "{at} + {len} is beyond {}", self.len);
         // SAFETY: within the slice by the assertion above; not aliased by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(at), len) }
     }

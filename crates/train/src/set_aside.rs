@@ -31,7 +31,11 @@ pub(crate) fn undecodable(
         }
     };
     let found = std::thread::scope(|scope| {
-        let worker = scope.spawn(|| data.check_images(&progress));
+        let check = || data.check_images(&progress);
+        let Ok(worker) = std::thread::Builder::new().spawn_scoped(scope, check) else {
+            // Without another thread there is no progress to be seen.
+            return Ok(check());
+        };
         while !worker.is_finished() {
             std::thread::park_timeout(PAUSE);
             report();

@@ -83,7 +83,8 @@ pub fn embed(
             (dir, Box::new(network), framing)
         }
         EmbeddingNetwork::Onnx { file, options, framing } => {
-            let network = OnnxNetwork::open(file, options, &mut |line| watch.note(line))?;
+            let stop = watch.stop();
+            let network = OnnxNetwork::open(file, options, stop, &mut |line| watch.note(line))?;
             (file, Box::new(network), *framing)
         }
     };

@@ -88,7 +88,7 @@ impl Error {
     /// Whether the work stopped because the caller asked for it.
     pub fn is_interruption(&self) -> bool {
         match self {
-            Self::Interrupted(_) => true,
+            Self::Interrupted(_) | Self::Embed(aleator_embed::EmbedError::Interrupted) => true,
             Self::At { source, .. } => source.is_interruption(),
             _ => false,
         }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::element::Element;
 use super::pages::CheckedPages;
 use crate::error::{DataError, guarded};
-use crate::inputs::mapped::open_file;
+use crate::inputs::file_bytes::open_file;
 
 /// What pandas calls an index that has no name.
 const PANDAS_INDEX: &str = "__index_level_0__";

@@ -190,9 +190,8 @@ fn little<const SIZE: usize>(bytes: &[u8], big: bool) -> impl Iterator<Item = [u
     })
 }
 
-/// The elements in file order.
-pub(crate) fn values(path: &Path, at: &Located, file: &[u8]) -> Result<Values, DataError> {
-    let bytes = &file[at.bytes.clone()];
+/// The elements in file order, of the bytes where the array lies.
+pub(crate) fn values(path: &Path, at: &Located, bytes: &[u8]) -> Result<Values, DataError> {
     let big = at.big_endian;
     Ok(match at.element {
         Element::Bool | Element::U8 => ints(bytes, big, |b: [u8; 1]| b[0].into()),

@@ -7,33 +7,34 @@ use flate2::read::MultiGzDecoder;
 
 use super::element::{Element, Located};
 use crate::error::DataError;
-use crate::inputs::mapped::{Mapped, open_file};
+use crate::inputs::file_bytes::FileBytes;
+use crate::inputs::file_bytes::open_file;
 use crate::inputs::spool::Spool;
-use crate::inputs::unpack::LARGEST_CONTENT;
+use crate::inputs::unpack::limit;
 
 /// The magic number of unsigned bytes in three dimensions.
 pub(crate) const IMAGES: [u8; 4] = [0, 0, 0x08, 3];
 /// The magic number of unsigned bytes in one dimension.
 pub(crate) const LABELS: [u8; 4] = [0, 0, 0x08, 1];
 
+/// A magic number and 255 sizes.
+const LONGEST_HEADER: usize = 4 + 4 * 255;
+
 /// Bytes that are unpacked at once.
 const PIECE: u64 = 1 << 20;
-
-/// Deflate turns at most this many bytes into one.
-const LARGEST_RATIO: u64 = 1032;
 
 /// The first bytes of a gzipped file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A file as it is, or what it holds if it is gzipped, and where its array lies.
-pub(crate) fn open(path: &Path) -> Result<(Mapped, Located), DataError> {
-    let mut file = Mapped::open(path)?;
-    if file.bytes().starts_with(&GZIP) {
+pub(crate) fn open(path: &Path) -> Result<(FileBytes, Located), DataError> {
+    let mut file = FileBytes::open(path)?;
+    if file.head(GZIP.len())? == GZIP {
         file = unpack(path)?;
     }
     let invalid = |message| DataError::invalid(path, message);
-    let (element, shape) = parse(file.bytes()).map_err(invalid)?;
-    let span = (header_len(&shape), file.bytes().len());
+    let (element, shape) = parse(&file.head(LONGEST_HEADER)?).map_err(invalid)?;
+    let span = (header_len(&shape), file.len());
     let at = Located::to_end(span, shape, (element, true), false).map_err(invalid)?;
     Ok((file, at))
 }
@@ -79,7 +80,7 @@ fn header_len(shape: &[usize]) -> usize {
 }
 
 /// The content of a gzipped file, exactly as long as its own header says.
-fn unpack(path: &Path) -> Result<Mapped, DataError> {
+fn unpack(path: &Path) -> Result<FileBytes, DataError> {
     let file = open_file(path)?;
     let packed = file.metadata().map_err(|error| DataError::io(path, error))?.len();
     let mut content = MultiGzDecoder::new(BufReader::new(file));
@@ -90,9 +91,11 @@ fn unpack(path: &Path) -> Result<Mapped, DataError> {
     let invalid = |message: String| DataError::invalid(path, message);
     let (element, shape) = parse(&header).map_err(invalid)?;
     let len = element.byte_len(&shape).map_err(invalid)? as u64;
-    if len > packed.saturating_mul(LARGEST_RATIO).min(LARGEST_CONTENT) {
+    let most = limit(packed);
+    if len > most {
         return Err(invalid(format!(
-            "its header says shape {shape:?}, but {packed} gzipped bytes cannot hold {len}"
+            "its header says shape {shape:?}, {len} bytes, but {packed} gzipped bytes hold at most \
+             {most}; if it is right, unpack it with gunzip"
         )));
     }
     let mut spool = Spool::new(path)?;

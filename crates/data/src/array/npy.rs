@@ -4,15 +4,20 @@ use std::path::Path;
 
 use super::element::{Element, Located};
 use crate::error::DataError;
+use crate::inputs::file_bytes::FileBytes;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Words longer than this are refused: nobody pads words to such a length on purpose.
 const LONGEST_WORD: usize = 1 << 20;
 
+/// The header of a matrix takes 128 bytes; this leaves room for records of many fields.
+const LONGEST_HEADER: usize = 1 << 20;
+
 /// Where the array of a `.npy` file lies, checked against the file's length.
-pub(crate) fn locate(path: &Path, file: &[u8]) -> Result<Located, DataError> {
-    parse(file, file.len()).map_err(|message| DataError::invalid(path, message))
+pub(crate) fn locate(path: &Path, file: &FileBytes) -> Result<Located, DataError> {
+    parse(&file.head(LONGEST_HEADER)?, file.len())
+        .map_err(|message| DataError::invalid(path, message))
 }
 
 /// Where the array lies in a `.npy` file of `len` bytes, of which these are the first.

@@ -13,7 +13,7 @@ use super::element::Located;
 use super::npy;
 use super::tensors::Tensor;
 use crate::error::DataError;
-use crate::inputs::mapped::Mapped;
+use crate::inputs::file_bytes::FileBytes;
 use crate::inputs::spool::Spool;
 use crate::inputs::unpack::LARGEST_CONTENT;
 
@@ -48,7 +48,7 @@ struct Member {
 }
 
 /// Every array of a file, in its order.
-pub(crate) fn list(path: &Path, file: &[u8]) -> Result<Vec<Tensor>, DataError> {
+pub(crate) fn list(path: &Path, file: &FileBytes) -> Result<Vec<Tensor>, DataError> {
     Ok(members(path, file)?.iter().map(|member| member.described(file)).collect())
 }
 
@@ -57,10 +57,10 @@ pub(crate) fn list(path: &Path, file: &[u8]) -> Result<Vec<Tensor>, DataError> {
 pub(crate) fn open(
     path: &Path,
     choose: impl FnOnce(Vec<Tensor>) -> Result<(String, Located), DataError>,
-) -> Result<(Mapped, Located), DataError> {
-    let file = Mapped::open(path)?;
-    let members = members(path, file.bytes())?;
-    let arrays = members.iter().map(|member| member.described(file.bytes())).collect();
+) -> Result<(FileBytes, Located), DataError> {
+    let file = FileBytes::open(path)?;
+    let members = members(path, &file)?;
+    let arrays = members.iter().map(|member| member.described(&file)).collect();
     let (name, at) = choose(arrays)?;
     let damaged = |what: String| {
         let message = format!("its array {name:?} {what}: the file is damaged; save it again");
@@ -70,17 +70,19 @@ pub(crate) fn open(
         return Err(damaged("is not there".into()));
     };
     if member.is_deflated {
-        return Ok((member.inflate(path, file.bytes(), damaged)?, at));
+        return Ok((member.inflate(path, &file, damaged)?, at));
     }
     let mut crc = Crc::new();
-    crc.update(&file.bytes()[member.bytes.clone()]);
+    for from in member.bytes.clone().step_by(PIECE) {
+        file.with(from..member.bytes.end.min(from + PIECE), |bytes| crc.update(bytes))?;
+    }
     member.check(&crc).map_err(damaged)?;
     let start = member.bytes.start;
     Ok((file, Located { bytes: start + at.bytes.start..start + at.bytes.end, ..at }))
 }
 
 impl Member {
-    fn described(&self, file: &[u8]) -> Tensor {
+    fn described(&self, file: &FileBytes) -> Tensor {
         let at = self.header(file).and_then(|header| npy::parse(&header, self.len));
         let label = match &at {
             Ok(at) => format!("{}: {} {:?}", self.name, at.element.name(), at.shape),
@@ -90,29 +92,30 @@ impl Member {
     }
 
     /// The first bytes of the content.
-    fn header(&self, file: &[u8]) -> Result<Vec<u8>, String> {
-        let (packed, most) = (&file[self.bytes.clone()], self.len.min(HEADER));
-        if !self.is_deflated {
-            return Ok(packed[..most].to_vec());
-        }
+    fn header(&self, file: &FileBytes) -> Result<Vec<u8>, String> {
+        let most = self.len.min(HEADER);
         let mut header = vec![];
-        let read = DeflateDecoder::new(packed).take(most as u64).read_to_end(&mut header);
-        read.map(|_| header).map_err(|error| format!("cannot be inflated ({error})"))
+        let packed = file.stream(self.bytes.clone());
+        let read = if self.is_deflated {
+            DeflateDecoder::new(packed).take(most as u64).read_to_end(&mut header)
+        } else {
+            packed.take(most as u64).read_to_end(&mut header)
+        };
+        read.map(|_| header).map_err(|error| format!("cannot be read ({error})"))
     }
 
     fn inflate(
         &self,
         path: &Path,
-        file: &[u8],
+        file: &FileBytes,
         damaged: impl Fn(String) -> DataError,
-    ) -> Result<Mapped, DataError> {
-        let packed = &file[self.bytes.clone()];
-        let most = (packed.len() as u64).saturating_mul(LARGEST_RATIO).min(LARGEST_CONTENT);
-        if self.len as u64 > most {
-            let (packed, len) = (packed.len(), self.len);
+    ) -> Result<FileBytes, DataError> {
+        let (packed, len) = (self.bytes.len(), self.len);
+        let most = (packed as u64).saturating_mul(LARGEST_RATIO).min(LARGEST_CONTENT);
+        if len as u64 > most {
             return Err(damaged(format!("says that {packed} deflated bytes hold {len}")));
         }
-        let mut content = DeflateDecoder::new(packed);
+        let mut content = DeflateDecoder::new(file.stream(self.bytes.clone()));
         let (mut spool, mut crc) = (Spool::new(path)?, Crc::new());
         let mut piece = vec![0; PIECE];
         loop {
@@ -143,7 +146,7 @@ impl Member {
 }
 
 /// The members that are arrays.
-fn members(path: &Path, file: &[u8]) -> Result<Vec<Member>, DataError> {
+fn members(path: &Path, file: &FileBytes) -> Result<Vec<Member>, DataError> {
     let members = directory(file).map_err(|what| {
         let message = format!("is not a whole .npz file: {what}; save it again with numpy.savez");
         DataError::invalid(path, message)
@@ -159,7 +162,7 @@ fn members(path: &Path, file: &[u8]) -> Result<Vec<Member>, DataError> {
     Ok(members)
 }
 
-fn directory(file: &[u8]) -> Result<Vec<Member>, String> {
+fn directory(file: &FileBytes) -> Result<Vec<Member>, String> {
     let (count, mut at) = end_of_directory(file)?;
     if count > MOST_MEMBERS {
         return Err(format!(
@@ -181,27 +184,28 @@ fn directory(file: &[u8]) -> Result<Vec<Member>, String> {
 }
 
 /// How many entries the directory has, and where it starts.
-fn end_of_directory(file: &[u8]) -> Result<(usize, usize), String> {
+fn end_of_directory(file: &FileBytes) -> Result<(usize, usize), String> {
     const END: usize = 22;
     const LONGEST_COMMENT: usize = 0xffff;
     let none = "it has no directory at its end, as a zip file that is cut short";
-    let last = file.len().checked_sub(END).ok_or(none)?;
+    let first = file.len().saturating_sub(END + LONGEST_COMMENT);
+    let tail = part(file, first, file.len() - first).ok_or(none)?;
+    let last = tail.len().checked_sub(END).ok_or(none)?;
     let is_end = |at: &usize| {
-        file[*at..].starts_with(b"PK\x05\x06")
-            && number(file, at + 20, 2).is_some_and(|comment| at + END + comment == file.len())
+        tail[*at..].starts_with(b"PK\x05\x06")
+            && number(&tail, at + 20, 2).is_some_and(|comment| at + END + comment == tail.len())
     };
-    let end = (last.saturating_sub(LONGEST_COMMENT)..=last).rev().find(is_end).ok_or(none)?;
-    let fields = number(file, end + 10, 2).zip(number(file, end + 16, 4));
+    let end = (0..=last).rev().find(is_end).ok_or(none)?;
+    let fields = number(&tail, end + 10, 2).zip(number(&tail, end + 16, 4));
     let (count, start) = fields.ok_or(none)?;
     if !IN_ZIP64.contains(&count) && !IN_ZIP64.contains(&start) {
         return Ok((count, start));
     }
     let zip64 = || {
-        let locator = end.checked_sub(20)?;
-        let record = number(file, locator + 8, 8)?;
-        let is_zip64 = file[locator..].starts_with(b"PK\x06\x07")
-            && file.get(record..)?.starts_with(b"PK\x06\x06");
-        let fields = || number(file, record + 32, 8).zip(number(file, record + 48, 8));
+        let locator = part(file, (first + end).checked_sub(20)?, 20)?;
+        let record = part(file, number(&locator, 8, 8)?, 56)?;
+        let is_zip64 = locator.starts_with(b"PK\x06\x07") && record.starts_with(b"PK\x06\x06");
+        let fields = || number(&record, 32, 8).zip(number(&record, 48, 8));
         is_zip64.then(fields)?
     };
     zip64().ok_or_else(|| "its zip64 directory is missing".to_string())
@@ -209,17 +213,21 @@ fn end_of_directory(file: &[u8]) -> Result<(usize, usize), String> {
 
 /// The member of an entry of the directory, if it is an array, and where the next entry starts.
 /// `None` where the entry reaches beyond the file.
-fn central_entry(file: &[u8], at: usize) -> Option<(Result<Option<Member>, String>, usize)> {
-    if !file.get(at..)?.starts_with(b"PK\x01\x02") {
+fn central_entry(file: &FileBytes, at: usize) -> Option<(Result<Option<Member>, String>, usize)> {
+    const ENTRY: usize = 46;
+    const LOCAL: usize = 30;
+    let entry = part(file, at, ENTRY)?;
+    if !entry.starts_with(b"PK\x01\x02") {
         return None;
     }
-    let field = |offset: usize, size: usize| number(file, at + offset, size);
+    let field = |offset: usize, size: usize| number(&entry, offset, size);
     let (flags, method, crc) = (field(8, 2)?, field(10, 2)?, field(16, 4)?);
-    let name = at + 46..at + 46 + field(28, 2)?;
-    let extra = name.end..name.end + field(30, 2)?;
-    let next = extra.end + field(32, 2)?;
-    let name = String::from_utf8_lossy(file.get(name)?).into_owned();
-    let mut wide = zip64_numbers(file.get(extra)?);
+    let (name_len, extra_len) = (field(28, 2)?, field(30, 2)?);
+    let next = at + ENTRY + name_len + extra_len + field(32, 2)?;
+    let name_and_extra = part(file, at + ENTRY, name_len + extra_len)?;
+    let (name, extra) = name_and_extra.split_at(name_len);
+    let name = String::from_utf8_lossy(name).into_owned();
+    let mut wide = zip64_numbers(extra);
     // The zip64 field has, in this order, those that do not fit their own.
     let mut size = |offset: usize| {
         let size = field(offset, 4)?;
@@ -229,13 +237,13 @@ fn central_entry(file: &[u8], at: usize) -> Option<(Result<Option<Member>, Strin
     let Some(name) = name.strip_suffix(".npy").map(str::to_string) else {
         return Some((Ok(None), next));
     };
-    if !file.get(local..)?.starts_with(b"PK\x03\x04") {
+    let header = part(file, local, LOCAL)?;
+    if !header.starts_with(b"PK\x03\x04") {
         return None;
     }
-    let names = number(file, local + 26, 2)? + number(file, local + 28, 2)?;
-    let start = local.checked_add(30)?.checked_add(names)?;
-    let bytes = start..start.checked_add(packed)?;
-    file.get(bytes.clone())?;
+    let names = number(&header, 26, 2)? + number(&header, 28, 2)?;
+    let start = local.checked_add(LOCAL)?.checked_add(names)?;
+    let bytes = start..start.checked_add(packed).filter(|end| *end <= file.len())?;
     let is_deflated = method == 8;
     let member = match (flags & 1, method) {
         (0, 8) => Ok(()),
@@ -261,6 +269,12 @@ fn zip64_numbers(mut extra: &[u8]) -> impl Iterator<Item = usize> + '_ {
         extra = &extra[4 + size..];
     }
     found.as_chunks::<8>().0.iter().map_while(|bytes| number(bytes, 0, 8))
+}
+
+/// Some bytes of the file; `None` where they cannot be read.
+fn part(file: &FileBytes, at: usize, len: usize) -> Option<Vec<u8>> {
+    let end = at.checked_add(len).filter(|end| *end <= file.len())?;
+    file.bytes(at..end).ok()
 }
 
 /// The little-endian number of `size` bytes at a position; `None` beyond the end.

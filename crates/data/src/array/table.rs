@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Array, Format, Values, split_spec};
 use crate::error::DataError;
-use crate::inputs::mapped::Mapped;
+use crate::inputs::file_bytes::{FileBytes, Stream};
 
 /// Usual names of columns; they distinguish a header from a first row of words.
 const COLUMN_NAMES: &str = "annotation annotator answer category class class_name example file \
@@ -16,7 +16,7 @@ const COLUMN_NAMES: &str = "annotation annotator answer category class class_nam
 /// a word over a column of numbers; or if it holds a usual name of a column that does not occur
 /// below it. An unnamed first column that counts the rows (as pandas writes it) is left out.
 pub(crate) fn load(path: &Path, delimiter: u8, column: Option<&str>) -> Result<Array, DataError> {
-    let file = Mapped::open(path)?;
+    let file = FileBytes::open(path)?;
     let mut cells = Cells::read(path, reader(&file, delimiter, csv::Trim::All).records())?;
     let header = cells.take_header(column);
     if cells.rows() == 0 {
@@ -54,7 +54,7 @@ pub(crate) fn written(
     let (Format::Table { delimiter }, None) = (Format::of(&path)?, column) else {
         return Ok(None);
     };
-    let file = Mapped::open(&path)?;
+    let file = FileBytes::open(&path)?;
     let mut reader = reader(&file, delimiter, csv::Trim::None);
     let header = Cells::read(&path, reader.records().take(1))?.cells;
     if header.len() < 2 || !header.iter().any(wanted) {
@@ -63,17 +63,17 @@ pub(crate) fn written(
     Ok(Some((header, Cells::read(&path, reader.records())?)))
 }
 
-pub(crate) fn reader(file: &Mapped, delimiter: u8, trim: csv::Trim) -> csv::Reader<&[u8]> {
+pub(crate) fn reader(file: &FileBytes, delimiter: u8, trim: csv::Trim) -> csv::Reader<Stream<'_>> {
     let mut reader = csv::ReaderBuilder::new();
-    reader.delimiter(delimiter).has_headers(false).trim(trim).from_reader(file.bytes())
+    reader.buffer_capacity(1 << 18).delimiter(delimiter).has_headers(false).trim(trim);
+    reader.from_reader(file.stream(0..file.len()))
 }
 
 /// One value per line, without a header: ids, names of classes.
 pub(crate) fn lines(path: &Path) -> Result<Array, DataError> {
-    let mapped = Mapped::open(path)?;
-    let text = std::str::from_utf8(mapped.bytes()).map_err(|error| {
-        let line =
-            1 + mapped.bytes()[..error.valid_up_to()].iter().filter(|&&b| b == b'\n').count();
+    let bytes = FileBytes::open(path)?.all()?;
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&b| b == b'\n').count();
         DataError::invalid(path, format!("line {line} is not valid UTF-8; save the file as UTF-8"))
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

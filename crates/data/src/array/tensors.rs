@@ -1,12 +1,21 @@
 //! Named arrays in one file: those of `.safetensors`, and the choice among them.
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use safetensors::tensor::{SafeTensorError, SafeTensors};
+use safetensors::tensor::{Metadata, SafeTensorError, TensorInfo};
+use serde::Deserialize;
 
 use super::element::{Element, Located};
 use super::listed;
 use crate::error::DataError;
+use crate::inputs::file_bytes::FileBytes;
+
+/// Readers of the format refuse longer headers.
+const LONGEST_HEADER: usize = 100_000_000;
+
+/// The bytes that hold the header's length.
+const LENGTH: usize = 8;
 
 /// A named array of a file.
 pub(crate) struct Tensor {
@@ -18,14 +27,9 @@ pub(crate) struct Tensor {
 }
 
 /// Every tensor of a file, by name.
-pub(crate) fn list(path: &Path, file: &[u8]) -> Result<Vec<Tensor>, DataError> {
-    let (header, metadata) = SafeTensors::read_metadata(file).map_err(|error| {
-        let what = explain(&error);
-        DataError::invalid(path, format!("is not a whole .safetensors file: {what}"))
-    })?;
-    // The header's length itself takes eight bytes.
-    let start = header + 8;
-    let tensor = |(name, info): (String, &safetensors::tensor::TensorInfo)| {
+pub(crate) fn list(path: &Path, file: &FileBytes) -> Result<Vec<Tensor>, DataError> {
+    let (start, metadata) = metadata(path, file)?;
+    let tensor = |(name, info): (String, &TensorInfo)| {
         let (from, to) = info.data_offsets;
         let label = format!("{name}: {:?} {:?}", info.dtype, info.shape);
         let element = Element::of_tensor(info.dtype)
@@ -42,6 +46,37 @@ pub(crate) fn list(path: &Path, file: &[u8]) -> Result<Vec<Tensor>, DataError> {
     let mut tensors: Vec<Tensor> = metadata.tensors().into_iter().map(tensor).collect();
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(tensors)
+}
+
+/// Where the tensors of a file start, and its header, checked against the file's length.
+pub(crate) fn metadata(path: &Path, file: &FileBytes) -> Result<(usize, Metadata), DataError> {
+    #[derive(Deserialize)]
+    struct Header {
+        #[serde(rename = "__metadata__")]
+        metadata: Option<HashMap<String, String>>,
+        #[serde(flatten)]
+        tensors: HashMap<String, TensorInfo>,
+    }
+    let refuse = |error: SafeTensorError| {
+        let what = explain(&error);
+        DataError::invalid(path, format!("is not a whole .safetensors file: {what}"))
+    };
+    let length = file.head(LENGTH)?;
+    let length = length.try_into().map_err(|_| refuse(SafeTensorError::HeaderTooSmall))?;
+    let length = usize::try_from(u64::from_le_bytes(length)).unwrap_or(usize::MAX);
+    if length > LONGEST_HEADER.min(file.len() - LENGTH) {
+        return Err(refuse(SafeTensorError::HeaderTooLarge));
+    }
+    let start = LENGTH + length;
+    let header: Header = serde_json::from_slice(&file.bytes(LENGTH..start)?)
+        .map_err(|error| refuse(SafeTensorError::InvalidHeaderDeserialization(error)))?;
+    let mut tensors: Vec<(String, TensorInfo)> = header.tensors.into_iter().collect();
+    tensors.sort_by_key(|(_, info)| info.data_offsets);
+    let metadata = Metadata::new(header.metadata, tensors).map_err(refuse)?;
+    if metadata.data_len() != file.len() - start {
+        return Err(refuse(SafeTensorError::MetadataIncompleteBuffer));
+    }
+    Ok((start, metadata))
 }
 
 /// The array that is named, or else the only one that suits.

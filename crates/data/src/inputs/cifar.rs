@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use aleator_run::recipe::Framing;
 
-use super::mapped::Mapped;
+use super::file_bytes::FileBytes;
 use super::pixels::{Bytes, Pixels};
 use super::{CarriedLabels, Inputs, Opened, Storage};
 use crate::error::DataError;
@@ -55,16 +55,16 @@ pub(crate) fn open(name: &Path, files: &[PathBuf], framing: &Framing) -> Result<
     let mut opened = None;
     let mut labels = vec![];
     for path in files {
-        let file = Mapped::open(path)?;
-        let this = recognise(path, file.bytes())?;
+        let bytes = FileBytes::open(path)?.all()?;
+        let this = recognise(path, &bytes)?;
         let new = || (this, Pixels::new(this.label_bytes, STORED, framing));
         let (kind, pixels) = opened.get_or_insert_with(new);
         if *kind != this {
             let message = "is of another CIFAR than the files before it";
             return Err(DataError::invalid(path, message));
         }
-        labels.extend(read_labels(path, file.bytes(), this)?);
-        pixels.push(Bytes::File(file), 0);
+        labels.extend(read_labels(path, &bytes, this)?);
+        pixels.push(Bytes::Memory(bytes), 0);
     }
     let Some((kind, pixels)) = opened else {
         return Err(DataError::invalid(name, "holds no CIFAR files"));

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use safetensors::SafeTensors;
-use safetensors::tensor::{Dtype, TensorView};
+use safetensors::tensor::{Dtype, Metadata};
 
 use super::Opened;
-use super::mapped::Mapped;
+use super::file_bytes::FileBytes;
 use crate::array::columns::ParquetTable;
-use crate::array::split_spec;
+use crate::array::{split_spec, tensors};
 use crate::ending::Ending;
 use crate::error::DataError;
 
@@ -24,19 +23,15 @@ pub(crate) fn complete(mut opened: Opened, spec: &str) -> Result<Opened, DataErr
     if Ending::of(&path) != Some(Ending::Safetensors) {
         return Ok(opened);
     }
-    let file = Mapped::open(&path)?;
-    let Ok((_, header)) = SafeTensors::read_metadata(file.bytes()) else { return Ok(opened) };
+    let file = FileBytes::open(&path)?;
+    let (start, header) = tensors::metadata(&path, &file)?;
     let metadata = |name: &str| header.metadata().as_ref().and_then(|all| all.get(name));
     if metadata("format").is_none_or(|format| format != FORMAT) {
         return Ok(opened);
     }
     opened.class_names =
         metadata("class_names").map(|names| class_names(&path, names)).transpose()?;
-    let tensors = SafeTensors::deserialize(file.bytes())
-        .map_err(|error| DataError::invalid(&path, error.to_string()))?;
-    if let (Ok(offsets), Ok(ids)) = (tensors.tensor("id_offsets"), tensors.tensor("ids")) {
-        opened.ids = Some(read_ids(&path, &offsets, &ids, opened.inputs.len())?);
-    }
+    opened.ids = read_ids(&path, &file, (start, &header), opened.inputs.len())?;
     Ok(opened)
 }
 
@@ -55,8 +50,7 @@ pub(crate) fn names_beside_labels(spec: &str) -> Result<Option<Vec<String>>, Dat
             Ok(column.and_then(|column| table.class_names(column)))
         }
         (Some(Ending::Safetensors), Some(LABELS)) => {
-            let file = Mapped::open(&path)?;
-            let Ok((_, header)) = SafeTensors::read_metadata(file.bytes()) else { return Ok(None) };
+            let (_, header) = tensors::metadata(&path, &FileBytes::open(&path)?)?;
             let Some(metadata) = header.metadata().as_ref() else { return Ok(None) };
             let is_ours = metadata.get("format").is_some_and(|format| format == FORMAT);
             let names = metadata.get("class_names").filter(|_| is_ours);
@@ -73,26 +67,32 @@ fn class_names(path: &Path, names: &str) -> Result<Vec<String>, DataError> {
     })
 }
 
-/// `ids` is the text of all ids, `offsets` where each begins and the last ends.
+/// Where the file has them: `ids` is the text of all ids, `id_offsets` where each begins and the
+/// last ends.
 fn read_ids(
     path: &Path,
-    offsets: &TensorView,
-    ids: &TensorView,
+    file: &FileBytes,
+    (start, header): (usize, &Metadata),
     rows: usize,
-) -> Result<Vec<String>, DataError> {
+) -> Result<Option<Vec<String>>, DataError> {
+    let (Some(offsets), Some(ids)) = (header.info("id_offsets"), header.info("ids")) else {
+        return Ok(None);
+    };
     let damaged = || {
         let message =
             "its tensors id_offsets and ids do not give an id for each row; make it again";
         DataError::invalid(path, message)
     };
-    if (offsets.dtype(), ids.dtype()) != (Dtype::I64, Dtype::U8) || offsets.shape() != [rows + 1] {
+    if (offsets.dtype, ids.dtype) != (Dtype::I64, Dtype::U8) || offsets.shape != [rows + 1] {
         return Err(damaged());
     }
-    let (offsets, _) = offsets.data().as_chunks::<8>();
+    let content = |(from, to): (usize, usize)| file.bytes(start + from..start + to);
+    let (offsets, ids) = (content(offsets.data_offsets)?, content(ids.data_offsets)?);
     let offset = |bytes: &[u8; 8]| usize::try_from(i64::from_le_bytes(*bytes)).ok();
     let id = |pair: &[[u8; 8]]| {
-        let bytes = ids.data().get(offset(&pair[0])?..offset(&pair[1])?)?;
+        let bytes = ids.get(offset(&pair[0])?..offset(&pair[1])?)?;
         String::from_utf8(bytes.to_vec()).ok()
     };
-    offsets.windows(2).map(|pair| id(pair).ok_or_else(damaged)).collect()
+    let ids = offsets.as_chunks().0.windows(2).map(|pair| id(pair).ok_or_else(damaged));
+    ids.collect::<Result<_, _>>().map(Some)
 }

@@ -9,6 +9,7 @@ use super::{CarriedLabels, Inputs, Opened, Storage};
 use crate::array::element::Element;
 use crate::array::idx;
 use crate::error::DataError;
+use crate::picture::{Limits, between};
 
 /// Opens an IDX file of grey images, plain or gzipped.
 pub(crate) fn open(path: &Path, framing: &Framing) -> Result<Opened, DataError> {
@@ -25,7 +26,14 @@ pub(crate) fn open(path: &Path, framing: &Framing) -> Result<Opened, DataError> 
         return invalid(format!("shape [{rows}, {height}, {width}] has no pixels"));
     }
     let mut pixels = Pixels::new(0, [1, height, width], framing);
-    pixels.push(Bytes::File(file), at.bytes.start);
+    let most = Limits::DEFAULT.decoded_bytes;
+    if between(height, framing.size.unwrap_or(width), 1).max(height as u64 * width as u64) > most {
+        return invalid(format!(
+            "holds images of {width} × {height} pixels, which take more than {} MiB each",
+            most >> 20
+        ));
+    }
+    pixels.push(Bytes::File(file.for_rows(at.bytes.clone())?), at.bytes.start);
     let labels = labels_beside(path).map(|beside| read_labels(&beside, path, rows)).transpose()?;
     let labels = labels.map(CarriedLabels::Classes);
     Ok(Opened { labels, ..Opened::new(Inputs::new(path, Storage::Pixels(pixels))) })
@@ -58,5 +66,5 @@ fn read_labels(path: &Path, images: &Path, rows: usize) -> Result<Vec<u32>, Data
         let message = format!("has {found} labels for the {rows} images of {images}");
         return Err(DataError::invalid(path, message));
     }
-    Ok(file.bytes()[at.bytes].iter().map(|&label| u32::from(label)).collect())
+    Ok(file.bytes(at.bytes)?.into_iter().map(u32::from).collect())
 }

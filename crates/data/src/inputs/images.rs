@@ -6,7 +6,7 @@ use aleator_run::recipe::Framing;
 
 use super::folder::{self, Entry};
 use super::patterns::{Selection, expand};
-use super::{Opened, cifar, idx_images, image_columns, manifest, mapped, shards};
+use super::{Opened, cifar, file_bytes, idx_images, image_columns, manifest, shards};
 use crate::array::idx;
 use crate::ending::Ending;
 use crate::error::DataError;
@@ -136,7 +136,7 @@ fn open_one(path: &Path, fragment: Option<&str>, framing: &Framing) -> Result<Op
             Err(DataError::invalid(path, "holds IDX labels; name the file with the images"))
         }
         _ => {
-            mapped::open_file(path)?;
+            file_bytes::open_file(path)?;
             Err(DataError::invalid(
                 path,
                 "holds no images; known are a folder for each class, a manifest (.csv, .jsonl), \

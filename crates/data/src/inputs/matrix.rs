@@ -1,4 +1,4 @@
-//! Embeddings: a matrix of numbers, one row per example, in a mapped file.
+//! Embeddings: a matrix of numbers, one row per example, in a file.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use parquet::data_type::{
     BoolType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type, Int64Type,
 };
 
-use super::mapped::Mapped;
+use super::file_bytes::FileBytes;
 use super::spool::Spool;
 use crate::array::columns::{self, Column, ParquetTable};
 use crate::array::element::{Element, Located, numbers_into, saved_as};
@@ -20,7 +20,7 @@ const BLOCK_FLOATS: usize = 1 << 22;
 /// `[rows, width]` numbers, row by row.
 #[derive(Debug)]
 pub(crate) struct Matrix {
-    file: Mapped,
+    file: FileBytes,
     start: usize,
     element: Element,
     big_endian: bool,
@@ -40,13 +40,13 @@ impl Matrix {
         match Format::of(path)? {
             Format::Npy => {
                 refuse_name(path, name)?;
-                let file = Mapped::open(path)?;
-                let at = npy::locate(path, file.bytes())?;
+                let file = FileBytes::open(path)?;
+                let at = npy::locate(path, &file)?;
                 Self::at(path, file, at)
             }
             Format::Safetensors => {
-                let file = Mapped::open(path)?;
-                let tensors = tensors::list(path, file.bytes())?;
+                let file = FileBytes::open(path)?;
+                let tensors = tensors::list(path, &file)?;
                 let (_, at) = tensors::choose_matrix(path, tensors, name)?;
                 Self::at(Path::new(spec), file, at)
             }
@@ -65,7 +65,7 @@ impl Matrix {
     }
 
     /// A matrix that lies in a file as numbers.
-    pub(super) fn at(path: &Path, file: Mapped, at: Located) -> Result<Self, DataError> {
+    pub(super) fn at(path: &Path, file: FileBytes, at: Located) -> Result<Self, DataError> {
         if !at.element.is_number() {
             let (found, how) = (at.element.name(), saved_as(path, "numpy.float32"));
             return Err(DataError::invalid(path, format!("holds {found}, not numbers; {how}")));
@@ -84,6 +84,7 @@ impl Matrix {
         if at.fortran && rows > 1 && width > 1 {
             return Self::turned(path, &file, &at, rows, width);
         }
+        let file = file.for_rows(at.bytes.clone())?;
         let (start, Located { element, big_endian, .. }) = (at.bytes.start, at);
         Ok(Self { file, start, element, big_endian, rows, width, stored, names: None })
     }
@@ -91,12 +92,11 @@ impl Matrix {
     /// Column by column in the file, row by row here. This is how NumPy saves pandas data frames.
     fn turned(
         path: &Path,
-        file: &Mapped,
+        file: &FileBytes,
         at: &Located,
         rows: usize,
         width: usize,
     ) -> Result<Self, DataError> {
-        let bytes = &file.bytes()[at.bytes.clone()];
         let size = at.element.size();
         let block = (BLOCK_FLOATS / width).clamp(1, rows);
         let mut spool = Spool::new(path)?;
@@ -105,9 +105,10 @@ impl Matrix {
         for first in (0..rows).step_by(block) {
             let count = block.min(rows - first);
             for at_column in 0..width {
-                let from = (at_column * rows + first) * size;
-                let part = &bytes[from..from + count * size];
-                numbers_into(at.element, at.big_endian, part, &mut column[..count]);
+                let from = at.bytes.start + (at_column * rows + first) * size;
+                file.with(from..from + count * size, |bytes| {
+                    numbers_into(at.element, at.big_endian, bytes, &mut column[..count]);
+                })?;
                 for (row, &value) in column[..count].iter().enumerate() {
                     turned[row * width + at_column] = value;
                 }
@@ -178,6 +179,8 @@ impl Matrix {
     /// Rows of float32 that were written one after the other.
     pub(super) fn of_floats(spool: Spool, rows: usize, width: usize) -> Result<Self, DataError> {
         let (file, element) = (spool.finish()?, Element::F32);
+        let len = file.len();
+        let file = file.for_rows(0..len)?;
         let stored = element.name();
         Ok(Self { file, start: 0, element, big_endian: false, rows, width, stored, names: None })
     }
@@ -192,7 +195,7 @@ impl Matrix {
         let mut spool = Spool::new(path)?;
         let mut values = vec![0.0; self.width];
         for row in rows {
-            self.read(*row, &mut values);
+            self.read(*row, &mut values)?;
             spool.write_floats(&values)?;
         }
         let (stored, names, width) = (self.stored, self.names, self.width);
@@ -200,11 +203,12 @@ impl Matrix {
     }
 
     /// Whole rows as float32, as many as fill `out`.
-    pub(crate) fn read(&self, first_row: usize, out: &mut [f32]) {
+    pub(crate) fn read(&self, first_row: usize, out: &mut [f32]) -> Result<(), DataError> {
         let size = self.element.size();
         let from = self.start + first_row * self.width * size;
-        let bytes = &self.file.bytes()[from..from + out.len() * size];
-        numbers_into(self.element, self.big_endian, bytes, out);
+        self.file.with(from..from + out.len() * size, |bytes| {
+            numbers_into(self.element, self.big_endian, bytes, out);
+        })
     }
 }
 

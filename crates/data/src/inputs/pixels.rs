@@ -1,9 +1,10 @@
-//! Images as bytes in mapped files: records of equal size, one byte a pixel and channel.
+//! Images as bytes in files: records of equal size, one byte a pixel and channel.
 
 use aleator_run::recipe::Framing;
 
 use super::InputShape;
-use super::mapped::Mapped;
+use super::file_bytes::FileBytes;
+use crate::error::DataError;
 use crate::picture::{Frame, Picture, affine};
 
 /// The images of one or more files, in order.
@@ -30,15 +31,15 @@ struct Part {
 /// Where the records are.
 #[derive(Debug)]
 pub(crate) enum Bytes {
-    File(Mapped),
+    File(FileBytes),
     Memory(Vec<u8>),
 }
 
 impl Bytes {
-    fn all(&self) -> &[u8] {
+    fn len(&self) -> usize {
         match self {
-            Self::File(file) => file.bytes(),
-            Self::Memory(bytes) => bytes,
+            Self::File(file) => file.len(),
+            Self::Memory(bytes) => bytes.len(),
         }
     }
 }
@@ -63,7 +64,7 @@ impl Pixels {
     /// # Panics
     /// Unless they are whole.
     pub(crate) fn push(&mut self, file: Bytes, start: usize) {
-        let len = file.all().len() - start;
+        let len = file.len() - start;
         assert!(len.is_multiple_of(self.record()), "records must be whole");
         let first_row = self.rows;
         self.rows += len / self.record();
@@ -75,39 +76,52 @@ impl Pixels {
         InputShape::Image { channels: self.channels, height, width }
     }
 
-    /// The bytes of one image, channel first.
-    pub(crate) fn bytes(&self, row: usize) -> &[u8] {
+    /// Calls `take` with the bytes of one image, channel first.
+    pub(crate) fn with<T>(
+        &self,
+        row: usize,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T, DataError> {
         assert!(row < self.rows, "row {row} of {}", self.rows);
         let part = &self.parts[self.parts.partition_point(|part| part.first_row <= row) - 1];
-        let record = &part.file.all()[part.start + (row - part.first_row) * self.record()..];
-        &record[self.skip..self.record()]
+        let record = part.start + (row - part.first_row) * self.record();
+        let range = record + self.skip..record + self.record();
+        match &part.file {
+            Bytes::File(file) => file.with(range, take),
+            Bytes::Memory(bytes) => Ok(take(&bytes[range])),
+        }
     }
 
     /// The numbers of one image.
-    pub(crate) fn read(&self, row: usize, out: &mut [f32]) {
+    pub(crate) fn read(&self, row: usize, out: &mut [f32]) -> Result<(), DataError> {
         let [channels, height, width] = self.stored;
         let as_stored = self.channels == channels
             && (self.frame.width, self.frame.height) == (width, height)
             && self.frame.centre_crop.is_none();
         if !as_stored {
-            self.frame.numbers(&self.frame.cut(&self.picture(row)), out);
-            return;
+            self.frame.numbers(&self.frame.cut(&self.picture(row)?), out);
+            return Ok(());
         }
         let plane = height * width;
-        let planes = out.chunks_exact_mut(plane).zip(self.bytes(row).chunks_exact(plane));
-        for (channel, (out, bytes)) in planes.enumerate() {
-            let (scale, shift) = affine(self.frame.values, channel);
-            for (out, byte) in out.iter_mut().zip(bytes) {
-                *out = f32::from(*byte) * scale + shift;
+        self.with(row, |bytes| {
+            let planes = out.chunks_exact_mut(plane).zip(bytes.chunks_exact(plane));
+            for (channel, (out, bytes)) in planes.enumerate() {
+                let (scale, shift) = affine(self.frame.values, channel);
+                for (out, byte) in out.iter_mut().zip(bytes) {
+                    *out = f32::from(*byte) * scale + shift;
+                }
             }
-        }
+        })
     }
 
     /// One image.
-    pub(crate) fn picture(&self, row: usize) -> Picture {
+    pub(crate) fn picture(&self, row: usize) -> Result<Picture, DataError> {
         let [channels, height, width] = self.stored;
-        let (bytes, plane) = (self.bytes(row), height * width);
-        let pixels = (0..plane).flat_map(|at| (0..channels).map(move |c| bytes[c * plane + at]));
-        Picture { width, height, channels, bytes: pixels.collect() }
+        let plane = height * width;
+        let bytes = self.with(row, |bytes| {
+            let pixel = |at| (0..channels).map(move |channel| bytes[channel * plane + at]);
+            (0..plane).flat_map(pixel).collect()
+        })?;
+        Ok(Picture { width, height, channels, bytes })
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::mapped::Mapped;
+use super::file_bytes::FileBytes;
 use crate::error::DataError;
 
 /// Where the content of a packed file is written while it is decoded.
@@ -46,10 +46,10 @@ impl Spool {
         self.len
     }
 
-    /// Everything written, mapped.
-    pub(crate) fn finish(self) -> Result<Mapped, DataError> {
+    /// Everything written.
+    pub(crate) fn finish(self) -> Result<FileBytes, DataError> {
         let source = self.source.clone();
-        Mapped::of(&self.into_file()?).map_err(|error| failed(&source, &error))
+        FileBytes::of(&source, self.into_file()?)
     }
 
     /// Everything written, to be read at positions.

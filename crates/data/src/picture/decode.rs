@@ -7,13 +7,19 @@ use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageError, ImageReader, RgbImage};
 
 use super::frame::Frame;
-use super::resize::{Region, resize};
+use super::memory::{self, Taken};
+use super::resize::{Region, between, resize};
 use super::{Picture, View, jpeg};
 
 /// The most memory that one image may take.
+///
+/// What decoding takes beyond the decoded image (the coefficients of a progressive JPEG, the stored
+/// form of grey or of 16 bits, a copy that is turned, rows on their way to another size) is at most
+/// a few times as much. All threads together take at most 1 GiB for large images: where there is
+/// no room, a thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes when it is decoded.
+    /// Bytes when it is decoded to colour, or as it is stored if that is more.
     pub decoded_bytes: u64,
 }
 
@@ -30,6 +36,21 @@ impl Limits {
             "is {width} × {height} pixels; an image has at least one and decodes to at most {} \
              MiB: shrink or remove it",
             self.decoded_bytes >> 20
+        ))
+    }
+
+    /// Bytes between the two steps of resizing an image to this frame, if it may be resized.
+    fn check_resizing(self, width: usize, height: usize, frame: &Frame) -> Result<u64, String> {
+        let bytes = between(height, frame.width, 3);
+        if bytes <= self.decoded_bytes {
+            return Ok(bytes);
+        }
+        Err(format!(
+            "is {width} × {height} pixels, which take more than {} MiB on the way to {} × {}: crop \
+             or remove it",
+            self.decoded_bytes >> 20,
+            frame.width,
+            frame.height
         ))
     }
 }
@@ -53,16 +74,36 @@ impl Limits {
 /// A phrase that follows the file's name in a message: not an image, damaged, cut off,
 /// or larger than `limits`.
 pub fn decode(bytes: &[u8], limits: Limits) -> Result<Picture, String> {
+    let (_taken, picture) = decode_for(bytes, limits, |_, _| Ok(0))?;
+    Ok(picture)
+}
+
+/// Decodes an image; `more` says what the caller takes beside it, for an image of this width and
+/// height.
+fn decode_for(
+    bytes: &[u8],
+    limits: Limits,
+    more: impl FnOnce(usize, usize) -> Result<u64, String>,
+) -> Result<(Taken, Picture), String> {
     if jpeg::is_jpeg(bytes) {
         let header = jpeg_header(bytes, limits)?;
+        let (width, height) = seen(header.width, header.height, header.orientation);
+        let taken = memory::take(header.memory(header.height) + more(width, height)?);
         let mut pixels = vec![];
         header.decode(bytes, header.height, &mut pixels)?;
-        return Ok(turned(header.width, header.height, pixels, header.orientation));
+        return Ok((taken, turned(header.width, header.height, pixels, header.orientation)));
     }
     let (decoder, orientation) = decoder(bytes, limits)?;
+    let (width, height) = decoder.dimensions();
+    let (width, height) = (width as usize, height as usize);
+    // The stored form, which some decoders hold twice, and two in colour while it is turned.
+    let colour = 3 * width as u64 * height as u64;
+    let copies = if orientation == Orientation::NoTransforms { 1 } else { 2 };
+    let (seen_width, seen_height) = seen(width, height, orientation);
+    let more = more(seen_width, seen_height)?;
+    let taken = memory::take((2 * decoder.total_bytes()).max(colour) + copies * colour + more);
     let image = DynamicImage::from_decoder(decoder).map_err(|error| damaged(&error))?;
-    let (width, height) = (image.width() as usize, image.height() as usize);
-    Ok(turned(width, height, colour_bytes(image), orientation))
+    Ok((taken, turned(width, height, colour_bytes(image), orientation)))
 }
 
 /// Width and height of an image as it is seen, by its header.
@@ -93,6 +134,8 @@ pub(crate) fn decode_region(
         if header.orientation == Orientation::NoTransforms {
             let region = choose(header.width, header.height);
             let rows = region.last_row(frame.height, frame.filter, header.height);
+            let resizing = limits.check_resizing(header.width, rows, frame)?;
+            let _taken = memory::take(header.memory(rows) + resizing);
             return with_memory(|pixels| {
                 let height = header.decode(bytes, rows, pixels)?;
                 let view = View { width: header.width, height, channels: 3, bytes: pixels };
@@ -100,7 +143,9 @@ pub(crate) fn decode_region(
             });
         }
     }
-    let picture = decode(bytes, limits)?;
+    // Dropped after the picture, whose memory it counts.
+    let (_taken, picture) =
+        decode_for(bytes, limits, |width, height| limits.check_resizing(width, height, frame))?;
     let region = choose(picture.width, picture.height);
     Ok(resize(picture.view(), region, size, frame.filter))
 }
@@ -171,7 +216,10 @@ fn decoder(bytes: &[u8], limits: Limits) -> Result<(impl ImageDecoder, Orientati
     reader.limits(most);
     let mut decoder = reader.into_decoder().map_err(|error| damaged(&error))?;
     let (width, height) = decoder.dimensions();
-    limits.check(width.into(), height.into(), decoder.total_bytes())?;
+    let (width, height) = (u64::from(width), u64::from(height));
+    // Grey becomes colour.
+    let bytes = width.saturating_mul(height).saturating_mul(3);
+    limits.check(width, height, bytes.max(decoder.total_bytes()))?;
     let orientation = decoder.orientation().map_err(|error| damaged(&error))?;
     Ok((decoder, orientation))
 }

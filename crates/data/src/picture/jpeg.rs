@@ -160,6 +160,17 @@ impl Header {
         Ok(rows)
     }
 
+    /// The most bytes that decoding this many rows takes: the pixels, and beside them the
+    /// coefficients of all rows or a turned copy.
+    pub(super) fn memory(&self, rows: usize) -> u64 {
+        let row = self.width as u64;
+        let pixels = 3 * row * self.rows_to_decode(rows) as u64;
+        let coefficients =
+            if self.sequential { 0 } else { 2 * self.components as u64 * row * self.height as u64 };
+        let copy = if self.orientation == Orientation::NoTransforms { 0 } else { pixels };
+        pixels + coefficients.max(copy)
+    }
+
     /// Of the rows below those that are wanted, one unit is needed: colours of less resolution
     /// are interpolated between units.
     fn rows_to_decode(&self, wanted: usize) -> usize {

@@ -83,6 +83,11 @@ pub(super) fn resize(
     Picture { width, height, channels: view.channels, bytes }
 }
 
+/// Bytes of the image that is as wide as the result and still as high as the source.
+pub(crate) fn between(source_height: usize, width: usize, channels: usize) -> u64 {
+    (source_height as u64).saturating_mul(width as u64).saturating_mul(channels as u64)
+}
+
 /// For one type of pixels: the untyped form of the crate compiles its code for all thirty.
 fn convolve<P: PixelTrait>(
     resizer: &mut Resizer,

@@ -1,13 +1,15 @@
 //! Networks run by rten, which is part of the program.
 
-use std::panic::catch_unwind;
-use std::path::Path;
 use std::sync::Arc;
 
-use rten::{DataType, Dimension, Model, NodeId, RunOptions, ThreadPool, ValueOrView, ValueType};
+use rten::{
+    DataType, Dimension, Model, ModelOptions, NodeId, RunOptions, ThreadPool, ValueOrView,
+    ValueType,
+};
 use rten_tensor::prelude::*;
 use rten_tensor::{NdTensorView, Tensor};
 
+use super::model_file::ModelFile;
 use super::{Network, Output};
 use crate::error::EmbedError;
 use crate::signature::{Element, Port};
@@ -15,23 +17,22 @@ use crate::signature::{Element, Port};
 /// The name of the runtime in files.
 const VERSION: &str = "rten 0.27";
 
-pub(super) fn open(path: &Path, threads: usize) -> Result<Network, EmbedError> {
+pub(super) fn open(file: ModelFile, threads: usize) -> Result<Network, EmbedError> {
+    let path = file.path.clone();
     let refuse = |what: String| {
         let message = format!(
             "cannot be read as an ONNX network ({what}); export it again, or try --runtime \
              onnxruntime, which knows more kinds of networks"
         );
-        EmbedError::model(path, message)
+        EmbedError::model(&path, message)
     };
-    let is_onnx = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"));
-    let loaded = catch_unwind(|| {
-        if is_onnx {
-            return Model::load_file(path).map_err(|error| error.to_string());
-        }
-        let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-        Model::load(bytes).map_err(|error| error.to_string())
-    });
-    let model = loaded.unwrap_or_else(|_| Err("its reader gave up".into())).map_err(refuse)?;
+    let mut options = ModelOptions::with_all_ops();
+    for (name, external) in &file.external {
+        let weights =
+            aleator_run::read_file(external).map_err(|error| refuse(error.to_string()))?;
+        options.external_data(name, weights);
+    }
+    let model = options.load(file.bytes).map_err(|error| refuse(error.to_string()))?;
     let ports = |ids: &[NodeId]| ids.iter().map(|id| port(&model, *id)).collect::<Vec<_>>();
     let (inputs, outputs) = (ports(model.input_ids()), ports(model.output_ids()));
     if inputs.is_empty() && outputs.is_empty() {

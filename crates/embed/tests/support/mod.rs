@@ -82,7 +82,7 @@ pub fn open(
     output: Option<&str>,
 ) -> Result<OnnxNetwork, EmbedError> {
     let options = OnnxOptions { runtime, library: None, output, threads: 2 };
-    OnnxNetwork::open(path, &options, &mut |_| ())
+    OnnxNetwork::open(path, &options, &AtomicBool::new(false), &mut |_| ())
 }
 
 /// The images at a path, in one source.

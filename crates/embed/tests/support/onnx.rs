@@ -11,6 +11,7 @@ pub const UINT8: u64 = 2;
 pub enum Attribute {
     Whole(i64),
     List(&'static [i64]),
+    Graph(Vec<u8>),
 }
 
 /// A network of few nodes.
@@ -37,7 +38,7 @@ impl Onnx {
         self.node_with(operator, inputs, output, &[])
     }
 
-    /// With attributes.
+    /// With attributes. Operators whose names start with `our_` are functions of the file.
     pub fn node_with(
         mut self,
         operator: &str,
@@ -49,6 +50,9 @@ impl Onnx {
             inputs.iter().flat_map(|input| message(1, input.as_bytes())).collect();
         node.extend(message(2, output.as_bytes()));
         node.extend(message(4, operator.as_bytes()));
+        if operator.starts_with("our_") {
+            node.extend(message(7, b"ours"));
+        }
         for (name, values) in attributes {
             let mut attribute = message(1, name.as_bytes());
             match values {
@@ -59,6 +63,9 @@ impl Onnx {
                     values.iter().for_each(|value| attribute.extend(number(8, *value as u64)));
                     attribute.extend(number(20, 7));
                 }
+                Attribute::Graph(graph) => {
+                    attribute.extend([message(6, graph), number(20, 5)].concat());
+                }
             }
             node.extend(message(5, &attribute));
         }
@@ -66,22 +73,62 @@ impl Onnx {
         self
     }
 
-    pub fn weight(mut self, name: &str, shape: &[u64], values: &[f32]) -> Self {
-        let mut tensor: Vec<u8> = shape.iter().flat_map(|length| number(1, *length)).collect();
-        tensor.extend(number(2, FLOAT));
-        tensor.extend(message(8, name.as_bytes()));
+    pub fn weight(self, name: &str, shape: &[u64], values: &[f32]) -> Self {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        tensor.extend(message(9, &bytes));
+        self.tensor(name, FLOAT, shape, &message(9, &bytes))
+    }
+
+    /// A weight with these fields in place of its numbers.
+    pub fn tensor(mut self, name: &str, element: u64, shape: &[u64], fields: &[u8]) -> Self {
+        let mut tensor: Vec<u8> = shape.iter().flat_map(|length| number(1, *length)).collect();
+        tensor.extend(number(2, element));
+        tensor.extend(message(8, name.as_bytes()));
+        tensor.extend(fields);
         self.weights.extend(message(5, &tensor));
         self
     }
 
+    /// A weight in a file of this name.
+    pub fn external(self, name: &str, shape: &[u64], file: &str) -> Self {
+        let entry = [message(1, b"location"), message(2, file.as_bytes())].concat();
+        self.tensor(name, FLOAT, shape, &[message(13, &entry), number(14, 1)].concat())
+    }
+
+    /// The graph alone, for an attribute.
+    pub fn graph(&self) -> Vec<u8> {
+        let parts =
+            [&self.nodes[..], &message(2, b"net"), &self.weights, &self.inputs, &self.outputs];
+        parts.concat()
+    }
+
+    /// A function of this name with these nodes, for [`Onnx::file_with`].
+    pub fn function(&self, name: &str) -> Vec<u8> {
+        let nodes = [message(1, name.as_bytes()), self.function_nodes(), message(10, b"ours")];
+        message(25, &nodes.concat())
+    }
+
+    /// The nodes as fields of a function, which have another number.
+    fn function_nodes(&self) -> Vec<u8> {
+        let mut nodes = self.nodes.clone();
+        // Every node here is shorter than 128 bytes: a tag, a length, its bytes.
+        let mut at = 0;
+        while at < nodes.len() {
+            nodes[at] = 7 << 3 | 2;
+            at += 2 + usize::from(nodes[at + 1]);
+        }
+        nodes
+    }
+
     /// The bytes of the file.
     pub fn file(&self) -> Vec<u8> {
-        let graph =
-            [&self.nodes[..], &message(2, b"net"), &self.weights, &self.inputs, &self.outputs];
+        self.file_with(&[])
+    }
+
+    /// The bytes of the file, with these fields of the model behind the others.
+    pub fn file_with(&self, fields: &[u8]) -> Vec<u8> {
         let operators = number(2, 13);
-        [number(1, 7), message(8, &operators), message(7, &graph.concat())].concat()
+        let model = [number(1, 7), message(8, &operators), message(7, &self.graph())];
+        [&model.concat(), fields].concat()
     }
 }
 
@@ -96,12 +143,12 @@ fn port(name: &str, element: u64, shape: Shape) -> Vec<u8> {
 }
 
 /// A field that holds bytes.
-fn message(field: u64, bytes: &[u8]) -> Vec<u8> {
+pub fn message(field: u64, bytes: &[u8]) -> Vec<u8> {
     [varint(field << 3 | 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
 }
 
 /// A field that holds a whole number.
-fn number(field: u64, value: u64) -> Vec<u8> {
+pub fn number(field: u64, value: u64) -> Vec<u8> {
     [varint(field << 3), varint(value)].concat()
 }
 

@@ -138,7 +138,11 @@ impl Trainings<'_> {
         let runs: Vec<(usize, Option<&Vec<u32>>)> =
             [None].into_iter().chain(planted.iter().map(Some)).enumerate().collect();
         let found: Result<Vec<Option<Vec<f32>>>, TrainError> = thread::scope(|scope| {
-            let work = scope.spawn(|| runs.par_iter().copied().map(train).collect());
+            let train_all = || runs.par_iter().copied().map(&train).collect();
+            let Ok(work) = thread::Builder::new().spawn_scoped(scope, train_all) else {
+                // Without another thread there is no progress to be seen.
+                return train_all();
+            };
             while !work.is_finished() {
                 thread::sleep(Duration::from_millis(50));
                 let total = total.load(Ordering::Relaxed) * runs.len();

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::super::mapped::open_file;
+use super::super::file_bytes::open_file;
+use super::super::file_bytes::read_exact_at;
 use super::super::names::Names;
 use super::LARGEST_IMAGE;
 use crate::error::DataError;
@@ -131,40 +132,14 @@ impl Pieces {
         let container = self.container(row);
         let Piece { start, len } = self.pieces[row];
         let mut bytes = vec![0; most.min(len as usize)];
-        let read = match self.spool.as_ref().filter(|_| container.spooled) {
-            Some(spool) => read_exact_at(spool, &mut bytes, start),
-            None => read_exact_at(&open_file(&container.path)?, &mut bytes, start),
-        };
-        match read {
-            Ok(()) => Ok(bytes),
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                let message = "is shorter than when it was opened; a data set must not change \
-                               while it is in use";
-                Err(DataError::invalid(&container.path, message))
-            }
-            Err(error) => Err(DataError::io(&container.path, error)),
-        }
-    }
-}
-
-/// Fills `bytes` from this position, without moving the file's own: threads share it.
-#[cfg(unix)]
-fn read_exact_at(file: &File, bytes: &mut [u8], at: u64) -> std::io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
-}
-
-#[cfg(windows)]
-fn read_exact_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> std::io::Result<()> {
-    while !bytes.is_empty() {
-        match std::os::windows::fs::FileExt::seek_read(file, bytes, at)? {
-            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-            read => {
-                bytes = &mut bytes[read..];
-                at += read as u64;
+        match self.spool.as_ref().filter(|_| container.spooled) {
+            Some(spool) => read_exact_at(&container.path, spool, &mut bytes, start)?,
+            None => {
+                read_exact_at(&container.path, &open_file(&container.path)?, &mut bytes, start)?;
             }
         }
+        Ok(bytes)
     }
-    Ok(())
 }
 
 /// A file with one image.

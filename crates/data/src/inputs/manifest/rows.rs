@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::super::mapped::Mapped;
+use super::super::file_bytes::FileBytes;
 use crate::ending::Ending;
 use crate::error::DataError;
 
@@ -26,7 +26,7 @@ const FIELDS: [(Field, &[&str]); 7] = [
 /// A manifest whose head has been read.
 pub(crate) struct Manifest {
     pub path: PathBuf,
-    file: Mapped,
+    text: Vec<u8>,
     form: Form,
     /// The columns that there are.
     pub(super) fields: BTreeSet<Field>,
@@ -79,13 +79,13 @@ pub(crate) fn is_manifest_name(path: &Path) -> bool {
 impl Manifest {
     /// Reads the header of a table, or the first object of JSON lines.
     pub(crate) fn open(path: &Path) -> Result<Self, DataError> {
-        let file = Mapped::open(path)?;
-        check_lines(path, file.bytes())?;
+        let text = FileBytes::open(path)?.all()?;
+        check_lines(path, &text)?;
         let (form, fields): (Form, BTreeSet<Field>) = match Ending::of(path) {
-            Some(Ending::JsonLines) => (Form::JsonLines, fields_of_object(path, file.bytes())?),
+            Some(Ending::JsonLines) => (Form::JsonLines, fields_of_object(path, &text)?),
             ending => {
                 let delimiter = if ending == Some(Ending::Tsv) { b'\t' } else { b',' };
-                let positions = fields_of_header(path, file.bytes(), delimiter)?;
+                let positions = fields_of_header(path, &text, delimiter)?;
                 let fields = positions.keys().copied().collect();
                 (Form::Table { delimiter, positions }, fields)
             }
@@ -100,7 +100,7 @@ impl Manifest {
             );
             return Err(DataError::invalid(path, message));
         }
-        Ok(Self { path: path.to_path_buf(), file, form, fields })
+        Ok(Self { path: path.to_path_buf(), text, form, fields })
     }
 
     /// What paths are relative to.
@@ -151,7 +151,7 @@ impl Manifest {
         };
         match &self.form {
             Form::Table { delimiter, positions } => {
-                let mut reader = reader(self.file.bytes(), *delimiter);
+                let mut reader = reader(&self.text, *delimiter);
                 let mut record = csv::StringRecord::new();
                 while reader.read_record(&mut record).map_err(|e| damaged(&self.path, &e))? {
                     let line = record.position().map_or(0, csv::Position::line) as usize;
@@ -165,7 +165,7 @@ impl Manifest {
                 }
             }
             Form::JsonLines => {
-                for (line, text) in json_lines(self.file.bytes()) {
+                for (line, text) in json_lines(&self.text) {
                     let object = object(text).map_err(|what| self.at(line, &what))?;
                     if let Some(new) = fields_in(&object).find(|it| !self.fields.contains(it)) {
                         let name = new.names()[0];

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::mapped::Mapped;
+use super::super::file_bytes::FileBytes;
 use super::{folder, short, text};
 use crate::array::columns::ParquetTable;
 use crate::array::element::{Element, Located};
@@ -180,14 +180,12 @@ fn parts(path: &Path) -> Result<Vec<Part>, DataError> {
     };
     let mut parts = match Format::of(path)? {
         Format::Npy => {
-            let at = npy::locate(path, Mapped::open(path)?.bytes())?;
+            let at = npy::locate(path, &FileBytes::open(path)?)?;
             vec![Part { name: None, matrix: matrix(&at) }]
         }
-        Format::Npz => {
-            npz::list(path, Mapped::open(path)?.bytes())?.into_iter().map(part).collect()
-        }
+        Format::Npz => npz::list(path, &FileBytes::open(path)?)?.into_iter().map(part).collect(),
         Format::Safetensors => {
-            tensors::list(path, Mapped::open(path)?.bytes())?.into_iter().map(part).collect()
+            tensors::list(path, &FileBytes::open(path)?)?.into_iter().map(part).collect()
         }
         Format::Parquet => {
             let columns = ParquetTable::open(path)?.columns();

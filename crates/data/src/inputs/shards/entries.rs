@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use tar::{Archive, EntryType, PaxExtensions};
 
-use super::super::mapped::open_file;
+use super::super::file_bytes::open_file;
 use super::super::unpack::GzipContent;
 use super::is_gzipped;
 use crate::error::{DataError, guarded};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::mapped::Mapped;
+use super::super::file_bytes::FileBytes;
 use super::super::matrix::Matrix;
 use super::super::spool::Spool;
 use crate::array::columns::{Column, ParquetTable};
@@ -40,7 +40,7 @@ pub(in crate::inputs) struct TableFile {
 }
 
 enum Rows {
-    Text { file: Mapped, delimiter: u8, names: Vec<String>, has_header: bool },
+    Text { file: FileBytes, delimiter: u8, names: Vec<String>, has_header: bool },
     Parquet { table: ParquetTable, columns: Vec<Column> },
 }
 
@@ -49,7 +49,7 @@ impl TableFile {
     pub fn open(path: &Path) -> Result<Self, DataError> {
         let rows = match Format::of(path)? {
             Format::Table { delimiter } => {
-                let file = Mapped::open(path)?;
+                let file = FileBytes::open(path)?;
                 let (names, has_header) = header(path, &file, delimiter)?;
                 Rows::Text { file, delimiter, names, has_header }
             }
@@ -256,7 +256,7 @@ impl TableFile {
             return Err(self.refuse("has no rows".to_string()));
         }
         let file = spool.finish()?;
-        let bytes = 0..file.bytes().len();
+        let bytes = 0..file.len();
         let (element, shape) = (Element::F32, vec![rows, width]);
         let at = Located { shape, element, big_endian: false, fortran: true, bytes };
         Matrix::at(&self.path, file, at)
@@ -301,7 +301,7 @@ impl TableFile {
 
 /// The names of the columns, and whether the first row has them; else they are called by their
 /// position.
-fn header(path: &Path, file: &Mapped, delimiter: u8) -> Result<(Vec<String>, bool), DataError> {
+fn header(path: &Path, file: &FileBytes, delimiter: u8) -> Result<(Vec<String>, bool), DataError> {
     let mut first = csv::StringRecord::new();
     let mut reader = reader(file, delimiter, csv::Trim::All);
     if !reader.read_record(&mut first).map_err(|error| damaged(path, &error))? {
