@@ -58,7 +58,9 @@ pub use recipe_error::RecipeError;
 pub use record::{
     CreateRun, FORMAT, RunDir, RunInfo, RunLock, SetAside, Split, SplitCounts, lock_folder,
 };
-pub use regular::{check_own_folder, create_own_folder, open_file, open_own, read_file, read_text};
+pub use regular::{
+    check_kind, check_own_folder, create_own_folder, open_file, open_own, read_file, read_text,
+};
 pub use split_reader::SplitReader;
 pub use sweep::{load_sweep, load_sweep_over};
 pub use tasks::{Task, Tasks, load_tasks};

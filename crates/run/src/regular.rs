@@ -35,6 +35,12 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Refuses, before another library opens a path, what is there and is not a regular file. Whether
+/// there is a file is for the library to say.
+pub fn check_kind(path: &Path) -> io::Result<()> {
+    fs::metadata(path).map_or(Ok(()), |found| check_file(found.file_type()))
+}
+
 /// The content of a regular file: as [`fs::read`], but see [`open_file`].
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = vec![];

@@ -5,7 +5,7 @@ use std::path::Path;
 use aleator_model::params::{self, Live, Values};
 use aleator_model::{BatchStatistics, Classifier, load_network};
 use aleator_run::recipe::Recipe;
-use aleator_run::{RunError, open_file};
+use aleator_run::{RunError, check_kind};
 use burn::module::Module;
 use burn::tensor::Device;
 
@@ -122,7 +122,7 @@ impl Network {
 
     /// Takes the weights of the layers before the head from a file.
     pub fn load(&mut self, path: &Path) -> Result<(), TrainError> {
-        open_file(path).map_err(RunError::io("read", path))?;
+        check_kind(path).map_err(RunError::io("read", path))?;
         let model = load_network(self.model().clone(), path)
             .map_err(|error| TrainError::Weights(error.to_string()))?;
         self.model = Some(model);

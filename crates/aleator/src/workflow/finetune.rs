@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use aleator_data::inputs::recognise::recognise;
 use aleator_model::{ImageNetwork, PublishedNetwork, recognise_network};
 use aleator_run::recipe::{DataOverlay, NetworkOverlay, Overlay, Pretraining};
-use aleator_run::{Document, Value, open_file, presets};
+use aleator_run::{Document, Value, check_kind, presets};
 
 use crate::{Error, Experiment, Watch};
 
@@ -46,7 +46,7 @@ impl Experiment {
         let recipe = recipe.unwrap_or(RECIPE);
         refuse_own_network(recipe)?;
         let weights = find_weights(weights)?;
-        open_file(&weights).map_err(Error::io(&weights))?;
+        check_kind(&weights).map_err(Error::io(&weights))?;
         let PublishedNetwork { network, channels } =
             recognise_network(&weights).map_err(|error| Error::invalid(error.to_string()))?;
         let pretraining = Pretraining::of(network);
