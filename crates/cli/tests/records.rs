@@ -160,7 +160,7 @@ fn records_that_describe_something_else_are_refused_without_much_memory() {
         ("evaluation.json", "/calibration/temperature", json!(-1)),
         ("evaluation.json", "/true_class/sharpness", json!(0)),
         ("evaluation.json", "/true_class/confusion", json!([[1.0]])),
-        ("evaluation.json", "/validation/per_class", json!([])),
+        ("evaluation.json", "/validation/per_class/0", json!([])),
         ("evaluation.json", "/test/per_class/1/class", json!(7)),
         ("evaluation.json", "/test/top1", json!(1e308)),
         ("evaluation.json", "/step", json!(1_u64 << 53)),

@@ -2,8 +2,8 @@
 //! when the caller names its step.
 
 use aleator_metrics::Evaluation;
-use aleator_run::RunDir;
 use aleator_run::recipe::{EvaluatedWeights, Recipe};
+use aleator_run::{EVALUATION, RunDir};
 
 use crate::state::State;
 use crate::{Checkpoints, TrainError};
@@ -57,7 +57,11 @@ fn named_state(run: &RunDir, recipe: &Recipe, step: usize) -> Result<State, Trai
 
 /// The state of a step that the records of the run name; an error says what to do.
 pub(crate) fn state_of(run: &RunDir, recipe: &Recipe, step: usize) -> Result<State, TrainError> {
-    let loaded = Checkpoints::new(run.checkpoints_path()).load(step, run, recipe, |_| {});
+    let checkpoints = Checkpoints::new(run.checkpoints_path());
+    if checkpoints.is_empty()? {
+        return Err(untrained(run));
+    }
+    let loaded = checkpoints.load(step, run, recipe, |_| {});
     loaded.map(|(state, _)| state).map_err(|error| advised(error, run, step))
 }
 
@@ -65,16 +69,23 @@ pub(crate) fn state_of(run: &RunDir, recipe: &Recipe, step: usize) -> Result<Sta
 /// is over.
 fn chosen_step(run: &RunDir, weights: EvaluatedWeights) -> Result<(usize, bool), TrainError> {
     let checkpoints = Checkpoints::new(run.checkpoints_path());
-    let Some(newest) = checkpoints.steps()?.pop() else {
-        let reason = "there is no checkpoint: train first, or continue with `aleator resume`";
-        return Err(TrainError::checkpoint(&run.checkpoints_path(), reason));
-    };
+    let Some(newest) = checkpoints.steps()?.pop() else { return Err(untrained(run)) };
     let progress = checkpoints.progress(newest).map_err(|error| advised(error, run, newest))?;
     let step = match (weights, progress.best) {
         (EvaluatedWeights::Best, Some(best)) => best.step,
         _ => newest,
     };
     Ok((step, progress.finished))
+}
+
+fn untrained(run: &RunDir) -> TrainError {
+    let mut reason =
+        format!("there is no checkpoint: continue with `aleator resume {}`", run.path().display());
+    if run.path().join(EVALUATION).exists() {
+        // Resuming leaves a run that is evaluated and has no checkpoints as it is.
+        reason += ", after removing evaluation.json, to train the run again";
+    }
+    TrainError::checkpoint(&run.checkpoints_path(), reason)
 }
 
 /// The same error; of a damaged checkpoint with what to do about it.
