@@ -167,6 +167,18 @@ impl AuditOptions {
 /// The probability from which on the suggestions of an audit are still to be accepted:
 /// [`AuditOptions::accept`], unless something was accepted since.
 ///
+/// ```no_run
+/// use aleator::review::Session;
+///
+/// let audit = "audit".as_ref();
+/// if let Some(threshold) = aleator::to_accept(audit)? {
+///     let mut session = Session::open(audit)?;
+///     session.accept_above(threshold);
+///     session.write_corrected()?;
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// When a record cannot be read, or holds something else.
 pub fn to_accept(audit: &Path) -> Result<Option<f64>, Error> {

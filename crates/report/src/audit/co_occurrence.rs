@@ -50,10 +50,11 @@ impl CoOccurrence {
     /// order of the rows. Also gives the entries with the log-odds above in place of their
     /// utilities, each by a fit without it.
     pub fn learn(entries: &[Entries], residuals: &[Vec<f32>]) -> (Self, Vec<Entries>) {
+        let norms: Vec<f64> = residuals.par_iter().map(|of| product(of, of)).collect();
         let fitted: Vec<(ClassLaw, Entries)> = (0..entries.len())
             .into_par_iter()
             .map(|class| {
-                let partners = partners(class, residuals);
+                let partners = partners(class, residuals, &norms);
                 let rows = Rows::new(&entries[class], residuals, &partners);
                 let (weights, left_out) = rows.fit();
                 (ClassLaw { partners, weights }, left_out)
@@ -82,25 +83,24 @@ impl CoOccurrence {
     }
 }
 
-/// The classes whose labels vary with that of a class, apart from what a model explains.
-fn partners(class: usize, residuals: &[Vec<f32>]) -> Vec<usize> {
-    let sum = |a: &[f32], b: &[f32]| -> f64 {
-        a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+/// The classes whose labels vary with that of a class, apart from what a model explains; `norms`
+/// are the sums of the squares of `residuals`.
+fn partners(class: usize, residuals: &[Vec<f32>], norms: &[f64]) -> Vec<usize> {
+    let strength = |other: usize| {
+        let shared = product(&residuals[class], &residuals[other]).powi(2);
+        if norms[other] > 0.0 { shared / norms[other] } else { 0.0 }
     };
-    let own = &residuals[class];
-    let mut others: Vec<(f64, usize)> = (0..residuals.len())
-        .filter(|other| *other != class)
-        .map(|other| {
-            let norm = sum(&residuals[other], &residuals[other]);
-            let strength = sum(own, &residuals[other]).powi(2) / norm;
-            (if norm > 0.0 { strength } else { 0.0 }, other)
-        })
-        .collect();
+    let others = (0..residuals.len()).filter(|other| *other != class);
+    let mut others: Vec<(f64, usize)> = others.map(|other| (strength(other), other)).collect();
     others.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     others.truncate(PARTNERS);
     let mut partners: Vec<usize> = others.into_iter().map(|(_, other)| other).collect();
     partners.sort_unstable();
     partners
+}
+
+fn product(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
 }
 
 /// u_k, y_j − p_j of the partners, and 1.
