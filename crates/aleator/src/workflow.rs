@@ -22,7 +22,7 @@ mod watch;
 pub use analyse::{
     AnalyseSettings, Findings, SeedFindings, Strongest, analyse, analyse_seeds, seed_runs,
 };
-pub use audit::{AUDIT_FOLDS, audit, audit_probabilities, audit_run};
+pub use audit::{AUDIT_FOLDS, AuditOptions, audit, audit_probabilities, audit_run, to_accept};
 pub use demo::{DEMO_AUDIT, DEMO_CORRECTED, DEMO_TRUE, Demo, LearnedConfusion, demo};
 pub use embed::{EmbedSettings, EmbeddedFile, EmbeddingNetwork, embed};
 pub use error::Error;

@@ -5,7 +5,7 @@ mod probabilities;
 
 use std::path::{Path, PathBuf};
 
-use aleator::{AUDIT_FOLDS, Experiment};
+use aleator::{AuditOptions, Experiment};
 use anyhow::{Result, bail};
 use clap::Args;
 
@@ -29,9 +29,9 @@ pub struct AuditArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// The number of folds; each is judged by a model that was trained on the others. Embeddings and
-    /// tables need none, unless a recipe is given
-    #[arg(long, value_name = "N", default_value_t = AUDIT_FOLDS, value_parser = whole(1..=usize::MAX))]
-    folds: usize,
+    /// tables need none, unless a recipe is given [default: 5]
+    #[arg(long, value_name = "N", value_parser = whole(1..=usize::MAX))]
+    folds: Option<usize>,
     /// With a trained run: train its whole network for every fold, not only the head
     #[arg(long)]
     whole: bool,
@@ -84,7 +84,8 @@ Examples:
 
 /// `aleator audit`.
 pub fn audit(args: &AuditArgs, quiet: bool) -> Result<()> {
-    let (AuditArgs { folds, .. }, RecipeArgs { set, seed, .. }) = (args, &args.recipe);
+    let (AuditArgs { folds, accept, .. }, RecipeArgs { set, seed, .. }) = (args, &args.recipe);
+    let options = AuditOptions { folds: *folds, accept: *accept };
     let out = &args.out.clone().unwrap_or_else(|| args.default_out());
     if args.checkpoint.step.is_some() && (args.whole || args.trained_run().is_none()) {
         bail!(
@@ -95,17 +96,17 @@ pub fn audit(args: &AuditArgs, quiet: bool) -> Result<()> {
         Some(files) => shown(quiet, |watch| aleator::audit_probabilities(&files, out, watch))?,
         None => watched(quiet, |watch| match args.trained_run() {
             Some(dir) if args.whole => {
-                aleator::audit(&Experiment::of_run(dir, set, *seed)?, *folds, out, watch)
+                aleator::audit(&Experiment::of_run(dir, set, *seed)?, options, out, watch)
             }
             Some(dir) => {
                 let step = args.checkpoint.step;
-                aleator::audit_run(dir, set, *seed, step, *folds, out, watch)
+                aleator::audit_run(dir, set, *seed, step, options, out, watch)
             }
-            None => aleator::audit(&args.recipe.experiment_to_audit(watch)?, *folds, out, watch),
+            None => aleator::audit(&args.recipe.experiment_to_audit(watch)?, options, out, watch),
         })?,
     };
     findings::print(out, &audit)?;
-    args.accept.map_or(Ok(()), |threshold| review::accept(out, threshold))
+    accept.map_or(Ok(()), |threshold| review::accept(out, threshold))
 }
 
 impl AuditArgs {

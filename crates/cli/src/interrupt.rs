@@ -17,7 +17,7 @@ pub fn flag() -> Result<&'static AtomicBool> {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(EXIT_CODE.into());
         }
-        tell("\nstopping: saving first (again to stop at once)");
+        tell("\nstopping: saving what can be resumed (again to stop at once)");
     })
     .context("no handler for Ctrl-C could be installed")?;
     Ok(&STOP)

@@ -32,6 +32,18 @@ impl ColumnArgs {
         let (label, id, split) = (label.clone(), id.clone(), split.clone());
         ColumnNames { label, id, split, ignore: ignore.clone() }
     }
+
+    /// Refuses names of columns where there is no table.
+    pub fn refuse_without_table(&self) -> Result<(), Error> {
+        if self.names() == ColumnNames::default() {
+            return Ok(());
+        }
+        Err(Error::Invalid(
+            "--label, --id, --split and --ignore name columns of the table of --data PATH, which \
+             is not given"
+                .to_string(),
+        ))
+    }
 }
 
 /// A recipe, and what is set over it.
@@ -79,15 +91,13 @@ impl RecipeArgs {
             let data = self.data.as_deref();
             return Experiment::from_weights(weights, data, recipe, &self.set, self.seed, watch);
         }
+        if self.data.is_none() {
+            self.columns.refuse_without_table()?;
+        }
         match (&self.data, recipe) {
             (Some(path), _) => {
                 Experiment::on_table(path, &columns, recipe, &self.set, self.seed, watch)
             }
-            (None, _) if columns != ColumnNames::default() => Err(Error::Invalid(
-                "--label, --id, --split and --ignore name columns of the table of --data PATH, \
-                 which is not given"
-                    .to_string(),
-            )),
             (None, Some(recipe)) if is_data(Path::new(recipe)) => {
                 let found =
                     if Path::new(recipe).exists() { "holds data" } else { "does not exist" };

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::progress::watched;
-use crate::{audit, demo, sweep, train, transfer, tune};
+use crate::{audit, demo, review, sweep, train, transfer, tune};
 
 /// Arguments of `aleator resume`.
 #[derive(Args, Debug)]
@@ -31,7 +31,10 @@ pub fn resume(args: &ResumeArgs, quiet: bool) -> Result<()> {
         Resumed::Sweep(runs) => sweep::print(dir, &runs),
         Resumed::Tuning(tuning) => tune::print(dir, &tuning),
         Resumed::Transfer(transfer) => transfer::print(dir, &transfer),
-        Resumed::Audit(audit) => audit::findings::print(dir, &audit),
+        Resumed::Audit(audit) => {
+            audit::findings::print(dir, &audit)?;
+            aleator::to_accept(dir)?.map_or(Ok(()), |threshold| review::accept(dir, threshold))
+        }
         Resumed::Demo(demo) => demo::print(dir, &demo),
     }
 }

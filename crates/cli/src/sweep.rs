@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::progress::watched;
+use crate::recipe_args::ColumnArgs;
 use crate::scores;
 use crate::train::print_written;
 
@@ -20,6 +21,8 @@ pub struct SweepArgs {
     /// Data to train on, as `aleator train --data` takes them [default: those of the recipe]
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
+    #[command(flatten)]
+    columns: ColumnArgs,
     /// Set a key of every run
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -42,9 +45,13 @@ Examples:
 /// `aleator sweep`.
 pub fn sweep(args: &SweepArgs, quiet: bool) -> Result<()> {
     let runs = watched(quiet, |watch| {
+        let columns = args.columns.names();
         let points = match &args.data {
-            Some(data) => aleator::sweep_on_path(&args.sweep, data, &args.set, watch)?,
-            None => load_sweep(&args.sweep, &args.set)?,
+            Some(data) => aleator::sweep_on_path(&args.sweep, data, &columns, &args.set, watch)?,
+            None => {
+                args.columns.refuse_without_table()?;
+                load_sweep(&args.sweep, &args.set)?
+            }
         };
         aleator::sweep(points, &args.out, watch)
     })?;

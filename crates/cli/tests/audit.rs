@@ -164,7 +164,7 @@ fn a_run_on_images_lends_its_network() {
         "audit run --folds 2 --set data.centre_crop=0.5 --out audit",
         &["data.centre_crop=0.5", "whole network"],
     );
-    place.succeeds("audit run -q --folds 2 --set schedule.epochs=7 --out audit");
+    place.succeeds("audit run -q --set schedule.epochs=7 --out audit");
     let embeddings = place.path("audit/embeddings");
     assert!(embeddings.join("features.safetensors").exists());
     let issues = table(&place, "audit/issues.csv");

@@ -37,6 +37,7 @@ fn assert_same(place: &Place, one: &str, other: &str) {
 fn features_are_audited_without_folds_then_reported_and_reviewed() {
     let place = place();
     let ended = place.succeeds(&format!("{AUDIT} --out audit"));
+    assert!(!ended.stderr.contains("no effect"), "{}", ended.stderr);
     assert!(ended.stderr.contains("features-audit"), "{}", ended.stderr);
     assert!(ended.stderr.contains("features are scaled"), "{}", ended.stderr);
     assert!(ended.stdout.contains("240 labels of 240 examples"), "{}", ended.stdout);
@@ -65,6 +66,7 @@ fn features_are_audited_without_folds_then_reported_and_reviewed() {
     assert!(place.path("audit/report.html").is_file());
     place.succeeds("review audit --export");
     assert_eq!(place.lines("audit/corrected.csv"), 1 + EXAMPLES);
+    place.refuses("compare audit", &["audit is an audit", "aleator report audit"]);
 }
 
 #[cfg(unix)]
@@ -72,18 +74,30 @@ fn features_are_audited_without_folds_then_reported_and_reviewed() {
 fn an_audit_of_features_that_is_killed_or_stopped_goes_on_to_the_same_bytes() {
     let place = place();
     place.succeeds(&format!("{AUDIT} -q --out whole --threads 2"));
-    let mut killed = place.start(&format!("{AUDIT} -q --out killed --threads 2"));
-    killed.wait_until(|| place.path("killed/group.json").exists());
+    place.succeeds("review whole --accept 0.9");
+    let mut killed = place.start(&format!("{AUDIT} -q --accept 0.9 --out killed --threads 2"));
+    killed.wait_until(|| place.path("killed/accept.json").exists());
     assert!(killed.kill(), "it ended before it could be killed");
     assert!(!place.path("killed/audit.json").exists());
-    place.succeeds("resume killed -q --threads 1");
+    let ended = place.succeeds("resume killed -q --threads 1");
     assert_same(&place, "whole", "killed");
-    let mut stopped = place.start(&format!("{AUDIT} -q --out stopped --threads 1"));
+    assert!(ended.stdout.contains("at least 0.9 accepted"), "{}", ended.stdout);
+    for file in ["corrected.csv", "pruned.csv", "weights.csv", "review.json"] {
+        let [own, other] = ["whole", "killed"].map(|dir| place.read(&format!("{dir}/{file}")));
+        assert!(own == other, "{file} is another after resuming");
+    }
+    // What was accepted since stays.
+    place.succeeds("review killed --accept 0.8");
+    place.succeeds("resume killed -q");
+    assert_eq!(place.json("killed/review.json")["accept"]["threshold"], 0.8);
+    let mut stopped = place.start(&format!("{AUDIT} --folds 3 --out stopped --threads 1"));
     stopped.wait_until(|| place.path("stopped/group.json").exists());
     stopped.signal("INT");
     let ended = stopped.end();
     assert_eq!(ended.code, Some(130), "{}", ended.stderr);
-    assert!(ended.stderr.contains("aleator resume stopped"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("3 folds have no effect"), "{}", ended.stderr);
+    let message = "`aleator resume stopped` judges them from the beginning";
+    assert!(ended.stderr.contains(message), "{}", ended.stderr);
     assert!(!place.path("stopped/audit.json").exists());
     place.succeeds("resume stopped -q --threads 3");
     assert_same(&place, "whole", "stopped");

@@ -123,6 +123,15 @@ fn files_that_cannot_be_decoded_are_set_aside_by_name() {
     place.succeeds("eval run -q");
     assert_eq!(place.json("run/evaluation.json"), first);
 
+    // The labels of an audit of the run do not name it, and are trained on all the same.
+    place.succeeds("audit run -q --accept 0.9 --out audit");
+    for file in ["corrected", "pruned", "weights"] {
+        let labels = format!("--set data.train.labels=audit/{file}.csv --out {file}");
+        let ended = place.succeeds(&command.replace("--out run", &labels));
+        assert!(ended.stderr.contains("of the 121 examples"), "{file}: {}", ended.stderr);
+        assert!(place.path(&format!("{file}/evaluation.json")).exists(), "{file}");
+    }
+
     for number in 0..3 {
         place.write(&format!("images/even/bad-{number}.png"), "no picture");
     }

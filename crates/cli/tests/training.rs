@@ -342,6 +342,22 @@ fn several_seeds_make_members_and_their_ensemble() {
 }
 
 #[test]
+fn a_sweep_takes_a_table_and_the_names_of_its_columns() {
+    let place = Place::empty();
+    let row = |at: usize| format!("{},{},{}\n", at % 7, (at % 2) * 3 + at % 5, ["a", "b"][at % 2]);
+    place.write("t.csv", "p,q,kind\n".to_string() + &(0..60).map(row).collect::<String>());
+    place.write("sweep.toml", "base = \"features-none\"\n[axes]\nseed = [0, 1]\n");
+    place.succeeds("sweep sweep.toml -q --data t.csv --label kind --set tune=off --out run");
+    for run in ["run/seed=0", "run/seed=1"] {
+        let recipe = String::from_utf8(place.read(&format!("{run}/recipe.toml"))).unwrap();
+        assert!(recipe.contains("t.csv"), "{recipe}");
+        assert_eq!(place.json(&format!("{run}/run.json"))["class_names"][1], "b");
+    }
+    let refused = "sweep sweep.toml --label kind --out other";
+    place.refuses(refused, &["--label", "--data PATH, which is not given"]);
+}
+
+#[test]
 fn a_sweep_runs_every_combination_and_can_be_resumed() {
     let place = Place::with_features();
     place.write(

@@ -7,6 +7,7 @@
 
 mod annotators;
 mod arrays;
+mod co_occurrence;
 mod comparison;
 mod dynamics;
 mod entry_noise;
@@ -24,6 +25,7 @@ mod posterior;
 mod record;
 mod replaced;
 mod review_record;
+mod row_errors;
 mod sample;
 mod self_confidence;
 mod settings;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use aleator_report::audit::{
-    Answer, Audit, AuditInput, AuditLabels, AuditSettings, Consensus, Judgement, ModelOutput,
-    Source, SourceExample, analyse, judge,
+    Answer, Audit, AuditInput, AuditLabels, AuditSettings, Consensus, Issue, Judgement,
+    ModelOutput, Source, SourceExample, analyse, judge,
 };
 use aleator_run::{
     CreateRun, ExampleRow, FORMAT, Link, Noise, Predictions, RunDir, RunInfo, Split, SplitCounts,
@@ -182,6 +182,31 @@ fn entries_in_arrays_are_judged_as_those_of_a_fold() {
     let (class, is_on) = (first.given.class(), matches!(first.given, Answer::On(_)));
     let true_on = [truth(example), (truth(example) + 1) % CLASSES as u32].contains(&class);
     assert_ne!(is_on, true_on, "{first:?}");
+}
+
+/// Three classes of which a model knows nothing: the second is on with the first, the third is on
+/// without it. One entry in twenty is flipped.
+#[test]
+fn labels_of_classes_that_go_together_show_errors_that_no_model_sees() {
+    const ROWS: usize = 600;
+    let flipped = |row: usize, class: usize| uniform(21, row, class) < 0.05;
+    let is_on = |row: usize, class: usize| {
+        let first = uniform(20, row, 0) < 0.5;
+        (if class == 2 { !first } else { first }) != flipped(row, class)
+    };
+    let labels = (0..ROWS).map(|row| (0..3).filter(|class| is_on(row, *class as usize)).collect());
+    let names: Vec<String> = ["a", "b", "c"].map(String::from).to_vec();
+    // The model is unsure at random.
+    let log_probs = (0..ROWS * 3).map(|at| (0.45 + 0.1 * uniform(22, at, 0)).ln() as f32).collect();
+    let labels = AuditLabels::Multilabel(labels.collect());
+    let found = judged(AuditInput::new(names, labels, ModelOutput::LogProbs(log_probs))).audit;
+    let wrong = |issue: &&Issue| flipped(issue.id.parse().unwrap(), issue.given.class() as usize);
+    let all = found.issues.iter().filter(wrong).count();
+    let first = found.issues.iter().take(all).filter(wrong).count();
+    // Two flips in a row look like one, of the third class.
+    assert!(first * 10 >= all * 8, "{first} of {all} flips are among the first {all}");
+    let count = found.summary.wrong.count;
+    assert!((count - all as f64).abs() < 0.3 * all as f64, "{count} for {all}");
 }
 
 #[test]

@@ -10,11 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aleator_data::{Sources, Thumbnails};
-use aleator_report::audit::{Audit, analyse};
+use aleator_report::audit::{Acceptance, Audit, ReviewRecord, analyse};
 use aleator_run::recipe::{HeldOut, Method};
-use aleator_run::{PICTURES, Recipe, lock_folder, pictured_data, write_file};
+use aleator_run::{
+    PICTURES, Recipe, RunError, lock_folder, pictured_data, read_json, write_file, write_json,
+};
 use aleator_train::group::{self, Group, Kind, Member};
 use aleator_train::{check_recipe, load_run};
+use serde::{Deserialize, Serialize};
 
 use crate::workflow::group::finish_locked as finish_runs;
 use crate::{Error, Event, Experiment, Watch};
@@ -22,6 +25,30 @@ use embeddings::RunExamples;
 
 pub(crate) use embeddings::finish_embeddings;
 pub use probabilities::audit_probabilities;
+
+/// How an audit is made, apart from what is audited.
+///
+/// ```
+/// use aleator::AuditOptions;
+///
+/// let five_folds: AuditOptions = 5.into();
+/// assert_eq!(five_folds, AuditOptions { folds: Some(5), accept: None });
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AuditOptions {
+    /// The number of folds, where labels are judged in folds; `None` takes [`AUDIT_FOLDS`].
+    pub folds: Option<usize>,
+    /// The probability from which on suggestions are to be accepted afterwards, from 0.5 to 1. It
+    /// is recorded for [`to_accept`]; the audit itself accepts nothing.
+    pub accept: Option<f64>,
+}
+
+impl From<usize> for AuditOptions {
+    /// So many folds.
+    fn from(folds: usize) -> Self {
+        Self { folds: Some(folds), accept: None }
+    }
+}
 
 /// Divides the data into folds, judges the labels of each by a model that was trained on the
 /// others, and ranks them: the label that is most surely wrong comes first.
@@ -35,11 +62,12 @@ pub use probabilities::audit_probabilities;
 /// seeds, or as [`fit`](crate::fit()).
 pub fn audit(
     experiment: &Experiment,
-    folds: usize,
+    options: impl Into<AuditOptions>,
     out: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<Audit, Error> {
-    let group = group_of(experiment, folds)?;
+    let options = options.into();
+    let group = group_of(experiment, options, watch)?;
     let sources = match &experiment.arrays {
         Some(arrays) => arrays.clone(),
         None => Arc::new(open(&group)?),
@@ -53,6 +81,7 @@ pub fn audit(
         check_recipe(&last.recipe, &sources.divide(&last.recipe.data)?)?;
     }
     group::create(out, &group)?;
+    options.record(out)?;
     finish(out, &group, &sources, watch)
 }
 
@@ -69,31 +98,45 @@ pub fn audit_run(
     sets: &[String],
     seed: Option<u64>,
     checkpoint: Option<usize>,
-    folds: usize,
+    options: impl Into<AuditOptions>,
     out: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<Audit, Error> {
+    let options = options.into();
     if load_run(run)?.0.info().input_shape.len() != 3 {
         if checkpoint.is_some() {
             let message = "was trained on features, so its audit uses no checkpoint";
             return Err(Error::invalid(message).at(run.display().to_string()));
         }
-        return audit(&Experiment::of_run(run, sets, seed)?, folds, out, watch);
+        return audit(&Experiment::of_run(run, sets, seed)?, options, out, watch);
     }
     let examples = RunExamples::of(run, seed, checkpoint)?;
-    let group = examples.create_audit(sets, folds, out)?;
+    let group = examples.create_audit(sets, options, out, watch)?;
+    options.record(out)?;
     watch.note("embedding the images with the network of the run; labels are judged by that");
     examples.write(out, watch)?;
     finish(out, &group, &open(&group)?, watch)
 }
 
 /// One run for each fold; one entry for all where labels are judged without folds.
-fn group_of(experiment: &Experiment, folds: usize) -> Result<Group, Error> {
+fn group_of(
+    experiment: &Experiment,
+    options: AuditOptions,
+    watch: &mut Watch<'_>,
+) -> Result<Group, Error> {
     if needs_no_folds(&experiment.recipe) {
+        if let Some(folds) = options.folds {
+            watch.warn(&format!(
+                "{folds} folds have no effect: these labels are judged by all other examples and \
+                 by training dynamics, without folds; a recipe such as features-full judges in \
+                 folds"
+            ));
+        }
         let seed = experiment.only_seed("an audit")?;
         let (name, recipe) = (WITHOUT_FOLDS.to_string(), experiment.recipe.clone());
         return Ok(Group::new(Kind::Audit, vec![Member { name, recipe, seed }])?);
     }
+    let folds = options.folds.unwrap_or(AUDIT_FOLDS);
     if folds < 2 {
         return Err(Error::invalid(format!(
             "{folds} folds: at least 2 are needed, so that each has others to learn from"
@@ -110,6 +153,56 @@ fn group_of(experiment: &Experiment, folds: usize) -> Result<Group, Error> {
 
 /// The folds of an audit, where nothing else is said.
 pub const AUDIT_FOLDS: usize = 5;
+
+/// `accept.json`: what is to be accepted when the audit is complete.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToAccept {
+    threshold: f64,
+}
+
+impl ToAccept {
+    const NAME: &str = "accept.json";
+}
+
+impl AuditOptions {
+    /// Keeps what is left to do after the audit, for whoever resumes it.
+    fn record(self, out: &Path) -> Result<(), Error> {
+        let to_accept = self.accept.map(|threshold| ToAccept { threshold });
+        to_accept.map_or(Ok(()), |it| Ok(write_json(&out.join(ToAccept::NAME), &it)?))
+    }
+}
+
+/// The probability from which on the suggestions of an audit are still to be accepted:
+/// [`AuditOptions::accept`], unless something was accepted since.
+///
+/// ```no_run
+/// use aleator::review::Session;
+///
+/// let audit = "audit".as_ref();
+/// if let Some(threshold) = aleator::to_accept(audit)? {
+///     let mut session = Session::open(audit)?;
+///     session.accept_above(threshold);
+///     session.write_corrected()?;
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// When a record cannot be read, or holds something else.
+pub fn to_accept(audit: &Path) -> Result<Option<f64>, Error> {
+    let path = audit.join(ToAccept::NAME);
+    let accepted = ReviewRecord::load(audit)?.and_then(|record| record.accept);
+    if accepted.is_some() || !path.exists() {
+        return Ok(None);
+    }
+    let ToAccept { threshold } = read_json(&path)?;
+    if Acceptance::is_threshold(threshold) {
+        return Ok(Some(threshold));
+    }
+    let message = format!("threshold must be {}, found {threshold}", Acceptance::RANGE);
+    Err(RunError::damaged(&path, message).into())
+}
 
 /// The only member of an audit without folds; it has no directory.
 const WITHOUT_FOLDS: &str = "all";
@@ -149,7 +242,8 @@ pub(crate) fn finish(
         let found = evidence::audit_features(sources, &recipe, seed, pictures.as_ref(), watch);
         found.map_err(|error| match error {
             Error::Interrupted(reason) => Error::Interrupted(format!(
-                "{reason}; continue with `aleator resume {}`",
+                "{reason}, and nothing of it is kept: `aleator resume {}` judges them from the \
+                 beginning",
                 out.display()
             )),
             other => other,

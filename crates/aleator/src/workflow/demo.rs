@@ -11,7 +11,7 @@ use aleator_train::group::{self, Group, Kind};
 
 use crate::workflow::audit;
 use crate::workflow::group::finish_locked as finish_runs;
-use crate::{AUDIT_FOLDS, Error, Experiment, TrainedRun, Watch};
+use crate::{AuditOptions, Error, Experiment, TrainedRun, Watch};
 use labels::LabelFiles;
 
 /// What the demonstration compares: a name and a preset.
@@ -146,7 +146,7 @@ fn audit_digits(
         let group = group::open(&dir)?;
         return audit::finish(&dir, &group, &audit::open(&group)?, watch);
     }
-    audit::audit(experiment, AUDIT_FOLDS, &dir, watch)
+    audit::audit(experiment, AuditOptions::default(), &dir, watch)
 }
 
 fn rank(pair: &Pair, among: &[Pair]) -> usize {

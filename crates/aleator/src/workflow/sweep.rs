@@ -11,13 +11,13 @@ use crate::workflow::group::start;
 use crate::{Error, TrainedRun, Watch};
 
 /// The points of a sweep on the data at a path, as [`load_sweep`](aleator_run::load_sweep) reads
-/// them where the recipe names the data.
+/// them where the recipe names the data; `columns` says what the columns of a table are.
 ///
 /// ```no_run
-/// use aleator::{Watch, sweep, sweep_on_path};
+/// use aleator::{ColumnNames, Watch, sweep, sweep_on_path};
 ///
-/// let watch = &mut Watch::silent();
-/// let points = sweep_on_path("ranks.toml".as_ref(), "x.npy".as_ref(), &[], watch)?;
+/// let (watch, columns) = (&mut Watch::silent(), ColumnNames::default());
+/// let points = sweep_on_path("ranks.toml".as_ref(), "x.npy".as_ref(), &columns, &[], watch)?;
 /// sweep(points, "sweep".as_ref(), watch)?;
 /// # Ok::<(), aleator::Error>(())
 /// ```
@@ -27,11 +27,12 @@ use crate::{Error, TrainedRun, Watch};
 pub fn sweep_on_path(
     sweep: &Path,
     data: &Path,
+    columns: &ColumnNames,
     sets: &[String],
     watch: &mut Watch<'_>,
 ) -> Result<Vec<Resolved>, Error> {
-    let (columns, name) = (ColumnNames::default(), sweep.to_string_lossy());
-    let (_, overlay) = data_at(data, &columns, Some(&name), preset_to_train, sets, watch)?;
+    let name = sweep.to_string_lossy();
+    let (_, overlay) = data_at(data, columns, Some(&name), preset_to_train, sets, watch)?;
     Ok(load_sweep_over(sweep, &overlay, sets)?)
 }
 

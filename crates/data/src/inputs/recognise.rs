@@ -198,7 +198,11 @@ fn recognise_any(path: &Path) -> Result<Recognised, DataError> {
 /// The error that says what was seen and what to do.
 fn unsure(path: &Path, why: &str) -> DataError {
     const MOST: usize = 12;
-    let folder = if path.is_dir() { Some(path) } else { path.parent() };
+    let folder = match path.parent() {
+        _ if path.is_dir() => Some(path),
+        Some(folder) if folder.as_os_str().is_empty() => Some(Path::new(".")),
+        folder => folder,
+    };
     let names = folder.and_then(|folder| folder::entries(folder).ok()).unwrap_or_default();
     let mut seen: Vec<String> = names
         .iter()

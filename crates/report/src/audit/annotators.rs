@@ -180,18 +180,7 @@ impl CrowdCounts {
     /// examples.
     fn concentration(&self, classes: usize) -> f64 {
         let all: f64 = self.annotators.iter().flat_map(|it| &it.seen).sum();
-        let (mut low, mut high) = (LEAST.ln(), all.max(1.0).ln());
-        let mut best = high;
-        for _ in 0..ROUNDS {
-            let step = (high - low) / (POINTS - 1) as f64;
-            let tried = (0..POINTS).map(|at| low + step * at as f64);
-            let scored = tried.map(|log| (self.log_evidence(log.exp(), classes), log));
-            // Of equal ones the largest κ: the common confusion.
-            (_, best) =
-                scored.fold((f64::NEG_INFINITY, best), |a, b| if b.0 >= a.0 { b } else { a });
-            (low, high) = ((best - step).max(low), (best + step).min(high));
-        }
-        best.exp()
+        most_probable_concentration(all, |concentration| self.log_evidence(concentration, classes))
     }
 
     fn log_evidence(&self, concentration: f64, classes: usize) -> f64 {
@@ -231,6 +220,53 @@ impl Counts {
             let sums = sums[row.clone()].iter_mut();
             sums.zip(terms).for_each(|(sum, (weight, root))| *sum += scale * weight * root);
         }
+    }
+}
+
+/// The κ with the largest evidence, up to the number of all labels: the common law for everybody.
+fn most_probable_concentration(all: f64, log_evidence: impl Fn(f64) -> f64) -> f64 {
+    let (mut low, mut high) = (LEAST.ln(), all.max(1.0).ln());
+    let mut best = high;
+    for _ in 0..ROUNDS {
+        let step = (high - low) / (POINTS - 1) as f64;
+        let tried = (0..POINTS).map(|at| low + step * at as f64);
+        let scored = tried.map(|log| (log_evidence(log.exp()), log));
+        // Of equal ones the largest κ.
+        (_, best) = scored.fold((f64::NEG_INFINITY, best), |a, b| if b.0 >= a.0 { b } else { a });
+        (low, high) = ((best - step).max(low), (best + step).min(high));
+    }
+    best.exp()
+}
+
+/// How often annotators err in general: a Beta prior of each one's rate, by the labels of all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ErrorRates {
+    mean: f64,
+    /// How many labels of an annotator the mean counts for.
+    concentration: f64,
+}
+
+impl ErrorRates {
+    /// From the expected number of wrong labels of each annotator, and the number of their labels.
+    pub fn of(annotators: &[(f64, f64)]) -> Self {
+        let sum = |of: fn(&(f64, f64)) -> f64| annotators.iter().map(of).sum::<f64>();
+        let (wrong, all) = (sum(|it| it.0), sum(|it| it.1));
+        let mean = (wrong + 0.5) / (all + 1.0);
+        let evidence = |concentration: f64| {
+            let of = |(wrong, all): &(f64, f64)| {
+                polya(&[*wrong, all - wrong], &[mean, 1.0 - mean], concentration)
+            };
+            annotators.iter().map(of).sum()
+        };
+        Self { mean, concentration: most_probable_concentration(all, evidence) }
+    }
+
+    /// The rate that is expected of new labels, with its standard deviation, by labels of which
+    /// `wrong` are expected to be, with some variance.
+    pub fn of_new_labels(&self, wrong: f64, variance: f64, all: f64) -> (f64, f64) {
+        let size = all + self.concentration;
+        let rate = (wrong + self.concentration * self.mean) / size;
+        (rate, (rate * (1.0 - rate) / (size + 1.0) + variance / size.powi(2)).sqrt())
     }
 }
 
@@ -304,6 +340,19 @@ mod tests {
                 [mean, 1.0 - mean, 1.0 - mean, mean].map(|it| 60.0 * it).to_vec();
         }
         counts
+    }
+
+    #[test]
+    fn few_labels_say_little_of_new_ones() {
+        // Rates of 10 and 50 %, by 200 labels each, and one annotator with 2 wrong labels of 2.
+        let mut annotators: Vec<(f64, f64)> =
+            (0..20).map(|at| (if at % 2 == 0 { 20.0 } else { 100.0 }, 200.0)).collect();
+        annotators.push((2.0, 2.0));
+        let rates = ErrorRates::of(&annotators);
+        let (many, sure) = rates.of_new_labels(20.0, 0.0, 200.0);
+        let (few, unsure) = rates.of_new_labels(2.0, 0.0, 2.0);
+        assert!(many > 0.09 && many < 0.13 && sure < 0.03, "{many} ± {sure}");
+        assert!(few > 0.3 && few < 0.75 && unsure > 3.0 * sure, "{few} ± {unsure}");
     }
 
     #[test]

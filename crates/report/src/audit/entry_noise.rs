@@ -105,6 +105,17 @@ impl EntryNoise {
         (Self { sharpness: chosen, mistakes, log_likelihood }, counts)
     }
 
+    /// The mean of a_k.
+    pub fn sharpness(&self, class: usize) -> f64 {
+        self.sharpness[class].iter().map(|(sharpness, weight)| sharpness * weight).sum()
+    }
+
+    /// The logarithms of the odds of a mistake, of a label that is off and of one that is on.
+    pub fn log_mistakes(&self) -> [f64; 2] {
+        let [e0, e1] = self.mistakes;
+        [(e1 / (1.0 - e0)).ln(), (e0 / (1.0 - e1)).ln()]
+    }
+
     /// The probability that a class is truly on, given its utility and label.
     pub fn truly_on(&self, class: usize, utility: f64, label: bool) -> f64 {
         let on = |(sharpness, weight): &(f64, f64)| {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use aleator_metrics::ranking::{auroc, average_precision};
 use aleator_run::ExampleRow;
 
+use super::annotators::ErrorRates;
 use super::pair_noise::PairNoise;
 use super::parts::Example;
 use super::record::{
@@ -246,6 +247,8 @@ pub(super) fn annotators(names: &[String], labels: &[Label]) -> Vec<AnnotatorFin
     struct Sums {
         annotations: usize,
         wrong: f64,
+        /// Σ s (1 − s), the variance of independent labels.
+        chance: f64,
         known: Option<usize>,
         confuses: BTreeMap<(u32, u32), f64>,
     }
@@ -256,7 +259,9 @@ pub(super) fn annotators(names: &[String], labels: &[Label]) -> Vec<AnnotatorFin
         for (annotator, class) in &label.example.votes {
             let sums = &mut sums[*annotator as usize];
             sums.annotations += 1;
-            sums.wrong += 1.0 - probability(label.posterior, *class);
+            let score = 1.0 - probability(label.posterior, *class);
+            sums.wrong += score;
+            sums.chance += score * (1.0 - score);
             sums.known =
                 sums.known.zip(truth).map(|(wrong, truth)| wrong + usize::from(truth != *class));
             for (truth, probability) in label.posterior.iter().filter(|(truth, _)| truth != class) {
@@ -264,8 +269,15 @@ pub(super) fn annotators(names: &[String], labels: &[Label]) -> Vec<AnnotatorFin
             }
         }
     }
+    sums.iter_mut().for_each(|it| it.wrong = it.wrong.max(0.0));
+    let counts: Vec<(f64, f64)> = sums.iter().map(|it| (it.wrong, it.annotations as f64)).collect();
+    let rates = ErrorRates::of(&counts);
+    let bounds = |rate: f64, deviation: f64| {
+        [-1.96, 1.96].map(|width: f64| (rate + width * deviation).clamp(0.0, 1.0))
+    };
     let finding = |(name, sums): (&String, Sums)| {
         let all = sums.annotations as f64;
+        let (new, deviation) = rates.of_new_labels(sums.wrong, sums.chance, all);
         let mut confuses: Vec<(u32, u32, f64)> = sums
             .confuses
             .into_iter()
@@ -277,6 +289,9 @@ pub(super) fn annotators(names: &[String], labels: &[Label]) -> Vec<AnnotatorFin
             name: name.clone(),
             annotations: sums.annotations,
             error_rate: sums.wrong / all,
+            error_rate_bounds: bounds(sums.wrong / all, sums.chance.max(0.0).sqrt() / all),
+            new_error_rate: new,
+            new_error_rate_bounds: bounds(new, deviation),
             known_error_rate: sums.known.map(|wrong| wrong as f64 / all),
             confuses,
         }

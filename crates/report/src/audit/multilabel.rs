@@ -1,13 +1,19 @@
 //! Classes that are on or off: which entries of a row are wrong.
 //!
-//! Each entry is judged by [`EntryNoise`], which is fitted to a sample of the examples.
+//! Each entry is judged by [`EntryNoise`], which is fitted to a sample of the examples: by what a
+//! model says of the class. Where the labels are more probable with them, the other entries of the
+//! row count too ([`CoOccurrence`]), and the errors that a row may have are weighed against each
+//! other ([`RowErrors`]).
 
 use aleator_run::Field;
+use rayon::prelude::*;
 
+use super::co_occurrence::{CoOccurrence, MOST_CLASSES};
 use super::entry_noise::{Entries, EntryNoise};
 use super::findings::{self, Findings, WrongLabels};
 use super::parts::{self, Example, Parts};
 use super::record::{Answer, Issue};
+use super::row_errors::{LabelledRow, RowErrors};
 use super::settings::AuditSettings;
 use super::single::Posterior;
 use crate::covariance::{Best, Observer, Step};
@@ -39,38 +45,148 @@ pub(super) fn judge(
     observer: Observer,
 ) -> Result<Findings, ReportError> {
     let choices = [Utility::Mean, Utility::LogOdds];
-    let mut fits = vec![];
+    let mut best: Option<Judge> = None;
+    let mut offer = |judge: Judge| {
+        // The first of equal ones: models without means have the log-odds in their place.
+        let least = best.as_ref().map(|best| best.noise.log_likelihood);
+        if least.is_none_or(|least| judge.noise.log_likelihood > least) {
+            best = Some(judge);
+        }
+    };
     for (at, utility) in choices.into_iter().enumerate() {
-        fits.push((
-            EntryNoise::learn(&sample(parts, utility)?, settings.multilabel_passes),
-            utility,
-        ));
+        let Sample { entries, residuals, step } = sample(parts, utility)?;
+        let learn = |entries: &[Entries]| EntryNoise::learn(entries, settings.multilabel_passes);
+        offer(Judge { utility, noise: learn(&entries), others: None });
+        if (2..=MOST_CLASSES).contains(&entries.len()) {
+            let (law, left_out) = CoOccurrence::learn(&entries, &residuals);
+            let noise = learn(&left_out);
+            let others = Others::new(law, left_out, step, &noise);
+            offer(Judge { utility, noise, others: Some(others) });
+        }
         let (done, total) = (at + 1, choices.len());
         observer(Step { what: "noise of the labels", done, total });
     }
-    let better = |a: &(EntryNoise, Utility), b: &(EntryNoise, Utility)| {
-        // The first of equal ones: models without means have the log-odds in their place.
-        b.0.log_likelihood > a.0.log_likelihood
-    };
-    let best = fits.into_iter().reduce(|a, b| if better(&a, &b) { b } else { a });
-    let Some((noise, utility)) = best else { unreachable!("there are two choices") };
-    collect(parts, &noise, utility, kept)
+    let Some(judge) = best else { unreachable!("there are two choices") };
+    collect(parts, &judge, kept)
 }
 
-/// The entries of each class, of examples that are spread evenly over the data.
-fn sample(parts: &mut Parts, utility: Utility) -> Result<Vec<Entries>, ReportError> {
-    let classes = parts.task.class_names.len();
+/// What entries are judged by.
+struct Judge {
+    utility: Utility,
+    noise: EntryNoise,
+    /// `None` where each entry stands alone.
+    others: Option<Others>,
+}
+
+/// What the other entries of a row say.
+struct Others {
+    law: CoOccurrence,
+    /// Of the examples that the law was fitted to, the utilities by a fit without the entry.
+    left_out: Vec<Entries>,
+    /// Every so many examples one was.
+    step: usize,
+    errors: RowErrors,
+}
+
+impl Others {
+    fn new(law: CoOccurrence, left_out: Vec<Entries>, step: usize, noise: &EntryNoise) -> Self {
+        let sampled = left_out.first().map_or(0, Vec::len);
+        let odds = |row: usize| {
+            let entries: Vec<(f64, bool)> = left_out.iter().map(|of| of[row]).collect();
+            with_row(&entries, noise, |labelled| labelled.swap_odds(ties(&law, noise)))
+        };
+        let odds: Vec<f64> = (0..sampled).into_par_iter().map(odds).collect();
+        let errors = RowErrors::learn(&odds);
+        Self { law, left_out, step, errors }
+    }
+
+    /// The log-odds of each class of an example to be on, by all others, and its label.
+    fn entries(&self, row: &Row, utility: Utility) -> Vec<(f64, bool)> {
+        let classes = row.fields[0].len();
+        if row.position % self.step == 0 {
+            return self.left_out.iter().map(|of| of[row.position / self.step]).collect();
+        }
+        let residuals: Vec<f32> = (0..classes).map(|class| residual(row, class)).collect();
+        let entry = |class: usize| {
+            let utility = self.law.utility(class, utility.of(row, class), &residuals);
+            (utility, is_on(row.example, class as u32))
+        };
+        (0..classes).map(entry).collect()
+    }
+}
+
+/// B of two classes, as sharp as their utilities.
+fn ties<'a>(law: &'a CoOccurrence, noise: &'a EntryNoise) -> impl Fn(usize, usize) -> f64 + 'a {
+    |a, b| (noise.sharpness(a) * noise.sharpness(b)).sqrt() * law.tie(a, b)
+}
+
+/// Gives `take` the labels of a row with the log-odds that each is wrong.
+fn with_row<T>(
+    entries: &[(f64, bool)],
+    noise: &EntryNoise,
+    take: impl FnOnce(&LabelledRow) -> T,
+) -> T {
+    let log_mistakes = noise.log_mistakes();
+    let log_odds = |(class, (utility, on)): (usize, &(f64, bool))| {
+        let sharp = noise.sharpness(class) * utility;
+        log_mistakes[usize::from(*on)] + if *on { -sharp } else { sharp }
+    };
+    let log_odds: Vec<f64> = entries.iter().enumerate().map(log_odds).collect();
+    let is_on: Vec<bool> = entries.iter().map(|(_, on)| *on).collect();
+    take(&LabelledRow { log_odds: &log_odds, is_on: &is_on, log_mistakes })
+}
+
+impl Judge {
+    /// How probable each entry of an example is to be wrong.
+    fn scores(&self, row: &Row) -> Vec<f64> {
+        match &self.others {
+            Some(others) => with_row(&others.entries(row, self.utility), &self.noise, |labelled| {
+                others.errors.scores(labelled, ties(&others.law, &self.noise))
+            }),
+            None => {
+                let score = |class: usize| {
+                    let given = is_on(row.example, class as u32);
+                    let on = self.noise.truly_on(class, self.utility.of(row, class), given);
+                    if given { 1.0 - on } else { on }
+                };
+                (0..row.fields[0].len()).map(score).collect()
+            }
+        }
+    }
+}
+
+/// Examples that are spread evenly over the data, in their order.
+struct Sample {
+    /// The entries of each class.
+    entries: Vec<Entries>,
+    /// Of each entry, its label minus the probability of the label to be on.
+    residuals: Vec<Vec<f32>>,
+    /// Every so many examples there is one.
+    step: usize,
+}
+
+fn sample(parts: &mut Parts, utility: Utility) -> Result<Sample, ReportError> {
+    let (classes, examples) = (parts.task.class_names.len(), parts.examples.len());
     let most = FITTED_EXAMPLES.min(FITTED_ENTRIES / classes.max(1)).max(1);
-    let step = parts.examples.len().div_ceil(most).max(1);
-    let mut entries: Vec<Entries> = vec![vec![]; classes];
+    let step = examples.div_ceil(most).max(1);
+    let sampled = examples.div_ceil(step);
+    let mut entries: Vec<Entries> = vec![vec![(0.0, false); sampled]; classes];
+    let mut residuals = vec![vec![0.0; sampled]; classes];
     parts.each_piece(FIELDS, |rows| {
         for row in rows.iter().filter(|row| row.position % step == 0) {
-            for (class, entries) in entries.iter_mut().enumerate() {
-                entries.push((utility.of(row, class), is_on(row.example, class as u32)));
+            let at = row.position / step;
+            for class in 0..classes {
+                entries[class][at] = (utility.of(row, class), is_on(row.example, class as u32));
+                residuals[class][at] = residual(row, class);
             }
         }
     })?;
-    Ok(entries)
+    Ok(Sample { entries, residuals, step })
+}
+
+fn residual(row: &Row, class: usize) -> f32 {
+    let [_, on, _] = row.fields;
+    f32::from(u8::from(is_on(row.example, class as u32))) - on[class].exp()
 }
 
 impl Utility {
@@ -86,8 +202,7 @@ impl Utility {
 
 fn collect(
     parts: &mut Parts,
-    noise: &EntryNoise,
-    utility: Utility,
+    judge: &Judge,
     mut kept: Option<&mut Vec<Posterior>>,
 ) -> Result<Findings, ReportError> {
     // Of each class: `[given off, given on]` × `[truly off, truly on]`, summed probabilities.
@@ -95,11 +210,11 @@ fn collect(
     let mut wrong = WrongLabels::new(parts.parts.len());
     let mut best = Best::new(LISTED);
     parts.each_piece(FIELDS, |rows| {
-        for row in rows {
-            for (class, table) in tables.iter_mut().enumerate() {
+        let scores: Vec<Vec<f64>> = rows.par_iter().map(|row| judge.scores(row)).collect();
+        for (row, scores) in rows.iter().zip(scores) {
+            for ((class, table), score) in tables.iter_mut().enumerate().zip(scores) {
                 let given = is_on(row.example, class as u32);
-                let on = noise.truly_on(class, utility.of(row, class), given);
-                let score = if given { 1.0 - on } else { on };
+                let on = if given { 1.0 - score } else { score };
                 table[usize::from(given)][0] += 1.0 - on;
                 table[usize::from(given)][1] += on;
                 wrong.add(row.example.part, score);

@@ -228,6 +228,13 @@ pub struct AnnotatorFinding {
     pub annotations: usize,
     /// The share that is expected to be wrong.
     pub error_rate: f64,
+    /// Its 95 % interval.
+    pub error_rate_bounds: [f64; 2],
+    /// The share that is expected to be wrong of labels that they have not given yet: nearer to
+    /// that of all annotators, the fewer labels are theirs.
+    pub new_error_rate: f64,
+    /// Its 95 % interval.
+    pub new_error_rate_bounds: [f64; 2],
     /// The same by the true labels, where they are known.
     pub known_error_rate: Option<f64>,
     /// Their confusions: (true, given, expected number), most frequent first.

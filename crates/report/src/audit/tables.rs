@@ -218,7 +218,17 @@ impl Record for PairFinding {
 /// `annotators.csv`.
 impl Record for AnnotatorFinding {
     fn columns(_: Link) -> Vec<String> {
-        let columns = ["annotator", "annotations", "error_rate", "known_error_rate"];
+        let columns = [
+            "annotator",
+            "annotations",
+            "error_rate",
+            "error_rate_low",
+            "error_rate_high",
+            "new_error_rate",
+            "new_error_rate_low",
+            "new_error_rate_high",
+            "known_error_rate",
+        ];
         let confusions = (1..=CONFUSIONS).flat_map(|place| {
             ["true", "given", "count"].map(|what| format!("confuses_{place}_{what}"))
         });
@@ -230,6 +240,11 @@ impl Record for AnnotatorFinding {
             guarded(&self.name).into_owned(),
             self.annotations.to_string(),
             number(self.error_rate),
+            number(self.error_rate_bounds[0]),
+            number(self.error_rate_bounds[1]),
+            number(self.new_error_rate),
+            number(self.new_error_rate_bounds[0]),
+            number(self.new_error_rate_bounds[1]),
             maybe(self.known_error_rate),
         ];
         for (truth, given, count) in self.confuses.iter().take(CONFUSIONS) {
@@ -252,6 +267,12 @@ impl Record for AnnotatorFinding {
             name: row.text("annotator").to_string(),
             annotations: row.count("annotations")?,
             error_rate: row.number("error_rate")?,
+            error_rate_bounds: [row.number("error_rate_low")?, row.number("error_rate_high")?],
+            new_error_rate: row.number("new_error_rate")?,
+            new_error_rate_bounds: [
+                row.number("new_error_rate_low")?,
+                row.number("new_error_rate_high")?,
+            ],
             known_error_rate: row.optional("known_error_rate")?,
             confuses,
         })

@@ -36,6 +36,17 @@ pub enum CompareError {
         /// The directory.
         dir: PathBuf,
     },
+    /// The directory holds an audit, which has no scores to compare.
+    #[error(
+        "{dir} is an audit, which finds wrong labels and has no scores to compare: `aleator report \
+         {dir}` shows its findings. To compare training on its labels, train on each label file \
+         and compare those runs",
+        dir = dir.display()
+    )]
+    OfAudit {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// The same seed twice in one row.
     #[error(
         "{row}: {} and {} are runs of the same seed, so their spread would be too small; give each \

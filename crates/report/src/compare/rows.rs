@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use aleator_run::{EvaluatedRun, GroupKind, Noise, RunGroup, RunTree, seed_of_name, without_seed};
 
 use super::error::CompareError;
+use crate::audit::Audit;
 
 /// Runs that differ in their seeds only: one row of a table.
 #[derive(Clone, Debug)]
@@ -121,7 +122,12 @@ fn rows_of(dir: &Path) -> Result<Vec<Named>, CompareError> {
             }
         }
     }
-    if rows.is_empty() { Err(CompareError::NoRuns { dir: dir.to_path_buf() }) } else { Ok(rows) }
+    let dir = dir.to_path_buf();
+    match rows {
+        rows if !rows.is_empty() => Ok(rows),
+        _ if Audit::is_at(&dir) => Err(CompareError::OfAudit { dir }),
+        _ => Err(CompareError::NoRuns { dir }),
+    }
 }
 
 /// What others are compared with comes first; the rest stays in the order of the names.

@@ -18,6 +18,7 @@ pub(super) fn section(at: &AuditAt) -> Option<Section> {
             Cell::name(&it.name),
             Cell::count(it.annotations),
             Cell::percent(Some(it.error_rate)),
+            Cell::percent(Some(it.new_error_rate)),
         ];
         row.extend(known.then(|| Cell::percent(it.known_error_rate)));
         let name = |class: u32| escape::name(&names[class as usize]);
@@ -28,12 +29,13 @@ pub(super) fn section(at: &AuditAt) -> Option<Section> {
         row.push(Cell::Html(confusions.join(", ")));
         row
     };
-    let mut columns = vec!["Annotator", "Labels", "Expected wrong"];
+    let mut columns = vec!["Annotator", "Labels", "Expected wrong", "Of new labels"];
     columns.extend(known.then_some("Truly wrong"));
     columns.push("Confuses (true → given)");
     let rows: Vec<Vec<Cell>> = annotators.iter().map(row).collect();
-    let caption = "The share of each annotator's labels that is expected to be wrong, and what \
-                   they take for what most often (how many labels).";
+    let caption = "The share of each annotator's labels that is expected to be wrong, the share to \
+                   expect of new ones, which is nearer to that of all annotators the fewer labels \
+                   are theirs, and what they take for what most often (how many labels).";
     let body = table::html(Extent::Long("annotators"), &columns, &rows, caption);
     Some(Section::new("annotators", "Annotators", body))
 }

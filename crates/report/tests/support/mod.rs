@@ -250,6 +250,9 @@ pub fn audit(names: &[String], issues: usize) -> Audit {
         name: format!("annotator {at}"),
         annotations: 100,
         error_rate: 0.1 * at as f64,
+        error_rate_bounds: [0.0, 0.2 * at as f64],
+        new_error_rate: 0.1,
+        new_error_rate_bounds: [0.05, 0.2],
         known_error_rate: None,
         confuses: vec![(0, 1 % classes, 4.0)],
     };

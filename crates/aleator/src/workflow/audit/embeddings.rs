@@ -18,6 +18,7 @@ use aleator_run::{
 use aleator_train::group::{self, Group};
 use serde::{Deserialize, Serialize};
 
+use super::AuditOptions;
 use super::examples::votes;
 use crate::workflow::embed::TrainedNetwork;
 use crate::workflow::experiment::TO_AUDIT;
@@ -94,9 +95,15 @@ impl RunExamples {
     }
 
     /// Creates the directory of an audit that trains a head for every fold on the embeddings.
-    pub fn create_audit(&self, sets: &[String], folds: usize, out: &Path) -> Result<Group, Error> {
+    pub fn create_audit(
+        &self,
+        sets: &[String],
+        options: AuditOptions,
+        out: &Path,
+        watch: &mut Watch<'_>,
+    ) -> Result<Group, Error> {
         let head = self.head_experiment(&absolute(out)?.join(DIR), sets)?;
-        let group = super::group_of(&head, folds)?;
+        let group = super::group_of(&head, options, watch)?;
         group::create(out, &group)?;
         let (run, checkpoint) = (self.run.clone(), self.checkpoint);
         write_json(&out.join(BACKBONE), &Backbone { run, checkpoint })?;

@@ -2,17 +2,17 @@
 //! closed form, and by how training goes with it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use aleator_data::{InputShape, Labels, Sources, Split, Thumbnails};
+use aleator_data::{DenseRows, InputShape, Labels, Sources, Split, Thumbnails};
 use aleator_report::audit::{
-    Audit, AuditInput, AuditLabels, AuditSettings, ModelOutput, TrainingDynamics, judge,
+    Audit, AuditInput, AuditLabels, AuditSettings, Judgement, ModelOutput, TrainingDynamics, judge,
     planted_labels,
 };
-use aleator_run::Recipe;
 use aleator_run::recipe::Normalize;
+use aleator_run::{Predictions, Recipe};
 use aleator_train::{TrainError, dynamics, label_sets, leave_one_out};
 use rayon::prelude::*;
 
@@ -66,13 +66,60 @@ pub fn audit_features(
         let trainings = Trainings { recipe, seed, normalize, examples: &examples };
         input.dynamics = Some(trainings.dynamics(&planted, watch)?);
     }
-    let mut audit = judge(input, settings, &mut |step| {
-        let (done, total) = (step.done, step.total);
-        watch.event(Event::Progress { what: "labels judged", done, total });
-    })?
-    .audit;
+    let mut found = judged(input.clone(), watch)?;
+    if found.audit.summary.annotator_concentration.is_some() {
+        watch.note("comparing every example with what all annotators say together of the others");
+        for _ in 0..CONSENSUS_ROUNDS {
+            let output = with_consensus(&examples, &input.output, &found, stop)?;
+            found = judged(AuditInput { output, ..input.clone() }, watch)?;
+        }
+    }
+    let mut audit = found.audit;
     audit.summary.fingerprint = sources.fingerprint().to_string();
     Ok((audit, normalize))
+}
+
+fn judged(input: AuditInput, watch: &mut Watch<'_>) -> Result<Judgement, Error> {
+    Ok(judge(input, &AuditSettings::STANDARD, &mut |step| {
+        let (done, total) = (step.done, step.total);
+        watch.event(Event::Progress { what: "labels judged", done, total });
+    })?)
+}
+
+/// How often a second model is fitted to the consensus, and the consensus made anew with it.
+const CONSENSUS_ROUNDS: usize = 2;
+
+/// The predictions of what is true by two models, of which the one was fitted to all annotations
+/// and the other to what was found to be true. The posterior sharpens the mean of the utilities
+/// (a = 2), as the first model predicts labels and not the truth; the second one predicts the
+/// truth, so that it needs none, and each counts for a half.
+fn with_consensus(
+    examples: &Split,
+    output: &ModelOutput,
+    found: &Judgement,
+    stop: &AtomicBool,
+) -> Result<ModelOutput, Error> {
+    let ModelOutput::LogProbs(log_probs) = output else {
+        unreachable!("all other examples give probabilities")
+    };
+    let values = found.posterior_matrix().into_iter().map(|value| value as f32).collect();
+    let labels = Labels::Soft(DenseRows { classes: examples.classes, values });
+    let consensus = Split { labels, ..examples.clone() };
+    let truth = leave_one_out(&consensus, stop)?.ok_or_else(stopped)?.log_probs;
+    let one_half = 0.5 / AuditSettings::STANDARD.sharpness as f32;
+    let mean = log_probs.iter().zip(&truth).map(|(label, truth)| 0.5 * label + one_half * truth);
+    Ok(ModelOutput::Predictions(Predictions {
+        classes: examples.classes,
+        rank: 0,
+        temperature: 1.0,
+        mean: mean.collect(),
+        log_probs: log_probs.clone(),
+        log_probs_off: None,
+        diag_scale: None,
+        loadings: None,
+        loading_scale: None,
+        shared_loadings: None,
+    }))
 }
 
 fn stopped() -> Error {

@@ -109,7 +109,11 @@ impl<'a> Arrays<'a> {
             Some([only]) => *only,
             Some(several) => {
                 let specs: Vec<String> = several.iter().map(|unit| unit.short()).collect();
-                let why = format!("has several matrices to train on: {}", specs.join(", "));
+                let why = format!(
+                    "has several matrices to train on: {}; choose one, as in --data {}",
+                    specs.join(", "),
+                    several[0].spec
+                );
                 return Err(unsure(self.path, &why));
             }
         };
