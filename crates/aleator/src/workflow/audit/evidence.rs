@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use aleator_data::{InputShape, Labels, Sources, Split, Thumbnails};
 use aleator_report::audit::{
-    Audit, AuditInput, AuditLabels, AuditSettings, ModelOutput, TrainingDynamics, judge,
-    planted_labels,
+    Audit, AuditInput, AuditLabels, AuditSettings, ModelOutput, PlantedErrors, TrainingDynamics,
+    judge,
 };
+use aleator_report::covariance::Step;
 use aleator_run::Recipe;
 use aleator_run::recipe::Normalize;
 use aleator_train::{TrainError, dynamics, label_sets, leave_one_out};
@@ -59,20 +60,25 @@ pub fn audit_features(
     let others = leave_one_out(&examples, stop)?.ok_or_else(stopped)?;
     watch.note(&format!("features are scaled: {}", others.normalize.in_words()));
     let normalize = others.normalize;
-    let mut input = input(sources, &examples, others.log_probs, pictures);
+    let input = input(sources, &examples, others.log_probs, pictures);
     let settings = &AuditSettings::STANDARD;
-    let planted = planted_labels(input.clone(), settings, &mut |_| {})?;
-    if !planted.is_empty() {
-        let trainings = Trainings { recipe, seed, normalize, examples: &examples };
-        input.dynamics = Some(trainings.dynamics(&planted, watch)?);
-    }
-    let mut audit = judge(input, settings, &mut |step| {
-        let (done, total) = (step.done, step.total);
-        watch.event(Event::Progress { what: "labels judged", done, total });
-    })?
-    .audit;
+    let judgement = match input.labels {
+        AuditLabels::Single(_) => {
+            let planted = PlantedErrors::new(input, settings, &mut |_| {})?;
+            let trainings = Trainings { recipe, seed, normalize, examples: &examples };
+            let dynamics = trainings.dynamics(planted.labels(), watch)?;
+            planted.judge(dynamics, &mut |step| show(watch, step))?
+        }
+        _ => judge(input, settings, &mut |step| show(watch, step))?,
+    };
+    let mut audit = judgement.audit;
     audit.summary.fingerprint = sources.fingerprint().to_string();
     Ok((audit, normalize))
+}
+
+fn show(watch: &mut Watch<'_>, step: Step) {
+    let (done, total) = (step.done, step.total);
+    watch.event(Event::Progress { what: "labels judged", done, total });
 }
 
 fn stopped() -> Error {
