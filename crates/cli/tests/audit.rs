@@ -27,8 +27,10 @@ fn wrong_labels_of_the_built_in_digits_are_found() {
     assert!(known["auroc"].as_f64() > Some(0.95), "{known}");
     let [count, low, high] = ["count", "low", "high"].map(|it| wrong[it].as_f64().unwrap());
     let truth = known["wrong"].as_f64().unwrap();
-    // Errors that follow the shapes of the digits teach the model themselves, so that it misses many.
-    assert!(low <= count && count <= high && (0.1..1.2).contains(&(count / truth)), "{summary}");
+    // Errors that follow the shapes of the digits teach the model themselves: the number itself comes
+    // out at a fifth of the truth. The interval holds it, and ends near it.
+    assert!((0.1..0.4).contains(&(count / truth)), "{summary}");
+    assert!(low <= truth && truth <= high && high < 1.2 * truth, "{summary}");
     let issues = table(&place, "audit/issues.csv");
     assert_eq!(issues.len(), 1 + 1797);
     let [given, suggested, truth] = ["given", "suggested", "true"]

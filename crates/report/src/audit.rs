@@ -15,6 +15,7 @@ mod files;
 mod findings;
 mod folds;
 mod in_memory;
+mod law_weights;
 mod lists;
 mod multilabel;
 mod odds;
@@ -112,29 +113,69 @@ pub fn judge(
     settings: &AuditSettings,
     observer: Observer,
 ) -> Result<Judgement, ReportError> {
-    let parts = input.parts(settings)?;
+    judge_parts(input.parts(settings)?, settings, observer)
+}
+
+fn judge_parts(
+    parts: Parts,
+    settings: &AuditSettings,
+    observer: Observer,
+) -> Result<Judgement, ReportError> {
     let rows: Vec<ExampleRow> = parts.examples.iter().map(|example| example.row.clone()).collect();
     let mut posteriors = vec![vec![]; rows.len()];
     let audit = conclude(parts, rows, settings, Some(&mut posteriors), observer)?;
     Ok(Judgement { audit, posteriors })
 }
 
-/// Labels of which a few are replaced by errors that are known to be errors, in one or more rounds:
-/// what [`TrainingDynamics::planted`] is trained on. Annotations and classes that are on or off have
-/// none.
-///
-/// # Errors
-/// As [`judge`].
-pub fn planted_labels(
-    input: AuditInput,
-    settings: &AuditSettings,
-    observer: Observer,
-) -> Result<Vec<Vec<u32>>, ReportError> {
-    match input.labels {
-        AuditLabels::Single(_) => {
-            single::planted_labels(&mut input.parts(settings)?, settings, observer)
-        }
-        _ => Ok(vec![]),
+/// Labels of one class among which errors were planted, and which wait to be judged together with
+/// trainings on the planted ones.
+#[derive(Debug)]
+pub struct PlantedErrors {
+    parts: Parts,
+    settings: AuditSettings,
+    labels: Vec<Vec<u32>>,
+}
+
+impl PlantedErrors {
+    /// Plants errors among the labels of an input, which must be [`AuditLabels::Single`].
+    ///
+    /// # Errors
+    /// As [`judge`], and where labels are of another kind.
+    pub fn new(
+        input: AuditInput,
+        settings: &AuditSettings,
+        observer: Observer,
+    ) -> Result<Self, ReportError> {
+        let is_single = matches!(input.labels, AuditLabels::Single(_));
+        arrays::require(is_single, "labels", || {
+            "errors are planted among labels of one class only; judge these without".to_string()
+        })?;
+        let mut parts = input.parts(settings)?;
+        let planting = single::plant(&mut parts, settings, observer)?;
+        let labels = planting.labels();
+        parts.planting = Some(planting);
+        Ok(Self { parts, settings: *settings, labels })
+    }
+
+    /// The labels, of which a few are errors, in one or more rounds: what
+    /// [`TrainingDynamics::planted`] is trained on.
+    pub fn labels(&self) -> &[Vec<u32>] {
+        &self.labels
+    }
+
+    /// Judges every label by predictions that were made without it, and by training dynamics.
+    ///
+    /// # Errors
+    /// When the dynamics are not those of a training on every set of labels.
+    pub fn judge(
+        mut self,
+        dynamics: TrainingDynamics,
+        observer: Observer,
+    ) -> Result<Judgement, ReportError> {
+        let (examples, classes) = (self.parts.examples.len(), self.parts.task.class_names.len());
+        dynamics.check(self.labels.len(), examples, classes)?;
+        self.parts.dynamics = Some(dynamics);
+        judge_parts(self.parts, &self.settings, observer)
     }
 }
 

@@ -40,7 +40,6 @@ fn arrays() -> AuditInput {
         paths: Some(order.iter().map(|it| PathBuf::from(format!("images/{it}.png"))).collect()),
         clean_labels: Some(order.iter().map(|example| truth(*example)).collect()),
         folds: Some(order.iter().map(|example| example % FOLDS).collect()),
-        dynamics: None,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Labels compared with errors that were planted on purpose, where the truth is known.
 
 use aleator_report::audit::{
-    Audit, AuditInput, AuditLabels, AuditSettings, ModelOutput, TrainingDynamics, judge,
-    planted_labels,
+    Audit, AuditInput, AuditLabels, AuditSettings, ModelOutput, PlantedErrors, TrainingDynamics,
+    judge,
 };
 
 use crate::audit_support::{CLASSES, EXAMPLES, given, predictions, truth, uniform};
@@ -78,8 +78,8 @@ fn judged(input: AuditInput) -> Audit {
     judge(input, &AuditSettings::STANDARD, &mut |_| {}).unwrap().audit
 }
 
-fn planted(input: AuditInput) -> Vec<Vec<u32>> {
-    planted_labels(input, &AuditSettings::STANDARD, &mut |_| {}).unwrap()
+fn planted(input: AuditInput) -> PlantedErrors {
+    PlantedErrors::new(input, &AuditSettings::STANDARD, &mut |_| {}).unwrap()
 }
 
 #[test]
@@ -115,9 +115,10 @@ fn nothing_looks_wrong_where_classes_are_far_apart_and_labels_are_clean() {
 #[test]
 fn a_twentieth_of_the_labels_is_planted_and_the_same_every_time() {
     let simulated = Simulated::new(4000, 0.1);
-    let rounds = planted(simulated.input());
+    let all = planted(simulated.input());
+    let rounds = all.labels();
     assert_eq!(rounds.len(), 2, "400 errors in rounds of 200");
-    for labels in &rounds {
+    for labels in rounds {
         let changed = labels.iter().zip(&simulated.given).filter(|(a, b)| a != b).count();
         // Systematic sampling is off by rounding alone.
         assert!(changed.abs_diff(200) <= 1, "{changed}");
@@ -126,16 +127,19 @@ fn a_twentieth_of_the_labels_is_planted_and_the_same_every_time() {
     assert!(rounds[0] != rounds[1], "each round has errors of its own");
     for threads in [1, 3] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        assert!(pool.install(|| planted(simulated.input())) == rounds, "{threads} threads");
+        assert!(
+            pool.install(|| planted(simulated.input())).labels() == rounds,
+            "{threads} threads"
+        );
     }
 }
 
 /// Six hundred examples with known errors, and what a network says of labels while it learns them:
 /// much for the truth, something for the label.
-fn with_dynamics() -> AuditInput {
+fn with_dynamics() -> (AuditInput, TrainingDynamics) {
     let of = |class: fn(usize) -> u32| -> Vec<u32> { (0..EXAMPLES).map(class).collect() };
     let members: Vec<usize> = (0..EXAMPLES).collect();
-    let mut input = input(&of(given), &of(truth), predictions(&members).log_probs);
+    let input = input(&of(given), &of(truth), predictions(&members).log_probs);
     let trained = |run: usize, labels: &[u32]| -> Vec<f32> {
         let row = |example: usize| {
             let logit = |class: usize| {
@@ -150,18 +154,19 @@ fn with_dynamics() -> AuditInput {
         (0..EXAMPLES).flat_map(row).collect()
     };
     let planted = planted(input.clone());
-    input.dynamics = Some(TrainingDynamics {
+    let labels = (1..).zip(planted.labels());
+    let dynamics = TrainingDynamics {
         given: trained(0, &of(given)),
-        planted: (1..).zip(&planted).map(|(run, labels)| trained(run, labels)).collect(),
-    });
-    input
+        planted: labels.map(|(run, labels)| trained(run, labels)).collect(),
+    };
+    (input, dynamics)
 }
 
 #[test]
 fn training_dynamics_are_evidence_beside_the_predictions() {
-    let input = with_dynamics();
-    let without = judged(AuditInput { dynamics: None, ..input.clone() });
-    let with = judged(input);
+    let (input, dynamics) = with_dynamics();
+    let without = judged(input.clone());
+    let with = planted(input).judge(dynamics, &mut |_| {}).unwrap().audit;
     let comparison = with.summary.comparison.unwrap();
     let dynamics = comparison.dynamics_weight.unwrap();
     assert!(dynamics > 0.0 && (comparison.out_of_sample_weight + dynamics - 1.0).abs() < 1e-9);
@@ -177,9 +182,9 @@ fn training_dynamics_are_evidence_beside_the_predictions() {
 #[test]
 fn dynamics_that_do_not_fit_are_refused_with_the_field_named() {
     let refusal = |change: &dyn Fn(&mut TrainingDynamics)| {
-        let mut input = with_dynamics();
-        change(input.dynamics.as_mut().unwrap());
-        judge(input, &AuditSettings::STANDARD, &mut |_| {}).unwrap_err().to_string()
+        let (input, mut dynamics) = with_dynamics();
+        change(&mut dynamics);
+        planted(input).judge(dynamics, &mut |_| {}).unwrap_err().to_string()
     };
     let shape = ["dynamics", "[600, 4]"];
     let check = |message: String, words: &[&str]| {

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use aleator_run::{ExampleRow, Link, Predictions, Split};
 
-use super::dynamics::TrainingDynamics;
 use super::in_memory::{divide, fingerprint, noise};
 use super::parts::{Example, Parts, Task};
 use super::settings::AuditSettings;
@@ -29,9 +28,6 @@ pub struct AuditInput {
     /// The fold of each example, counted from 0: which of several models made its predictions.
     /// The bounds on the number of wrong labels then include how much the folds differ.
     pub folds: Option<Vec<usize>>,
-    /// What was predicted for the examples while a network learned their labels, where that is
-    /// known; used for labels of one class.
-    pub dynamics: Option<TrainingDynamics>,
 }
 
 /// Labels of N examples.
@@ -71,8 +67,7 @@ impl AuditInput {
     /// Labels and predictions, with nothing else known.
     pub fn new(class_names: Vec<String>, labels: AuditLabels, output: ModelOutput) -> Self {
         let (ids, paths, clean_labels, folds) = (None, None, None, None);
-        let dynamics = None;
-        Self { class_names, labels, output, ids, paths, clean_labels, folds, dynamics }
+        Self { class_names, labels, output, ids, paths, clean_labels, folds }
     }
 
     /// The examples with the predictions that judge them, if all of it fits together.
@@ -97,7 +92,7 @@ impl AuditInput {
             _ => vec![],
         };
         let parts = divide(predictions, &examples, folds.max(1), link)?;
-        Ok(Parts { task, annotators, examples, parts, dynamics: self.dynamics })
+        Ok(Parts { task, annotators, examples, parts, planting: None, dynamics: None })
     }
 
     /// Everything but the labels and the predictions themselves.
@@ -135,13 +130,6 @@ impl AuditInput {
         })?;
         let mut clean = self.clean_labels.iter().flatten().enumerate();
         clean.try_for_each(|(row, class)| check_class("clean_labels", row, *class, classes))?;
-        for log_probs in self.dynamics.iter().flat_map(|it| it.planted.iter().chain([&it.given])) {
-            let finite = log_probs.len() == examples * classes
-                && log_probs.iter().all(|value| value.is_finite());
-            require(finite, "dynamics", || {
-                format!("must be [N, K] = [{examples}, {classes}] finite numbers for each training")
-            })?;
-        }
         let numbers = self.output.log_probs().len();
         require(numbers == examples * classes, "log_probs", || {
             format!(

@@ -2,18 +2,20 @@
 
 use rayon::prelude::*;
 
+use super::arrays::require;
 use super::planted::{PlantedError, Signs};
 use super::posterior::{Confusion, Counts, Evidence};
 use super::self_confidence::{divide, divide_by};
 use super::settings::AuditSettings;
 use super::single::{Posterior, with_classes};
+use crate::error::ReportError;
 
 /// Predictions for training examples, averaged over the epochs of a training that learned from
 /// them: logarithms of probabilities, `[N, K]`.
 ///
 /// A network that has seen a label says more for it than it should, so these numbers are no
 /// evidence by themselves. They are read by comparison with trainings in which some labels were
-/// replaced by errors, those of [`planted_labels`](super::planted_labels).
+/// replaced by errors, those of [`PlantedErrors::labels`](super::PlantedErrors::labels).
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingDynamics {
     /// Of a training on the given labels.
@@ -38,6 +40,27 @@ pub(super) struct Readout {
 const PIECE: usize = 8192;
 
 impl TrainingDynamics {
+    /// Refuses arrays that do not fit the trainings that were asked for.
+    pub(super) fn check(
+        &self,
+        rounds: usize,
+        examples: usize,
+        classes: usize,
+    ) -> Result<(), ReportError> {
+        let found = self.planted.len();
+        require(found == rounds, "dynamics", || {
+            format!("planted must have the {rounds} trainings on planted labels, found {found}")
+        })?;
+        for log_probs in self.planted.iter().chain([&self.given]) {
+            let finite = log_probs.len() == examples * classes
+                && log_probs.iter().all(|value| value.is_finite());
+            require(finite, "dynamics", || {
+                format!("must be [N, K] = [{examples}, {classes}] finite numbers for each training")
+            })?;
+        }
+        Ok(())
+    }
+
     /// Judges the given labels, and the planted ones in their trainings.
     pub(super) fn read(
         &self,
@@ -77,12 +100,14 @@ impl Readout {
             errors.iter().for_each(|error| planted[error.example] = true);
             for at in (0..signs.len()).filter(|at| !planted[*at]) {
                 self.given[at].log_odds += signs[at].log_odds;
+                self.given[at].class_log_odds += signs[at].class_log_odds;
                 self.given[at].surprise += signs[at].surprise;
                 counts[at] += 1.0;
             }
         }
         for (signs, count) in self.given.iter_mut().zip(counts) {
             signs.log_odds /= count;
+            signs.class_log_odds /= count;
             signs.surprise /= count;
         }
     }

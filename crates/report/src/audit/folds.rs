@@ -79,7 +79,7 @@ impl Parts {
         let (folds, self_confidence) = (runs.len(), None);
         let task = Task { link, noise, fingerprint, class_names, folds, self_confidence };
         let annotators = source.annotators.clone();
-        Ok(Self { task, annotators, examples, parts, dynamics: None })
+        Ok(Self { task, annotators, examples, parts, planting: None, dynamics: None })
     }
 }
 

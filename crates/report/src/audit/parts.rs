@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use aleator_run::{ExampleRow, Field, Link, Noise, RunError, SplitReader};
 
 use super::dynamics::TrainingDynamics;
+use super::single::Planting;
 use crate::covariance::Covariances;
 use crate::error::ReportError;
 
@@ -20,6 +21,8 @@ pub(super) struct Parts {
     pub examples: Vec<Example>,
     /// The predictions, divided by the model that made them.
     pub parts: Vec<Part>,
+    /// Errors that were planted before the labels are judged.
+    pub planting: Option<Planting>,
     /// What was predicted for the examples while a network learned their labels.
     pub dynamics: Option<TrainingDynamics>,
 }

@@ -64,6 +64,12 @@ impl<'a> Evidence<'a> {
         let total = tempered.iter().sum();
         Self { candidates, tempered, total, labels }
     }
+
+    /// The same if errors depend on the class alone: b = 0.
+    pub fn of_class_alone(&self) -> Self {
+        let tempered = vec![1.0; self.tempered.len()];
+        Self { total: tempered.len() as f64, tempered, ..self.clone() }
+    }
 }
 
 /// Which label is given where a class is true, apart from what is particular to an example.

@@ -112,6 +112,18 @@ pub struct ErrorComparison {
     pub anywhere: f64,
     /// How many labels are wrong if errors fall where examples are ambiguous.
     pub ambiguous: f64,
+    /// How many labels are wrong if errors depend on the class alone.
+    #[serde(default)]
+    pub class: f64,
+    /// How much the law of errors anywhere counts, by the labels that are surely wrong.
+    #[serde(default)]
+    pub anywhere_weight: f64,
+    /// How much the law of errors on ambiguous examples counts.
+    #[serde(default)]
+    pub ambiguous_weight: f64,
+    /// How much the law of errors by the class alone counts.
+    #[serde(default)]
+    pub class_weight: f64,
     /// How many labels must be wrong even if all other doubt is the model's.
     pub replaced: f64,
     /// How many labels are wrong if all doubt about the truth is wrong labels, at least.

@@ -6,12 +6,11 @@ use aleator_run::Field;
 use rayon::prelude::*;
 
 use super::annotators;
-use super::arrays::require;
-use super::comparison::{self, Bounds, Comparison, Source};
+use super::comparison::{self, Bounds, Compared, Comparison, Source};
 use super::findings::{self, Findings, Label, WrongLabels};
 use super::pair_noise::{self, PairNoise};
 use super::parts::{Example, Parts, Row};
-use super::planted::{self, ErrorLaw, PlantedError};
+use super::planted::{self, Confusions, ErrorLaw, PlantedError, Signs};
 use super::posterior::{Confusion, Counts, Evidence};
 use super::record::{ErrorComparison, Estimate, Issue};
 use super::replaced;
@@ -29,10 +28,10 @@ pub(super) fn judge(
     kept: Option<&mut Vec<Posterior>>,
     observer: Observer,
 ) -> Result<Findings, ReportError> {
-    let given: Vec<u32> = parts.examples.iter().map(Example::given).collect::<Result<_, _>>()?;
+    let given = given(parts)?;
     let judged = match crowd(parts, settings, observer)? {
         Some(judged) => judged,
-        None => planted(parts, &given, settings, observer)?,
+        None => compared(parts, settings, observer)?,
     };
     let Judged { posteriors, concentration, wrong, comparison } = judged;
     let Parts { task, annotators, examples, parts, .. } = parts;
@@ -64,6 +63,11 @@ pub(super) fn judge(
         *kept = posteriors;
     }
     Ok(found)
+}
+
+/// The labels of all examples.
+fn given(parts: &Parts) -> Result<Vec<u32>, ReportError> {
+    Ok(parts.examples.iter().map(Example::given).collect::<Result<_, _>>()?)
 }
 
 /// What the predictions say of every label.
@@ -117,28 +121,74 @@ fn crowd(
     Ok(Some(Judged { posteriors, concentration, wrong: None, comparison: None }))
 }
 
-/// Judges by comparison with planted errors.
-fn planted(
+/// Labels judged without training, and errors planted among them.
+#[derive(Debug)]
+pub(super) struct Planting {
+    given: Vec<u32>,
+    confusions: Confusions,
+    judged: Vec<planted::Judged>,
+    pub rounds: Vec<Vec<PlantedError>>,
+}
+
+impl Planting {
+    /// The labels of each round.
+    pub fn labels(&self) -> Vec<Vec<u32>> {
+        let labels = |errors: &Vec<PlantedError>| {
+            let mut labels = self.given.clone();
+            errors.iter().for_each(|error| labels[error.example] = error.label);
+            labels
+        };
+        self.rounds.iter().map(labels).collect()
+    }
+}
+
+/// Learns the confusion of the classes, judges every example by it, and draws errors.
+pub(super) fn plant(
     parts: &mut Parts,
-    given: &[u32],
+    settings: &AuditSettings,
+    observer: Observer,
+) -> Result<Planting, ReportError> {
+    let given = given(parts)?;
+    let confusion = Confusion::new(parts.task.class_names.len(), settings);
+    let by_example = learn(parts, confusion, settings.passes, settings, observer)?;
+    let by_class = of_class_alone(settings);
+    let by_class = learn(parts, by_example.clone(), FEWER_PASSES, &by_class, observer)?;
+    let confusions = Confusions { by_example, by_class };
+    let mut judged: Vec<Option<planted::Judged>> = given.iter().map(|_| None).collect();
+    each_piece(parts, settings, |rows, evidence| {
+        let found: Vec<planted::Judged> = rows
+            .par_iter()
+            .zip(evidence)
+            .map(|(row, evidence)| {
+                let [_, log_probs] = row.fields;
+                planted::judge(evidence, log_probs, &confusions, given[row.position])
+            })
+            .collect();
+        rows.iter().zip(found).for_each(|(row, found)| judged[row.position] = Some(found));
+    })?;
+    let judged: Vec<planted::Judged> = judged.into_iter().flatten().collect();
+    let laws: Vec<ErrorLaw> = judged.iter().map(|one| one.law).collect();
+    let rounds = planted::draw(parts, &confusions, settings, &given, &laws)?;
+    Ok(Planting { given, confusions, judged, rounds })
+}
+
+/// Judges by comparison with planted errors.
+fn compared(
+    parts: &mut Parts,
     settings: &AuditSettings,
     observer: Observer,
 ) -> Result<Judged, ReportError> {
-    let examples = parts.examples.len();
-    let (confusion, judged) = out_of_sample(parts, given, settings, observer)?;
-    let laws: Vec<ErrorLaw> = judged.iter().map(|one| one.law).collect();
-    let rounds = planted::draw(parts, &confusion, settings, given, &laws)?;
-    let mut doubts = vec![judged.iter().map(|one| one.signs.doubt()).sum()];
-    for (sharpness, label_power) in OTHER_READINGS {
-        let settings = AuditSettings { sharpness, label_power, ..*settings };
-        doubts.push(doubted(parts, &confusion, given, &settings, observer)?);
-    }
-    let contradicted = judged.iter().filter(|one| one.is_contradicted).count();
-    let bounds = Bounds {
-        replaced: replaced::share(parts, given)? * examples as f64,
-        least_doubted: doubts.iter().copied().fold(f64::INFINITY, f64::min),
-        most_doubted: doubts.iter().copied().fold(contradicted as f64, f64::max),
+    let planting = match parts.planting.take() {
+        Some(planting) => planting,
+        None => plant(parts, settings, observer)?,
     };
+    let bounds = bounds(parts, &planting, settings, observer)?;
+    let Planting { given, judged, rounds, .. } = planting;
+    let share = |doubt: fn(Signs) -> f64| {
+        judged.iter().map(|one| doubt(one.signs)).sum::<f64>() / judged.len() as f64
+    };
+    let (share, class_share) = (share(Signs::doubt), share(Signs::class_doubt));
+    let ambiguities: Vec<f64> = judged.iter().map(|one| one.ambiguity).collect();
     let mut sources = vec![Source {
         given: judged.iter().map(|one| one.signs).collect(),
         kept: vec![],
@@ -146,17 +196,16 @@ fn planted(
         posteriors: judged.into_iter().map(|one| one.posterior).collect(),
     }];
     if let Some(dynamics) = &parts.dynamics {
-        let (found, expected) = (dynamics.planted.len(), rounds.len());
-        require(found == expected, "dynamics", || {
-            format!(
-                "planted must have the {expected} trainings on the sets of planted_labels, found \
-                 {found}"
-            )
-        })?;
         let classes = parts.task.class_names.len();
-        sources.push(dynamics.read(given, &rounds, classes, settings).into());
+        sources.push(dynamics.read(&given, &rounds, classes, settings).into());
     }
-    let comparison = Comparison::new(&sources, &rounds, doubts[0] / examples as f64);
+    let comparison = Comparison::new(&Compared {
+        sources: &sources,
+        rounds: &rounds,
+        ambiguities: &ambiguities,
+        share,
+        class_share,
+    });
     let (scores, counts) = comparison.scores(&sources);
     let weights = comparison.weights();
     let posterior = |(at, score): (usize, &f64)| {
@@ -166,14 +215,42 @@ fn planted(
     Ok(Judged {
         posteriors: scores.par_iter().enumerate().map(posterior).collect(),
         concentration: None,
-        wrong: Some(comparison::estimate(&scores, &counts, bounds)),
+        wrong: Some(comparison::estimate(&scores, counts, bounds)),
         comparison: Some(comparison.record(counts, bounds)),
     })
 }
 
-/// Other sharpnesses and label powers by which the doubt about the labels is summed up: errors that
-/// do not depend on the example, and a truth that is clearer than the predictions.
-const OTHER_READINGS: [(f64, f64); 2] = [(2.0, 0.0), (3.0, 0.5)];
+/// What the number of wrong labels can hardly be below or above.
+fn bounds(
+    parts: &mut Parts,
+    planting: &Planting,
+    settings: &AuditSettings,
+    observer: Observer,
+) -> Result<Bounds, ReportError> {
+    let Planting { given, confusions, judged, .. } = planting;
+    let sum = |doubt: fn(&planted::Judged) -> f64| judged.iter().map(doubt).sum::<f64>();
+    // A truth that is clearer than the predictions.
+    let clearer = AuditSettings { sharpness: 1.5 * settings.sharpness, ..*settings };
+    let doubts = [
+        sum(|one| one.signs.doubt()),
+        sum(|one| one.signs.class_doubt()),
+        doubted(parts, &confusions.by_example, given, &clearer, observer)?,
+    ];
+    let contradicted = sum(|one| if one.is_contradicted { 1.0 } else { one.signs.doubt() });
+    Ok(Bounds {
+        replaced: replaced::share(parts, given)? * given.len() as f64,
+        least_doubted: doubts.iter().copied().fold(f64::INFINITY, f64::min),
+        most_doubted: doubts.iter().copied().fold(contradicted, f64::max),
+    })
+}
+
+/// The same settings with errors that do not depend on the example.
+fn of_class_alone(settings: &AuditSettings) -> AuditSettings {
+    AuditSettings { label_power: 0.0, ..*settings }
+}
+
+/// Passes that start from a confusion that was learned under other settings.
+const FEWER_PASSES: usize = 20;
 
 /// The sum of the posterior probabilities of being wrong; C is learned again from `start`.
 fn doubted(
@@ -183,9 +260,7 @@ fn doubted(
     settings: &AuditSettings,
     observer: Observer,
 ) -> Result<f64, ReportError> {
-    // Its sum of doubt hardly changes after that, and it bounds an interval only.
-    let passes = settings.passes.min(20);
-    let confusion = learn(parts, start.clone(), passes, settings, observer)?;
+    let confusion = learn(parts, start.clone(), FEWER_PASSES, settings, observer)?;
     let mut sum = 0.0;
     each_piece(parts, settings, |rows, evidence| {
         let doubt = |(row, evidence): (&Row<2>, &Evidence)| {
@@ -196,48 +271,6 @@ fn doubted(
         sum += doubts.iter().sum::<f64>();
     })?;
     Ok(sum)
-}
-
-/// C, and every example judged by it.
-pub(super) fn out_of_sample(
-    parts: &mut Parts,
-    given: &[u32],
-    settings: &AuditSettings,
-    observer: Observer,
-) -> Result<(Confusion, Vec<planted::Judged>), ReportError> {
-    let confusion = Confusion::new(parts.task.class_names.len(), settings);
-    let confusion = learn(parts, confusion, settings.passes, settings, observer)?;
-    let mut judged: Vec<Option<planted::Judged>> = given.iter().map(|_| None).collect();
-    each_piece(parts, settings, |rows, evidence| {
-        let found: Vec<planted::Judged> = rows
-            .par_iter()
-            .zip(evidence)
-            .map(|(row, evidence)| {
-                let [_, log_probs] = row.fields;
-                planted::judge(evidence, log_probs, &confusion, given[row.position])
-            })
-            .collect();
-        rows.iter().zip(found).for_each(|(row, found)| judged[row.position] = Some(found));
-    })?;
-    Ok((confusion, judged.into_iter().flatten().collect()))
-}
-
-/// The labels of each round of planted errors, for trainings whose dynamics are evidence.
-pub(super) fn planted_labels(
-    parts: &mut Parts,
-    settings: &AuditSettings,
-    observer: Observer,
-) -> Result<Vec<Vec<u32>>, ReportError> {
-    let given: Vec<u32> = parts.examples.iter().map(Example::given).collect::<Result<_, _>>()?;
-    let (confusion, judged) = out_of_sample(parts, &given, settings, observer)?;
-    let laws: Vec<ErrorLaw> = judged.iter().map(|one| one.law).collect();
-    let rounds = planted::draw(parts, &confusion, settings, &given, &laws)?;
-    let labels = |errors: Vec<PlantedError>| {
-        let mut labels = given.clone();
-        errors.iter().for_each(|error| labels[error.example] = error.label);
-        labels
-    };
-    Ok(rounds.into_iter().map(labels).collect())
 }
 
 /// One posterior of several, each as much as it counts, that calls the given label wrong with

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use aleator_data::{DenseRows, InputShape, Labels, Sources, Split, Thumbnails};
 use aleator_report::audit::{
-    Audit, AuditInput, AuditLabels, AuditSettings, Judgement, ModelOutput, TrainingDynamics, judge,
-    planted_labels,
+    Audit, AuditInput, AuditLabels, AuditSettings, Judgement, ModelOutput, PlantedErrors,
+    TrainingDynamics, judge,
 };
+use aleator_report::covariance::Step;
 use aleator_run::recipe::Normalize;
 use aleator_run::{Predictions, Recipe};
 use aleator_train::{TrainError, dynamics, label_sets, leave_one_out};
@@ -59,31 +60,39 @@ pub fn audit_features(
     let others = leave_one_out(&examples, stop)?.ok_or_else(stopped)?;
     watch.note(&format!("features are scaled: {}", others.normalize.in_words()));
     let normalize = others.normalize;
-    let mut input = input(sources, &examples, others.log_probs, pictures);
+    let input = input(sources, &examples, others.log_probs, pictures);
     let settings = &AuditSettings::STANDARD;
-    let planted = planted_labels(input.clone(), settings, &mut |_| {})?;
-    if !planted.is_empty() {
-        let trainings = Trainings { recipe, seed, normalize, examples: &examples };
-        input.dynamics = Some(trainings.dynamics(&planted, watch)?);
-    }
-    let mut found = judged(input.clone(), watch)?;
-    if found.audit.summary.annotator_concentration.is_some() {
-        watch.note("comparing every example with what all annotators say together of the others");
-        for _ in 0..CONSENSUS_ROUNDS {
-            let output = with_consensus(&examples, &input.output, &found, stop)?;
-            found = judged(AuditInput { output, ..input.clone() }, watch)?;
+    let judgement = match input.labels {
+        AuditLabels::Single(_) => {
+            let planted = PlantedErrors::new(input, settings, &mut |_| {})?;
+            let trainings = Trainings { recipe, seed, normalize, examples: &examples };
+            let dynamics = trainings.dynamics(planted.labels(), watch)?;
+            planted.judge(dynamics, &mut |step| show(watch, step))?
         }
-    }
-    let mut audit = found.audit;
+        _ => judge_annotators(input, &examples, watch)?,
+    };
+    let mut audit = judgement.audit;
     audit.summary.fingerprint = sources.fingerprint().to_string();
     Ok((audit, normalize))
 }
 
-fn judged(input: AuditInput, watch: &mut Watch<'_>) -> Result<Judgement, Error> {
-    Ok(judge(input, &AuditSettings::STANDARD, &mut |step| {
-        let (done, total) = (step.done, step.total);
-        watch.event(Event::Progress { what: "labels judged", done, total });
-    })?)
+/// Judges what annotators said, then once more with what they say together.
+fn judge_annotators(
+    input: AuditInput,
+    examples: &Split,
+    watch: &mut Watch<'_>,
+) -> Result<Judgement, Error> {
+    let settings = &AuditSettings::STANDARD;
+    let mut found = judge(input.clone(), settings, &mut |step| show(watch, step))?;
+    if found.audit.summary.annotator_concentration.is_some() {
+        watch.note("comparing every example with what all annotators say together of the others");
+        for _ in 0..CONSENSUS_ROUNDS {
+            let output = with_consensus(examples, &input.output, &found, watch.stop())?;
+            let input = AuditInput { output, ..input.clone() };
+            found = judge(input, settings, &mut |step| show(watch, step))?;
+        }
+    }
+    Ok(found)
 }
 
 /// How often a second model is fitted to the consensus, and the consensus made anew with it.
@@ -120,6 +129,11 @@ fn with_consensus(
         loading_scale: None,
         shared_loadings: None,
     }))
+}
+
+fn show(watch: &mut Watch<'_>, step: Step) {
+    let (done, total) = (step.done, step.total);
+    watch.event(Event::Progress { what: "labels judged", done, total });
 }
 
 fn stopped() -> Error {
