@@ -36,7 +36,7 @@
 //! let fitted = fit(&experiment, &out, &mut Watch::silent())?;
 //! println!("validation NLL {:.3}", fitted.runs[0].evaluation.validation.given.nll);
 //!
-//! let predictor = Predictor::open(&out, &mut Watch::silent())?;
+//! let predictor = Predictor::open(&out)?;
 //! let prediction = predictor.predict(&predictor.rows(values)?)?;
 //! let most_likely = prediction.classes(); // the index of the most likely class of each row
 //! let right = most_likely.iter().enumerate().filter(|(row, found)| **found == class(*row)).count();

@@ -71,7 +71,7 @@ fn arrays_are_fitted_and_new_rows_predicted() {
     // agree, within three standard deviations of a validation split of 30.
     assert!(top1 > 14.0 / 15.0 - 3.0 * (14.0 / 225.0 / 30.0_f64).sqrt(), "{top1}");
     assert!(ensemble.is_none());
-    let predictor = Predictor::open(&out, &mut Watch::silent()).unwrap();
+    let predictor = Predictor::open(&out).unwrap();
     let examples = predictor.rows(features()).unwrap();
     let prediction = predictor.predict(&examples).unwrap();
     let classes = prediction.classes();
@@ -93,7 +93,7 @@ fn rows_that_cannot_be_predicted_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
     fit(&experiment(&[0]), &out, &mut Watch::silent()).unwrap();
-    let predictor = Predictor::open(&out, &mut Watch::silent()).unwrap();
+    let predictor = Predictor::open(&out).unwrap();
     let message = |values: Vec<f32>| predictor.rows(values).unwrap_err().to_string();
     for (count, words) in [(0, "0 numbers are not rows"), (3, "3 numbers are not rows")] {
         let message = message(vec![0.0; count]);
@@ -110,7 +110,7 @@ fn rows_that_cannot_be_predicted_are_named() {
     narrow.recipe.schedule.epochs = 1;
     let other = dir.path().join("other");
     fit(&narrow, &other, &mut Watch::silent()).unwrap();
-    let examples = Predictor::open(&other, &mut Watch::silent()).unwrap().rows(vec![0.0]).unwrap();
+    let examples = Predictor::open(&other).unwrap().rows(vec![0.0]).unwrap();
     let error = predictor.predict(&examples).unwrap_err();
     assert!(matches!(error, Error::Invalid(_)), "{error:?}");
 }
@@ -201,7 +201,7 @@ fn finished_runs_are_averaged_analysed_audited_and_reported() {
     assert!(out("analysis").join("analysis.json").is_file());
 
     // The run names no files, so the audit needs its arrays.
-    let error = audit_run(&dirs[0], &[], Some(0), 3, &out("audit"), watch).unwrap_err();
+    let error = audit_run(&dirs[0], &[], Some(0), None, 3, &out("audit"), watch).unwrap_err();
     assert!(error.to_string().contains("arrays") && !out("audit").exists(), "{error}");
 
     let page = ReportSettings::inside(&out("runs"));

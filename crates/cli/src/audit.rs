@@ -6,9 +6,10 @@ mod probabilities;
 use std::path::{Path, PathBuf};
 
 use aleator::{AUDIT_FOLDS, Experiment};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 
+use crate::checkpoint_arg::CheckpointArg;
 use crate::progress::{shown, watched};
 use crate::recipe_args::{RecipeArgs, free_name};
 use crate::review;
@@ -34,6 +35,8 @@ pub struct AuditArgs {
     /// With a trained run: train its whole network for every fold, not only the head
     #[arg(long)]
     whole: bool,
+    #[command(flatten)]
+    checkpoint: CheckpointArg,
     /// Accept suggestions that are at least this probable without looking at them, and write
     /// corrected.csv, pruned.csv and weights.csv to train on
     #[arg(long, value_name = "P", value_parser = threshold)]
@@ -83,13 +86,21 @@ Examples:
 pub fn audit(args: &AuditArgs, quiet: bool) -> Result<()> {
     let (AuditArgs { folds, .. }, RecipeArgs { set, seed, .. }) = (args, &args.recipe);
     let out = &args.out.clone().unwrap_or_else(|| args.default_out());
+    if args.checkpoint.step.is_some() && (args.whole || args.trained_run().is_none()) {
+        bail!(
+            "--checkpoint is of a trained run whose network judges: give its directory, without --whole"
+        );
+    }
     let audit = match args.probabilities.files() {
         Some(files) => shown(quiet, |watch| aleator::audit_probabilities(&files, out, watch))?,
         None => watched(quiet, |watch| match args.trained_run() {
             Some(dir) if args.whole => {
                 aleator::audit(&Experiment::of_run(dir, set, *seed)?, *folds, out, watch)
             }
-            Some(dir) => aleator::audit_run(dir, set, *seed, *folds, out, watch),
+            Some(dir) => {
+                let step = args.checkpoint.step;
+                aleator::audit_run(dir, set, *seed, step, *folds, out, watch)
+            }
             None => aleator::audit(&args.recipe.experiment_to_audit(watch)?, *folds, out, watch),
         })?,
     };

@@ -8,6 +8,7 @@ use aleator::{EmbedSettings, EmbeddingNetwork};
 use anyhow::{Result, bail};
 use clap::Args;
 
+use crate::checkpoint_arg::CheckpointArg;
 use crate::output::line;
 use crate::progress::{tell, watched};
 use crate::values::{Choice, choice, whole};
@@ -31,6 +32,8 @@ pub struct EmbedArgs {
                               "runtime", "onnxruntime"]
     )]
     backbone: Option<PathBuf>,
+    #[command(flatten)]
+    checkpoint: CheckpointArg,
     /// The .safetensors file to write; other splits are written next to it, as
     /// NAME-test.safetensors
     #[arg(long, value_name = "FILE")]
@@ -108,6 +111,13 @@ pub fn embed(args: &EmbedArgs, quiet: bool) -> Result<()> {
     if args.onnxruntime.is_some() && args.runtime == Runtime::Rten {
         bail!("--onnxruntime names a library, and --runtime rten uses none; leave out one");
     }
+    if args.checkpoint.step.is_some() && args.backbone.is_none() {
+        bail!("--checkpoint is of a trained run: give the run by --backbone");
+    }
+    let by = match args.checkpoint.step {
+        Some(step) => format!(", by the checkpoint of step {step}"),
+        None => String::new(),
+    };
     let precision = if args.half { Precision::Half } else { Precision::Single };
     let settings = EmbedSettings { network: args.network(), precision, batch: args.batch };
     let files = watched(quiet, |watch| aleator::embed(&args.data, &settings, &args.out, watch))?;
@@ -124,7 +134,7 @@ pub fn embed(args: &EmbedArgs, quiet: bool) -> Result<()> {
             (false, _) => ", without labels".to_string(),
         };
         let path = file.path.display();
-        line(format_args!("{path}: {rows} embeddings of {width} numbers{labels}"))?;
+        line(format_args!("{path}: {rows} embeddings of {width} numbers{labels}{by}"))?;
     }
     Ok(())
 }
@@ -133,7 +143,7 @@ impl EmbedArgs {
     /// One of the two is always given.
     fn network(&self) -> EmbeddingNetwork<'_> {
         match &self.backbone {
-            Some(dir) => EmbeddingNetwork::Run(dir),
+            Some(dir) => EmbeddingNetwork::Run { dir, checkpoint: self.checkpoint.step },
             None => EmbeddingNetwork::Onnx {
                 file: self.model.as_deref().unwrap_or(Path::new("")),
                 options: OnnxOptions {

@@ -7,6 +7,7 @@ use aleator::run::recipe::EvaluatedWeights;
 use anyhow::Result;
 use clap::Args;
 
+use crate::checkpoint_arg::CheckpointArg;
 use crate::output::line;
 use crate::progress::shown;
 use crate::scores;
@@ -18,7 +19,7 @@ pub struct EvalArgs {
     /// A trained run; with --data also runs of several seeds, or an ensemble
     dir: PathBuf,
     /// Which weights to evaluate [default: the recipe's `evaluation.weights`]
-    #[arg(long, value_parser = choice(&WEIGHTS))]
+    #[arg(long, value_parser = choice(&WEIGHTS), conflicts_with = "step")]
     weights: Option<EvaluatedWeights>,
     /// Samples for each example [default: the recipe's `evaluation.samples`]
     #[arg(long)]
@@ -26,6 +27,8 @@ pub struct EvalArgs {
     /// Fit a temperature to the validation split, and report calibrated scores too
     #[arg(long)]
     calibrate: bool,
+    #[command(flatten)]
+    checkpoint: CheckpointArg,
     /// Evaluate on other data with labels of the same classes, and leave the run as it is; its own
     /// data need not be there
     #[arg(long, value_name = "PATH", conflicts_with_all = ["weights", "samples", "calibrate"])]
@@ -55,17 +58,23 @@ pub fn eval(args: &EvalArgs, quiet: bool) -> Result<()> {
         weights: args.weights,
         samples: args.samples.map(|samples| samples.get() as usize),
         calibrate: args.calibrate,
+        checkpoint: args.checkpoint.step,
     };
     let evaluation = shown(quiet, |watch| aleator::evaluate(&args.dir, &settings, None, watch))?;
     if args.json {
         return line(serde_json::to_string_pretty(&evaluation)?);
+    }
+    if let Some(step) = args.checkpoint.step {
+        let dir = args.dir.display();
+        line(format_args!("of the checkpoint of step {step}; nothing in {dir} was changed"))?;
     }
     scores::print(&evaluation)
 }
 
 fn eval_on(args: &EvalArgs, data: &Path, quiet: bool) -> Result<()> {
     let labels = args.labels.as_deref();
-    let scores = shown(quiet, |watch| aleator::evaluate_on(&args.dir, data, labels, watch))?;
+    let step = args.checkpoint.step;
+    let scores = shown(quiet, |watch| aleator::evaluate_on(&args.dir, data, labels, step, watch))?;
     if let Some(out) = &args.out {
         aleator::run::write_json(out, &scores)?;
     }

@@ -2,6 +2,7 @@
 
 mod analyse;
 mod audit;
+mod checkpoint_arg;
 mod compare;
 mod demo;
 mod doctor;

@@ -8,6 +8,7 @@ use aleator::{Event, Examples, PredictionColumns, Predictor, Watch, write_json_l
 use anyhow::{Result, ensure};
 use clap::Args;
 
+use crate::checkpoint_arg::CheckpointArg;
 use crate::output::line;
 use crate::progress::shown;
 use crate::values::whole;
@@ -32,6 +33,8 @@ pub struct PredictArgs {
     /// .npy file then has these alone
     #[arg(long = "true")]
     truth: bool,
+    #[command(flatten)]
+    checkpoint: CheckpointArg,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
@@ -53,7 +56,7 @@ Examples:
 /// `aleator predict`.
 pub fn predict(args: &PredictArgs, quiet: bool) -> Result<()> {
     let columns = PredictionColumns { top: args.top, truth: args.truth };
-    let predictor = shown(quiet, |watch| Predictor::open(&args.dir, watch))?;
+    let predictor = Predictor::open_at(&args.dir, args.checkpoint.step)?;
     predictor.check_columns(args.out.as_deref(), &columns)?;
     // All files are opened before anything is printed.
     let files = args.files.iter().map(|file| predictor.examples(file));
@@ -73,8 +76,12 @@ fn write_file(
 ) -> Result<()> {
     let written = shown(quiet, |watch| predictor.write(files, out, columns, watch))?;
     let classes = predictor.class_names().len();
+    let by = match predictor.checkpoint() {
+        Some(step) => format!(", by the checkpoint of step {step}"),
+        None => String::new(),
+    };
     line(format_args!(
-        "{} examples, {classes} classes: written to {}",
+        "{} examples, {classes} classes{by}: written to {}",
         written.examples,
         out.display()
     ))?;
@@ -97,7 +104,7 @@ fn print(
     let total = files.iter().map(Examples::len).sum();
     let mut predict_all = |watch: &mut Watch<'_>| -> Result<()> {
         if !json {
-            writeln!(out, "{}", header(predictor.knows_true_class(), columns.truth))?;
+            writeln!(out, "{}", header(predictor, columns.truth))?;
         }
         let (mut done, mut damaged) = (0, 0);
         for piece in files.iter().flat_map(|examples| predictor.predict_pieces(examples)) {
@@ -124,15 +131,16 @@ fn print(
     shown(quiet, |watch| Ok(predict_all(watch)))?
 }
 
-fn header(has_true_class: bool, truth: bool) -> String {
+fn header(predictor: &Predictor, truth: bool) -> String {
     let mut names = vec!["id", "class", "probability", "spread", "entropy"];
-    if has_true_class {
+    if predictor.knows_true_class() {
         names.extend(["true class", "true probability"]);
     }
     names.push("may be confused with");
     if truth {
         names.push("probabilities of the true class");
     }
+    names.extend(predictor.checkpoint().map(|_| "checkpoint"));
     names.join("\t")
 }
 
@@ -155,5 +163,6 @@ fn in_words(predicted: &ExamplePrediction, truth: Option<&[f32]>) -> String {
         confused.map(|it| format!("{} ({:.0} %)", it.class, 100.0 * it.flip_probability)).collect(),
     ));
     cells.extend(truth.map(|all| join(all.iter().map(|prob| format!("{prob:.4}")).collect())));
+    cells.extend(predicted.checkpoint.map(|step| step.to_string()));
     cells.join("\t")
 }

@@ -154,7 +154,9 @@ impl Progress {
         match event {
             TrainEvent::Started { step, total_steps, steps_per_epoch, parameters } => {
                 if self.damaged && step == 0 {
-                    self.warn("no checkpoint can be used: training from the beginning");
+                    self.warn(
+                        "there is no whole checkpoint before it: training from the beginning",
+                    );
                 }
                 (self.epochs, self.total_steps) =
                     (total_steps / steps_per_epoch.max(1), total_steps);
@@ -178,7 +180,7 @@ impl Progress {
             TrainEvent::Warning(warning) => self.warn(warning),
             TrainEvent::Damaged(error) => {
                 self.damaged = true;
-                self.warn(&format!("skipping a damaged checkpoint: {error}"));
+                self.warn(&format!("passing over a damaged checkpoint: {error}"));
             }
             TrainEvent::Trial { done, nll } => {
                 if let Display::Bar(bar) = &self.display {

@@ -41,7 +41,11 @@ pub fn print_new(scores: &NewScores) -> Result<()> {
         rows.push((clean(LABEL), &known.label));
         rows.extend(known.true_class.as_ref().map(|it| (clean(TRUE_CLASS), it)));
     }
-    line(format_args!("{} examples", scores.label.examples))?;
+    let examples = scores.label.examples;
+    match scores.checkpoint {
+        Some(step) => line(format_args!("{examples} examples, by the checkpoint of step {step}"))?,
+        None => line(format_args!("{examples} examples"))?,
+    }
     text(table_of(&[rows]))
 }
 

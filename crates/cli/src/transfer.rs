@@ -7,7 +7,8 @@ use aleator::{TaskScore, Transfer, TransferSettings};
 use anyhow::Result;
 use clap::Args;
 
-use crate::output::table;
+use crate::checkpoint_arg::CheckpointArg;
+use crate::output::{line, table};
 use crate::progress::watched;
 use crate::train::print_written;
 
@@ -28,6 +29,8 @@ pub struct TransferArgs {
     /// The seed of the head, batches and augmentation, in place of the recipe's
     #[arg(long)]
     seed: Option<u64>,
+    #[command(flatten)]
+    checkpoint: CheckpointArg,
     /// Where the runs and the table are written; must not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -50,8 +53,12 @@ Example:
 /// `aleator transfer`.
 pub fn transfer(args: &TransferArgs, quiet: bool) -> Result<()> {
     let tasks = load_tasks(&args.tasks)?;
-    let settings =
-        TransferSettings { recipe: args.recipe.clone(), sets: args.set.clone(), seed: args.seed };
+    let settings = TransferSettings {
+        recipe: args.recipe.clone(),
+        sets: args.set.clone(),
+        seed: args.seed,
+        checkpoint: args.checkpoint.step,
+    };
     let transfer =
         watched(quiet, |watch| aleator::transfer(&args.run, &tasks, &settings, &args.out, watch))?;
     print(&args.out, &transfer)
@@ -66,5 +73,8 @@ pub fn print(out: &Path, transfer: &Transfer) -> Result<()> {
     let mut rows: Vec<Vec<String>> = transfer.tasks.iter().map(row).collect();
     rows.push(vec!["mean".to_string(), String::new(), percent(transfer.mean_test_top1)]);
     table(&["", "validation top-1", "test top-1"], &rows, &[0])?;
+    if let Some(weights) = &transfer.weights {
+        line(format_args!("\nevery task began with {}", weights.display()))?;
+    }
     print_written(out, &transfer.runs)
 }

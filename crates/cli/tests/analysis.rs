@@ -183,7 +183,9 @@ fn damaged_and_foreign_files_are_named() {
 
     // The same run with another class is another task.
     place.succeeds("analyse run -q");
-    let copied = place.shell("cp -r run other && sed -i 's/\"7\"/\"seven\"/' other/run.json");
+    let renamed =
+        "cp -r run other && cd other && sed -i 's/\"7\"/\"seven\"/' run.json evaluation.json";
+    let copied = place.shell(renamed);
     assert_eq!(copied.code, Some(0), "{}", copied.stderr);
     place.refuses("analyse run --against other", &["class 7 is \"7\" and \"seven\""]);
     let copied = place

@@ -21,6 +21,8 @@ mod images;
 mod onnx;
 mod paper;
 mod predict;
+#[cfg(unix)]
+mod records;
 mod report;
 #[cfg(unix)]
 mod resume;

@@ -170,7 +170,8 @@ impl Calibration {
 pub struct Evaluation {
     /// [`EVALUATION_FORMAT`].
     pub format: u32,
-    /// The weights that were evaluated: `"best"`, `"last"`, or `"ensemble"`.
+    /// The weights that were evaluated: `"best"`, `"last"`, or `"ensemble"`; `"checkpoint"` for a
+    /// step that the user named, whose scores are not written.
     pub weights: String,
     /// The training step of the weights; `None` for an ensemble.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -185,6 +185,7 @@ fn conclude(
         noise,
         fingerprint,
         folds,
+        checkpoint: None,
         score: SCORE.to_string(),
         examples,
         labels: match link {

@@ -11,10 +11,14 @@ fn runs_that_were_measured_on_other_classes_or_examples_are_refused() {
     let values = [(0.7, 1.0), (0.72, 0.9)];
     place.seeds("first", &values);
     place.seeds_with("renamed", &values, |made| {
-        made.evaluation.class_names[1] = "wolf".to_string();
+        made.info.class_names[1] = "wolf".to_string();
+        made.evaluation.class_names = made.info.class_names.clone();
     });
     place.refused(&["first", "renamed"], &DEFAULT, &["renamed", "class 1 is \"dog\" and \"wolf\""]);
-    place.seeds_with("fewer", &values, |made| drop(made.evaluation.class_names.pop()));
+    place.seeds_with("fewer", &values, |made| {
+        made.info.class_names.pop();
+        made.evaluation.class_names = made.info.class_names.clone();
+    });
     place.refused(&["first", "fewer"], &DEFAULT, &["3 and 2 classes"]);
     place.seeds_with("larger", &values, |made| made.info.examples.test = 3);
     place.refused(&["first", "larger"], &DEFAULT, &["test splits have 2 and 3 examples"]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use aleator_metrics::{EVALUATION_FORMAT, Evaluation};
+use aleator_metrics::{Calibration, EVALUATION_FORMAT, Evaluation, SplitEvaluation, Summary};
 
 use crate::atomic::exists;
 use crate::error::RunError;
@@ -58,8 +58,78 @@ impl RunDir {
             let message = format!("has format {found}, expected {EVALUATION_FORMAT}");
             return Err(RunError::damaged(&path, message));
         }
+        check(&evaluation, &self.info().class_names)
+            .map_err(|message| RunError::damaged(&path, message))?;
         Ok(Some(evaluation))
     }
+}
+
+/// Refuses scores that no evaluation of these classes has.
+fn check(evaluation: &Evaluation, class_names: &[String]) -> Result<(), String> {
+    let classes = class_names.len();
+    if evaluation.class_names != class_names {
+        return Err("class_names must be those of run.json".to_string());
+    }
+    if let Some(Calibration { temperature, .. }) = evaluation.calibration {
+        check_scale("calibration.temperature", temperature)?;
+    }
+    if let Some(law) = &evaluation.true_class {
+        check_scale("true_class.sharpness", law.sharpness)?;
+        check_share("true_class.noise_rate", law.noise_rate)?;
+        let is_square = |rows: &Vec<Vec<f64>>| {
+            rows.len() == classes && rows.iter().all(|row| row.len() == classes)
+        };
+        if law.confusion.as_ref().is_some_and(|rows| !is_square(rows)) {
+            return Err(format!("true_class.confusion must be [{classes}, {classes}]"));
+        }
+    }
+    let splits = [("validation", Some(&evaluation.validation)), ("test", evaluation.test.as_ref())];
+    for (name, split) in splits {
+        let Some(SplitEvaluation { given, clean, calibrated }) = split else { continue };
+        for summary in [Some(given), clean.as_ref(), calibrated.as_ref()].into_iter().flatten() {
+            check_summary(summary, classes).map_err(|message| format!("{name}: {message}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn check_summary(summary: &Summary, classes: usize) -> Result<(), String> {
+    let Summary { top1, top5, ece, gap, mean_ap, per_class, reliability, .. } = summary;
+    for (name, share) in [("top1", Some(*top1)), ("ece", Some(*ece))].into_iter().chain([
+        ("top5", *top5),
+        ("gap", *gap),
+        ("mean_ap", *mean_ap),
+    ]) {
+        share.map_or(Ok(()), |share| check_share(name, share))?;
+    }
+    // Other programs may leave them out.
+    if !per_class.is_empty() && !per_class.iter().map(|it| it.class).eq(0..classes) {
+        return Err(format!("per_class must be the {classes} classes in their order"));
+    }
+    for bin in reliability {
+        for (name, share) in [("low", bin.low), ("high", bin.high)] {
+            check_share(&format!("reliability: {name}"), share)?;
+        }
+    }
+    Ok(())
+}
+
+/// A number to divide and to multiply by.
+fn check_scale(name: &str, value: f64) -> Result<(), String> {
+    let positive = |value: f64| value.is_finite() && value > 0.0;
+    if positive(value) && positive(1.0 / value) {
+        return Ok(());
+    }
+    Err(format!("{name} must be a finite number above 0, found {value}"))
+}
+
+fn check_share(name: &str, value: f64) -> Result<(), String> {
+    // Means of shares may be off by their rounding.
+    const ROUNDING: f64 = 1e-9;
+    if (-ROUNDING..=1.0 + ROUNDING).contains(&value) {
+        return Ok(());
+    }
+    Err(format!("{name} must be from 0 to 1, found {value}"))
 }
 
 /// What a directory holds.

@@ -10,7 +10,7 @@ use safetensors::serialize_to_file;
 use safetensors::tensor::{Dtype, SafeTensorError, View};
 use serde::{Deserialize, Serialize};
 
-pub use file::PredictionsFile;
+pub use file::{PredictionsFile, tensor_shapes};
 
 use crate::atomic;
 use crate::error::RunError;

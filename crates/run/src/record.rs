@@ -99,11 +99,17 @@ impl RunInfo {
         }
         let shape = &self.input_shape;
         let size = shape.iter().try_fold(1_usize, |size, side| size.checked_mul(*side));
-        match (shape.len(), size) {
-            (1 | 3, Some(1..=LARGEST_INPUT)) => Ok(()),
-            _ => Err(format!(
+        if !matches!((shape.len(), size), (1 | 3, Some(1..=LARGEST_INPUT))) {
+            return Err(format!(
                 "input_shape must be [features] or [channels, height, width], found {shape:?}"
+            ));
+        }
+        match &self.feature_names {
+            Some(names) if shape[..] != [names.len()] => Err(format!(
+                "feature_names must be one for each of input_shape = {shape:?}, found {}",
+                names.len()
             )),
+            _ => Ok(()),
         }
     }
 }

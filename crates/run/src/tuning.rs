@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::atomic;
 use crate::error::RunError;
+use crate::recipe::range::MANY;
 use crate::recipe::{Noise, Normalize, Recipe, Tune};
 
 /// What was chosen, and why: `tuning.json`.
@@ -31,7 +32,32 @@ impl Tuning {
     /// Reads the file of a run directory; `None` if its settings were not chosen by tuning.
     pub fn load(folder: &Path) -> Result<Option<Self>, RunError> {
         let path = folder.join(Self::NAME);
-        if path.is_file() { atomic::read_json(&path).map(Some) } else { Ok(None) }
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let tuning: Self = atomic::read_json(&path)?;
+        tuning.check().map_err(|message| RunError::damaged(&path, message))?;
+        Ok(Some(tuning))
+    }
+
+    /// Refuses settings that no recipe has.
+    fn check(&self) -> Result<(), String> {
+        let Settings { mean, noise, .. } = self.chosen;
+        let decays =
+            noise.map(|noise| [("diagonal", noise.diagonal), ("loadings", noise.loadings)]);
+        for (name, decay) in [("mean", mean)].into_iter().chain(decays.into_iter().flatten()) {
+            if !(decay.is_finite() && decay >= 0.0) {
+                return Err(format!("chosen: {name} must be at least 0, found {decay}"));
+            }
+        }
+        let rank = noise.and_then(|noise| noise.rank);
+        if rank.is_some_and(|rank| !(1..=MANY as usize).contains(&rank)) {
+            return Err(format!("chosen: rank must be from 1 to {MANY}, found {rank:?}"));
+        }
+        if self.trained_on == 0 {
+            return Err("trained_on must be at least 1, found 0".to_string());
+        }
+        Ok(())
     }
 
     /// Whether any trial had noise.

@@ -1,24 +1,23 @@
 //! Checkpoints: one directory for each step, written completely or not at all, with a manifest of
 //! hashes. A checkpoint is `state.json` and files of named tensors.
 
-use std::collections::BTreeMap;
+mod files;
+mod sizes;
+
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use aleator_run::{AtomicFolder, RunError};
-use serde::de::DeserializeOwned;
+use aleator_run::recipe::Recipe;
+use aleator_run::{AtomicFolder, RunDir, RunError};
 use serde::{Deserialize, Serialize};
 
 use crate::lbfgs::Search;
-use crate::runs::hash_file;
 use crate::state::{Progress, State};
 use crate::tensors::{self, NamedTensor};
 use crate::{Event, Normalization, Observer, TrainError};
+use files::{CheckpointFiles, other_run, write_json, write_manifest};
 
-/// The format of the directory.
-const FORMAT: u32 = 1;
-const MANIFEST: &str = "manifest.json";
 const STATE: &str = "state.json";
 /// What is saved of a network, in the order of [`Network::parts`](crate::network::Network::parts).
 const NETWORK: [&str; 3] = ["model", "average", "optimizer"];
@@ -29,6 +28,11 @@ const NORMALIZATION: [[&str; 2]; 2] = [
     ["normalization.center", "normalization.scale"],
     ["normalization.asinh_center", "normalization.asinh_scale"],
 ];
+
+/// In front of the step in the name of a checkpoint.
+const WHOLE: &str = "step-";
+/// The same of a checkpoint that training did not resume from.
+const PASSED_OVER: &str = "passed-over-step-";
 
 /// The checkpoints of a run.
 #[derive(Clone, Debug)]
@@ -56,19 +60,6 @@ struct Counts {
     logs: LogPositions,
 }
 
-/// `manifest.json`: what the directory must hold.
-#[derive(Debug, Serialize, Deserialize)]
-struct Manifest {
-    format: u32,
-    files: BTreeMap<String, FileHash>,
-}
-
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct FileHash {
-    bytes: u64,
-    blake3: String,
-}
-
 impl Checkpoints {
     /// Those in a directory, which need not exist yet.
     pub fn new(dir: PathBuf) -> Self {
@@ -77,41 +68,52 @@ impl Checkpoints {
 
     /// Saves the state; returns once it is on the disk.
     pub(crate) fn save(&self, state: &State, logs: LogPositions) -> Result<(), TrainError> {
-        fs::create_dir_all(&self.dir).map_err(|error| TrainError::checkpoint(&self.dir, error))?;
+        fs::create_dir_all(&self.dir).map_err(RunError::io("create", &self.dir))?;
         let dir = AtomicFolder::create(&self.path(state.progress.step))?;
         for (file, named) in parts(state) {
             tensors::write(&dir.path().join(file), &named)?;
         }
-        let json = |name: &str, text: serde_json::Result<String>| {
-            let text = text.map_err(|error| TrainError::checkpoint(&self.dir, error))?;
-            let path = dir.path().join(name);
-            fs::write(&path, text + "\n").map_err(|error| TrainError::checkpoint(&path, error))
-        };
         let optimizer = &state.networks[0].optimizer;
         let (updates, search) = (optimizer.updates(), optimizer.search().copied());
         let counts = Counts { progress: state.progress.clone(), updates, search, logs };
-        json(STATE, serde_json::to_string_pretty(&counts))?;
-        let manifest = Manifest { format: FORMAT, files: hashes(dir.path())? };
-        json(MANIFEST, serde_json::to_string_pretty(&manifest))?;
+        write_json(&dir.path().join(STATE), &counts)?;
+        write_manifest(dir.path())?;
         Ok(dir.commit()?)
     }
 
-    /// Brings a fresh state to the newest checkpoint that is complete; none when no checkpoint can
-    /// be used.
-    pub(crate) fn restore_newest(
+    /// The newest whole checkpoint of a step below `end`, as `load` finds it; none when there is
+    /// none.
+    pub(crate) fn load_newest(
         &self,
-        state: &mut State,
+        end: usize,
+        load: &dyn Fn(usize) -> Result<(State, LogPositions), TrainError>,
         observer: &mut Observer<'_>,
-    ) -> Result<Option<LogPositions>, TrainError> {
-        for step in self.steps()?.into_iter().rev() {
-            match self.restore(step, state) {
-                Ok(logs) => return Ok(Some(logs)),
+    ) -> Result<Option<(State, LogPositions)>, TrainError> {
+        for step in self.steps()?.into_iter().rev().filter(|step| *step < end) {
+            match load(step) {
+                Ok(found) => return Ok(Some(found)),
                 Err(error @ TrainError::Checkpoint { .. }) => observer(Event::Damaged(&error)),
-                // Training again over checkpoints that somebody else can read would lose them.
+                // Training again over a checkpoint that may be whole would lose it.
                 Err(error) => return Err(error),
             }
         }
         Ok(None)
+    }
+
+    /// The state of a step. `prepare` gives a fresh state what the training method keeps. No
+    /// network is built before the sizes in the records of the run are those of the weights.
+    pub(crate) fn load(
+        &self,
+        step: usize,
+        run: &RunDir,
+        recipe: &Recipe,
+        prepare: impl FnOnce(&mut State),
+    ) -> Result<(State, LogPositions), TrainError> {
+        sizes::check(&CheckpointFiles::open(self.path(step))?, run, recipe)?;
+        let mut state = State::of_run(run, recipe);
+        prepare(&mut state);
+        let logs = self.restore(step, &mut state)?;
+        Ok((state, logs))
     }
 
     /// Brings a fresh state to the checkpoint of a step. When that fails the state is as before.
@@ -121,59 +123,128 @@ impl Checkpoints {
         state: &mut State,
     ) -> Result<LogPositions, TrainError> {
         let dir = CheckpointFiles::open(self.path(step))?;
-        let (file, bytes) = dir.read(STATE)?;
-        let counts: Counts = parse_json(&file, &bytes)?;
-        if counts.progress.step != step {
-            let reason = format!("is of step {}: it was renamed", counts.progress.step);
-            return Err(TrainError::checkpoint(&dir.path, reason));
-        }
+        let counts = dir.counts(step)?;
         let mut found = vec![];
         for (file, expected) in parts(state) {
-            let (file, bytes) = dir.read(&file)?;
-            found.push(tensors::parse(&file, &bytes, expected)?);
+            let tensors = tensors::parse(&dir.path.join(&file), &dir.read(&file)?, expected);
+            found.push(tensors.map_err(other_run)?);
         }
         put(state, &counts, found);
         Ok(counts.logs)
     }
 
-    /// Removes all but the last `keep` up to the one of step `newest`, and `others`. Those after
-    /// it are damaged, and must not be kept in place of complete ones.
+    /// How far training was at a step.
+    pub(crate) fn progress(&self, step: usize) -> Result<Progress, TrainError> {
+        Ok(CheckpointFiles::open(self.path(step))?.counts(step)?.progress)
+    }
+
+    /// What is damaged of the checkpoint of a step.
+    pub(crate) fn damage(&self, step: usize) -> Result<Option<TrainError>, TrainError> {
+        let whole = || {
+            let files = CheckpointFiles::open(self.path(step))?;
+            files.verify()?;
+            files.counts(step)
+        };
+        match whole() {
+            Ok(_) => Ok(None),
+            Err(error @ TrainError::Checkpoint { .. }) => Ok(Some(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The first of the other checkpoints that an evaluation may need and that is damaged: its
+    /// step, and what is wrong with it.
+    pub(crate) fn lost(
+        &self,
+        progress: &Progress,
+    ) -> Result<Option<(usize, TrainError)>, TrainError> {
+        let mut needed = vec![progress.best.map(|best| best.step), progress.joined];
+        needed.sort_unstable();
+        for step in needed.into_iter().flatten().filter(|step| *step != progress.step) {
+            if let Some(error) = self.damage(step)? {
+                return Ok(Some((step, error)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives the checkpoints after `newest`, or all, other names: training did not resume from them
+    /// and will not, but they are not its own to delete.
+    pub(crate) fn pass_over(&self, newest: Option<usize>) -> Result<(), TrainError> {
+        for step in self.steps()?.into_iter().filter(|step| newest.is_none_or(|it| *step > it)) {
+            let name = |copy: usize| match copy {
+                1 => self.dir.join(format!("{PASSED_OVER}{step:08}")),
+                _ => self.dir.join(format!("{PASSED_OVER}{step:08}-{copy}")),
+            };
+            let free = (1..).map(name).find(|path| fs::symlink_metadata(path).is_err());
+            let (path, free) = (self.path(step), free.expect("some number is free"));
+            fs::rename(&path, &free).map_err(RunError::io("rename", &path))?;
+        }
+        Ok(())
+    }
+
+    /// Removes all but the last `keep` up to the one of step `newest`, and `others`; and of those
+    /// that were passed over the ones that training has gone beyond.
     pub(crate) fn prune(
         &self,
         newest: usize,
         keep: usize,
         others: &[Option<usize>],
     ) -> Result<(), TrainError> {
-        let (whole, damaged): (Vec<usize>, Vec<usize>) =
-            self.steps()?.into_iter().partition(|step| *step <= newest);
-        let old = &whole[..whole.len().saturating_sub(keep)];
-        for step in old.iter().filter(|step| !others.contains(&Some(**step))).chain(&damaged) {
+        let own: Vec<usize> = self.steps()?.into_iter().filter(|step| *step <= newest).collect();
+        let old = &own[..own.len().saturating_sub(keep)];
+        for step in old.iter().filter(|step| !others.contains(&Some(**step))) {
             aleator_run::remove_folder(&self.path(*step))?;
+        }
+        for (_, path) in self.passed_over()?.into_iter().filter(|(step, _)| *step <= newest) {
+            aleator_run::remove_folder(&path)?;
         }
         Ok(())
     }
 
     /// The steps that have a checkpoint, ascending.
     pub fn steps(&self) -> Result<Vec<usize>, TrainError> {
-        let entries = match fs::read_dir(&self.dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(vec![]),
-            Err(error) => return Err(unreadable(&self.dir, error)),
+        let step = |name: &str| {
+            let step = name.strip_prefix(WHOLE)?.parse().ok()?;
+            (self.path(step).file_name()? == name).then_some(step)
         };
-        let mut steps = vec![];
-        for entry in entries {
-            let entry = entry.map_err(|error| TrainError::checkpoint(&self.dir, error))?;
-            let name = entry.file_name();
-            let step = name.to_str().and_then(|name| name.strip_prefix("step-"));
-            steps.extend(step.and_then(|digits| digits.parse::<usize>().ok()));
-        }
+        let mut steps: Vec<usize> = self.names()?.iter().filter_map(|name| step(name)).collect();
         steps.sort_unstable();
         Ok(steps)
     }
 
+    /// Whether nothing was ever saved, or everything was removed.
+    pub(crate) fn is_empty(&self) -> Result<bool, TrainError> {
+        Ok(self.steps()?.is_empty() && self.passed_over()?.is_empty())
+    }
+
+    /// The steps and directories of checkpoints that training did not resume from.
+    fn passed_over(&self) -> Result<Vec<(usize, PathBuf)>, TrainError> {
+        let found = |name: &String| {
+            let step = name.strip_prefix(PASSED_OVER)?.split('-').next()?.parse().ok()?;
+            Some((step, self.dir.join(name)))
+        };
+        Ok(self.names()?.iter().filter_map(found).collect())
+    }
+
+    /// Everything in the directory, if there is one.
+    fn names(&self) -> Result<Vec<String>, TrainError> {
+        let entries = match fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(vec![]),
+            Err(error) => return Err(RunError::io("read", &self.dir)(error).into()),
+        };
+        let mut names = vec![];
+        for entry in entries {
+            let entry = entry.map_err(RunError::io("read", &self.dir))?;
+            names.extend(entry.file_name().into_string().ok());
+        }
+        Ok(names)
+    }
+
     /// The directory of a step.
     pub fn path(&self, step: usize) -> PathBuf {
-        self.dir.join(format!("step-{step:08}"))
+        self.dir.join(format!("{WHOLE}{step:08}"))
     }
 
     /// The weights of a step, or their running average.
@@ -246,83 +317,20 @@ fn normalization(tensors: &[NamedTensor], squash: bool) -> Normalization {
     Normalization { center, scale, squash }
 }
 
-fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, TrainError> {
-    serde_json::from_slice(bytes).map_err(|error| TrainError::checkpoint(path, error))
-}
-
-/// Every file of a directory, with its length and hash.
-fn hashes(dir: &Path) -> Result<BTreeMap<String, FileHash>, TrainError> {
-    let fail = |error: std::io::Error| TrainError::checkpoint(dir, error);
-    let mut out = BTreeMap::new();
-    for entry in fs::read_dir(dir).map_err(fail)? {
-        let entry = entry.map_err(fail)?;
-        let name = entry.file_name().to_string_lossy().to_string();
-        let bytes = entry.metadata().map_err(fail)?.len();
-        out.insert(name, FileHash { bytes, blake3: hash_file(&entry.path())? });
-    }
-    Ok(out)
-}
-
-/// A checkpoint whose files are read once, and checked against the manifest as they are.
-struct CheckpointFiles {
-    path: PathBuf,
-    manifest: Manifest,
-}
-
 impl CheckpointFiles {
-    fn open(path: PathBuf) -> Result<Self, TrainError> {
-        let file = path.join(MANIFEST);
-        let bytes = fs::read(&file).map_err(|error| unreadable(&file, error))?;
-        let manifest: Manifest = parse_json(&file, &bytes)?;
-        if manifest.format != FORMAT {
-            let found = manifest.format;
-            let reason = format!("has format {found}, this program reads {FORMAT}");
-            return Err(TrainError::checkpoint(&path, reason));
+    /// `state.json`.
+    fn counts(&self, step: usize) -> Result<Counts, TrainError> {
+        let counts: Counts = self.read_json(STATE)?;
+        let progress = &counts.progress;
+        if progress.step != step {
+            let reason = format!("is of step {}: it was renamed", progress.step);
+            return Err(TrainError::checkpoint(&self.path, reason));
         }
-        Ok(Self { path, manifest })
-    }
-
-    fn read(&self, name: &str) -> Result<(PathBuf, Vec<u8>), TrainError> {
-        let path = self.path.join(name);
-        let bytes = fs::read(&path).map_err(|error| unreadable(&path, error))?;
-        let Some(expected) = self.manifest.files.get(name) else {
-            return Err(TrainError::checkpoint(&path, "is not in the manifest"));
-        };
-        let (found, length) = (bytes.len() as u64, expected.bytes);
-        if found != length {
-            return Err(TrainError::checkpoint(
-                &path,
-                format!("is {found} bytes long, not {length}"),
-            ));
+        let named = [progress.best.map(|best| best.step), progress.joined];
+        if let Some(later) = named.into_iter().flatten().find(|named| *named > step) {
+            let reason = format!("names step {later}, which comes after its own, {step}");
+            return Err(TrainError::checkpoint(&self.path.join(STATE), reason));
         }
-        if blake3::hash(&bytes).to_hex().as_str() != expected.blake3 {
-            return Err(TrainError::checkpoint(&path, "does not match its hash"));
-        }
-        Ok((path, bytes))
-    }
-}
-
-/// A file that is gone or cannot be read is damage; one that this user may not read is not.
-fn unreadable(path: &Path, error: io::Error) -> TrainError {
-    match error.kind() {
-        ErrorKind::NotFound => TrainError::checkpoint(path, "is missing"),
-        ErrorKind::PermissionDenied => RunError::io("read", path)(error).into(),
-        _ => TrainError::checkpoint(path, error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_may_not_be_read_is_not_damaged() {
-        let unreadable = |kind: ErrorKind| unreadable(Path::new("model.safetensors"), kind.into());
-        let error = unreadable(ErrorKind::PermissionDenied);
-        assert!(matches!(error, TrainError::Run(RunError::Io { .. })), "{error}");
-        assert!(error.to_string().contains("you have no permission"), "{error}");
-        for kind in [ErrorKind::NotFound, ErrorKind::InvalidData] {
-            assert!(matches!(unreadable(kind), TrainError::Checkpoint { .. }), "{kind}");
-        }
+        Ok(counts)
     }
 }

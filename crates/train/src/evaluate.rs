@@ -12,14 +12,14 @@ use aleator_metrics::{
 };
 use aleator_model::{BatchNoise, Classifier, Scores};
 use aleator_run::recipe::{EvaluatedWeights, Link, Recipe};
-use aleator_run::{EVALUATION, Predictions, RunDir, RunError};
+use aleator_run::{EVALUATION, Predictions, RunError};
 use burn::tensor::Tensor;
 
 use crate::outputs::{self, floats};
-use crate::runs::same_data;
-use crate::session::unfitted_state;
+use crate::runs::check_job;
 use crate::state::{State, device};
-use crate::{Checkpoints, Event, Job, Normalization, Observer, TrainError};
+use crate::trained::{state_of, state_to_evaluate};
+use crate::{Event, Job, Normalization, Observer, TrainError};
 
 /// Settings of [`evaluate`] that override the recipe.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,6 +30,9 @@ pub struct EvaluateSettings {
     pub samples: Option<usize>,
     /// Whether to fit a temperature on the validation split even if the recipe does not ask.
     pub calibrate: bool,
+    /// The step of the checkpoint to evaluate, in place of the best or the last one. The scores are
+    /// returned and the files of the run stay as they are.
+    pub checkpoint: Option<usize>,
 }
 
 /// Evaluates a trained run on its validation and test splits, and writes `evaluation.json`
@@ -37,30 +40,27 @@ pub struct EvaluateSettings {
 ///
 /// Until `evaluation.json` is written again there is none: it is never next to the predictions
 /// of other weights.
+///
+/// # Errors
+/// When the data are not those of the run, or the checkpoint is damaged; no other one is taken.
 pub fn evaluate(
     job: &Job<'_>,
     settings: &EvaluateSettings,
     observer: &mut Observer<'_>,
 ) -> Result<Evaluation, TrainError> {
-    same_data(job.run, job.data)?;
+    check_job(job)?;
     let weights = settings.weights.unwrap_or(job.recipe.evaluation.weights);
-    let state = trained_state(job.run, job.recipe, weights, observer)?;
+    let state = state_to_evaluate(job.run, job.recipe, weights, settings.checkpoint)?;
     let samples = settings.samples.unwrap_or(job.recipe.evaluation.samples);
     let seed = job.run.info().seed;
     let scorer = Scorer::new(job.recipe, seed, &state, samples);
     let loadings_mib = job.recipe.evaluation.loadings_mib;
     let data = job.data;
 
-    // Weights that have seen the validation examples cannot be validated by them.
-    let predictions = match state.progress.joined {
-        Some(step) if step != state.progress.step => {
-            let mut unseen = unfitted_state(job.run, job.recipe);
-            Checkpoints::new(job.run.checkpoints_path()).restore(step, &mut unseen)?;
-            let scorer = Scorer::new(job.recipe, seed, &unseen, samples);
-            scorer.predictions(&data.validation, loadings_mib, observer)?
-        }
-        _ => scorer.predictions(&data.validation, loadings_mib, observer)?,
-    };
+    let earlier =
+        before_joining(job, &state)?.map(|it| Scorer::new(job.recipe, seed, &it, samples));
+    let validator = earlier.as_ref().unwrap_or(&scorer);
+    let predictions = validator.predictions(&data.validation, loadings_mib, observer)?;
     let log_probs = log_probs(&predictions);
     let given = truth(&data.validation);
     let calibrate = settings.calibrate || job.recipe.evaluation.calibrate;
@@ -68,27 +68,36 @@ pub fn evaluate(
     let utilities: Vec<f32> =
         predictions.mean.iter().map(|mean| mean / predictions.temperature).collect();
     let true_class = TrueClass::fit(&utilities, predictions.classes, &given);
-    forget(job.run.path().join(EVALUATION))?;
+    let writes = settings.checkpoint.is_none();
+    if writes {
+        forget(job.run.path().join(EVALUATION))?;
+    }
+    let save = |predictions: &Predictions, split: aleator_run::Split| match writes {
+        true => predictions.save(&job.run.predictions_path(split)),
+        false => Ok(()),
+    };
     let measure = |split: &Split, log_probs: &LogProbs| {
         let clean = split.clean_labels.clone().map(Truth::Classes);
         SplitEvaluation::new(log_probs, &truth(split), clean.as_ref(), calibration.as_ref())
     };
     let validation = measure(&data.validation, &log_probs);
-    predictions.save(&job.run.predictions_path(aleator_run::Split::Validation))?;
+    save(&predictions, aleator_run::Split::Validation)?;
     let test = match &data.test {
         None => None,
         Some(split) => {
             let predictions = scorer.predictions(split, loadings_mib, observer)?;
-            predictions.save(&job.run.predictions_path(aleator_run::Split::Test))?;
+            save(&predictions, aleator_run::Split::Test)?;
             Some(measure(split, &self::log_probs(&predictions)))
         }
     };
     let evaluation = Evaluation {
         format: EVALUATION_FORMAT,
-        weights: match weights {
-            EvaluatedWeights::Best => "best".to_string(),
-            EvaluatedWeights::Last => "last".to_string(),
-        },
+        weights: match (settings.checkpoint, weights) {
+            (Some(_), _) => "checkpoint",
+            (None, EvaluatedWeights::Best) => "best",
+            (None, EvaluatedWeights::Last) => "last",
+        }
+        .to_string(),
         step: Some(state.progress.step),
         class_names: data.class_names.clone(),
         calibration,
@@ -96,8 +105,17 @@ pub fn evaluate(
         validation,
         test,
     };
-    job.run.write_json(EVALUATION, &evaluation)?;
+    if writes {
+        job.run.write_json(EVALUATION, &evaluation)?;
+    }
     Ok(evaluation)
+}
+
+/// The state before the validation examples were trained on, where these weights have seen them:
+/// they cannot be validated by them.
+fn before_joining(job: &Job<'_>, state: &State) -> Result<Option<State>, TrainError> {
+    let joined = state.progress.joined.filter(|step| *step != state.progress.step);
+    joined.map(|step| state_of(job.run, job.recipe, step)).transpose()
 }
 
 /// Removes the file of an earlier evaluation.
@@ -132,35 +150,6 @@ pub(crate) fn losses(
     let scorer = Scorer::new(recipe, seed, state, recipe.evaluation.samples);
     let predictions = scorer.predictions(split, 0, &mut |_| {})?;
     Ok(log_probs(&predictions).example_nll(&truth(split)))
-}
-
-/// The state of the best or the last checkpoint.
-pub(crate) fn trained_state(
-    run: &RunDir,
-    recipe: &Recipe,
-    weights: EvaluatedWeights,
-    observer: &mut Observer<'_>,
-) -> Result<State, TrainError> {
-    let checkpoints = Checkpoints::new(run.checkpoints_path());
-    let mut state = unfitted_state(run, recipe);
-    if checkpoints.restore_newest(&mut state, observer)?.is_none() {
-        let reason = "no checkpoint can be used: train first, or continue with `aleator resume`";
-        return Err(TrainError::checkpoint(&run.checkpoints_path(), reason));
-    }
-    let best = state.progress.best.map(|best| best.step);
-    if let (EvaluatedWeights::Best, Some(step)) = (weights, best)
-        && step != state.progress.step
-    {
-        checkpoints.restore(step, &mut state).map_err(|error| match error {
-            TrainError::Checkpoint { path, reason } => {
-                let hint = "`aleator eval --weights last` evaluates the last one";
-                let reason = format!("{reason}; it is the best one; {hint}");
-                TrainError::Checkpoint { path, reason }
-            }
-            other => other,
-        })?;
-    }
-    Ok(state)
 }
 
 /// The labels of a split in the form that probabilities are compared with.

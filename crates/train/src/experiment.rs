@@ -2,6 +2,7 @@
 
 use aleator_data::{DataSet, InputShape};
 use aleator_model::{BackboneConfig, ClassifierConfig, HetLinearConfig, NormConfig};
+use aleator_run::RunInfo;
 use aleator_run::recipe::{Layers, Recipe};
 
 /// What the data decide of a model.
@@ -16,6 +17,15 @@ pub struct Shape {
 impl Shape {
     pub fn of(data: &DataSet) -> Self {
         Self { input: data.shape, classes: data.class_names.len() }
+    }
+
+    /// That of the data of a run, which need not be there.
+    pub fn of_run(info: &RunInfo) -> Self {
+        let input = match info.input_shape[..] {
+            [channels, height, width] => InputShape::Image { channels, height, width },
+            _ => InputShape::Features(info.input_shape.iter().product()),
+        };
+        Self { input, classes: info.class_names.len() }
     }
 }
 

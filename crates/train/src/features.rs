@@ -6,10 +6,11 @@ use aleator_data::InputShape;
 use aleator_run::RunDir;
 use aleator_run::recipe::{Layers, Recipe};
 
-use crate::evaluate::{Scorer, trained_state};
+use crate::evaluate::Scorer;
+use crate::experiment::Shape;
 use crate::outputs::floats;
-use crate::session::input_shape;
-use crate::{Checkpoints, Observer, TrainError};
+use crate::trained::evaluated_state;
+use crate::{Checkpoints, TrainError};
 
 /// The layers before the head of a trained run.
 pub struct FeatureExtractor {
@@ -21,14 +22,15 @@ pub struct FeatureExtractor {
 }
 
 impl FeatureExtractor {
-    /// The network of a run, with the weights that the recipe evaluates.
+    /// The network of a run, with the weights that were evaluated last; or, where the caller names
+    /// a step, with those of its checkpoint.
     ///
     /// # Errors
-    /// When the run has no network, or no checkpoint that can be used.
+    /// When the run has no network, or the checkpoint is missing or damaged.
     pub fn new(
         run: &RunDir,
         recipe: &Recipe,
-        observer: &mut Observer<'_>,
+        checkpoint: Option<usize>,
     ) -> Result<Self, TrainError> {
         if let Layers::None = recipe.network.layers {
             return Err(TrainError::Recipe(format!(
@@ -36,12 +38,13 @@ impl FeatureExtractor {
                 run.path().display()
             )));
         }
-        let state = trained_state(run, recipe, recipe.evaluation.weights, observer)?;
+        let evaluation = run.evaluation()?;
+        let state = evaluated_state(run, recipe, evaluation.as_ref(), checkpoint)?;
         let checkpoints = Checkpoints::new(run.checkpoints_path());
         let averaged = state.networks[0].average.is_some();
         Ok(Self {
             scorer: Scorer::new(recipe, run.info().seed, &state, recipe.evaluation.samples),
-            shape: input_shape(run.info()),
+            shape: Shape::of_run(run.info()).input,
             weights_file: checkpoints.weights_file(state.progress.step, averaged),
         })
     }

@@ -8,7 +8,7 @@ use aleator_data::{DataSet, Sources};
 use aleator_metrics::Evaluation;
 pub use aleator_run::GroupKind as Kind;
 use aleator_run::recipe::{Recipe, Tune};
-use aleator_run::{AtomicFolder, GroupFile, GroupMember, RunDir, check_vacant};
+use aleator_run::{AtomicFolder, GroupFile, GroupMember, RunDir, RunError, check_vacant};
 
 use crate::runs::{divide, same_data};
 use crate::set_aside::undecodable;
@@ -203,7 +203,8 @@ impl Tunings {
         (key.seeds, key.data.test) = (vec![], None);
         if own.tune == Tune::Off {
             if given.tune == Tune::Auto {
-                self.known.push((key, run.read_json(Tuning::NAME)?));
+                let missing = || RunError::damaged(&run.path().join(Tuning::NAME), "is missing");
+                self.known.push((key, Tuning::load(run.path())?.ok_or_else(missing)?));
             }
             return Ok(Some(own));
         }

@@ -13,6 +13,7 @@
 //! | `tuning` | settings that suit the data, chosen on held-out examples |
 //! | `checkpoint`, `logs`, `tensors` | what makes a resumed run the same run |
 //! | `evaluate`, `outputs` | checkpoint and split → predictions and scores |
+//! | `trained` | which checkpoint of a trained run is used |
 //! | `predict`, `prediction` | new inputs → probabilities and scores; the result, as arrays and in words |
 //! | `features` | inputs → features |
 //! | `set_aside` | images that cannot be decoded, found before the first step |
@@ -47,6 +48,7 @@ mod state;
 mod step;
 mod sum;
 mod tensors;
+mod trained;
 mod tuning;
 
 use std::sync::atomic::{AtomicBool, Ordering};

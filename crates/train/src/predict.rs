@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use aleator_data::{Ids, InputShape, Inputs, Split};
 use aleator_metrics::{Calibration, Evaluation, LogProbs, Summary, TrueClass, Truth};
-use aleator_run::recipe::{EvaluatedWeights, Link, Recipe};
+use aleator_run::recipe::{Link, Recipe};
 use aleator_run::{MeanPredictions, Predictions, RunDir};
 use serde::{Deserialize, Serialize};
 
-use crate::evaluate::{Scorer, trained_state, truth};
+use crate::evaluate::{Scorer, truth};
+use crate::experiment::Shape;
 use crate::outputs::{self, floats};
-use crate::session::input_shape;
+use crate::trained::evaluated_state;
 use crate::{Event, Observer, Prediction, TrainError};
 
 /// A trained run, or an ensemble of runs, that predicts.
@@ -23,6 +24,8 @@ pub struct Predictor {
     pub shape: InputShape,
     /// The names of the classes, `[K]`.
     pub class_names: Arc<[String]>,
+    /// The step of the checkpoint, where the caller named it.
+    pub checkpoint: Option<usize>,
     link: Link,
     calibration: Option<Calibration>,
     true_class: Option<TrueClass>,
@@ -79,6 +82,9 @@ pub struct NewScores {
     /// The same two against the true labels, where the data have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean: Option<CleanScores>,
+    /// The step of the checkpoint, where the caller named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<usize>,
 }
 
 /// Scores against labels that are known to be true.
@@ -93,20 +99,27 @@ pub struct CleanScores {
 
 impl Predictor {
     /// From a trained run, whose data need not be there: the weights that were evaluated last,
-    /// with their calibration and their law of the true class.
+    /// with their calibration and their law of the true class. Where the caller names a step, those
+    /// of its checkpoint; what was fitted to other weights is left out.
+    ///
+    /// # Errors
+    /// When the checkpoint is missing or damaged.
     pub fn new(
         run: &RunDir,
         recipe: &Recipe,
-        observer: &mut Observer<'_>,
+        checkpoint: Option<usize>,
     ) -> Result<Self, TrainError> {
         let evaluation = run.evaluation()?;
-        let member = evaluated_scorer(run, recipe, evaluation.as_ref(), observer)?;
-        let fitted = evaluation.map(|it| (it.calibration, it.true_class));
+        let state = evaluated_state(run, recipe, evaluation.as_ref(), checkpoint)?;
+        let samples = recipe.evaluation.samples;
+        let fits = |it: &Evaluation| it.step == Some(state.progress.step);
+        let fitted = evaluation.filter(fits).map(|it| (it.calibration, it.true_class));
         let (calibration, true_class) = fitted.unwrap_or_default();
         Ok(Self {
-            members: vec![member],
-            shape: input_shape(run.info()),
+            members: vec![Scorer::new(recipe, run.info().seed, &state, samples)],
+            shape: Shape::of_run(run.info()).input,
             class_names: run.info().class_names.clone().into(),
+            checkpoint,
             link: recipe.head.link,
             calibration,
             true_class,
@@ -121,13 +134,12 @@ impl Predictor {
     pub fn ensemble(
         members: &[(RunDir, Recipe)],
         evaluation: &Evaluation,
-        observer: &mut Observer<'_>,
     ) -> Result<Self, TrainError> {
         let scorers = members.iter().map(|(run, recipe)| {
-            let evaluation = run.evaluation()?;
-            evaluated_scorer(run, recipe, evaluation.as_ref(), observer)
+            let mut own = Self::new(run, recipe, None)?;
+            Ok(own.members.remove(0))
         });
-        let scorers = scorers.collect::<Result<Vec<_>, _>>()?;
+        let scorers = scorers.collect::<Result<Vec<_>, TrainError>>()?;
         let (run, recipe) = members.first().expect("an ensemble has members");
         for (other, _) in members {
             let (first, other_info) = (run.info(), other.info());
@@ -143,8 +155,9 @@ impl Predictor {
         }
         Ok(Self {
             members: scorers,
-            shape: input_shape(run.info()),
+            shape: Shape::of_run(run.info()).input,
             class_names: run.info().class_names.clone().into(),
+            checkpoint: None,
             link: recipe.head.link,
             calibration: evaluation.calibration,
             true_class: evaluation.true_class.clone(),
@@ -241,6 +254,7 @@ impl Predictor {
             variance,
             true_log_probs,
             members,
+            checkpoint: self.checkpoint,
         })
     }
 
@@ -276,24 +290,8 @@ impl Predictor {
             let (label, true_class) = against(&Truth::Classes(labels));
             CleanScores { label, true_class }
         });
-        Ok(NewScores { label: given, true_class, clean })
+        Ok(NewScores { label: given, true_class, clean, checkpoint: self.checkpoint })
     }
-}
-
-/// The weights of a run that were evaluated last.
-fn evaluated_scorer(
-    run: &RunDir,
-    recipe: &Recipe,
-    evaluation: Option<&Evaluation>,
-    observer: &mut Observer<'_>,
-) -> Result<Scorer, TrainError> {
-    let weights = match evaluation.map(|it| it.weights.as_str()) {
-        Some("last") => EvaluatedWeights::Last,
-        Some("best") => EvaluatedWeights::Best,
-        _ => recipe.evaluation.weights,
-    };
-    let state = trained_state(run, recipe, weights, observer)?;
-    Ok(Scorer::new(recipe, run.info().seed, &state, recipe.evaluation.samples))
 }
 
 impl Scorer {

@@ -29,6 +29,8 @@ pub struct Prediction {
     pub true_log_probs: Option<Vec<f32>>,
     /// The predictions of the members of an ensemble; none for a single run.
     pub members: Vec<Predictions>,
+    /// The step of the checkpoint that predicts, where the caller named it.
+    pub checkpoint: Option<usize>,
 }
 
 /// What is predicted for one example, for people.
@@ -49,6 +51,9 @@ pub struct ExamplePrediction {
     /// Classes that annotators may have chosen instead, the most likely first; none where each
     /// class is on or off by itself.
     pub confused_with: Vec<Confusion>,
+    /// The step of the checkpoint that predicts, where the caller named it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<usize>,
 }
 
 /// A class and how likely it is.
@@ -153,6 +158,7 @@ impl Prediction {
                 Link::Softmax => self.confusions(row, order[0]),
                 Link::Sigmoid => vec![],
             },
+            checkpoint: self.checkpoint,
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use aleator_data::{DataSet, InputShape, Labels, Sources, Split};
 use aleator_metrics::Evaluation;
-use aleator_run::recipe::{Layers, Link, Recipe, Rule};
+use aleator_run::recipe::{Layers, Link, Recipe, Rule, Tune};
 use aleator_run::{
     CreateRun, ExampleRow, FORMAT, RunDir, RunError, RunInfo, SetAside, SplitCounts,
 };
@@ -12,7 +12,7 @@ use aleator_run::{
 use crate::evaluate::is_on;
 use crate::experiment::{self, Shape};
 use crate::state::State;
-use crate::{EvaluateSettings, Job, Observer, Outcome, TrainError, evaluate, train};
+use crate::{Checkpoints, EvaluateSettings, Job, Observer, Outcome, TrainError, evaluate, train};
 
 /// Refuses a recipe that does not fit its data.
 pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
@@ -34,7 +34,17 @@ pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
         ));
     }
     let model = experiment::classifier(recipe, 0, Shape::of(data));
-    model.backbone.check().or_else(|message| refuse(format!("network.kind: {message}")))
+    model.backbone.check().or_else(|message| refuse(format!("network.kind: {message}")))?;
+    // The weights and their gradients, at least.
+    let numbers = model.least_weights().and_then(|weights| weights.checked_mul(2));
+    match numbers.map(|numbers| Vec::<f32>::new().try_reserve_exact(numbers)) {
+        Some(Ok(())) => Ok(()),
+        _ => refuse(
+            "the network or the rank of the recipe is larger than the memory; lower network.hidden, \
+             network.channels or head.rank"
+                .to_string(),
+        ),
+    }
 }
 
 /// Makes the directory of a new run, with the recipe, the data's fingerprint and the sizes of the
@@ -48,14 +58,35 @@ pub fn create_run(
 ) -> Result<RunDir, TrainError> {
     check_recipe(recipe, data)?;
     check_weights(recipe, seed, data)?;
-    let head = &recipe.head;
+    let Described { class_names, input_shape, feature_names, examples } = described(data);
     let info = RunInfo {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_string(),
         seed,
         fingerprint: data.fingerprint.clone(),
-        link: head.link,
-        noise: head.noise,
+        link: recipe.head.link,
+        noise: recipe.head.noise,
+        class_names,
+        input_shape,
+        feature_names,
+        examples,
+        set_aside: set_aside.to_vec(),
+        pretrained: recipe.network.pretrained.as_deref().map(hash_file).transpose()?,
+    };
+    let recipe = recipe.to_toml();
+    Ok(RunDir::create(path, &CreateRun { recipe, info })?)
+}
+
+/// What `run.json` says of the data.
+struct Described {
+    class_names: Vec<String>,
+    input_shape: Vec<usize>,
+    feature_names: Option<Vec<String>>,
+    examples: SplitCounts,
+}
+
+fn described(data: &DataSet) -> Described {
+    Described {
         class_names: data.class_names.clone(),
         input_shape: match data.shape {
             InputShape::Features(width) => vec![width],
@@ -67,11 +98,7 @@ pub fn create_run(
             validation: data.validation.len(),
             test: data.test.as_ref().map_or(0, |split| split.len()),
         },
-        set_aside: set_aside.to_vec(),
-        pretrained: recipe.network.pretrained.as_deref().map(hash_file).transpose()?,
-    };
-    let recipe = recipe.to_toml();
-    Ok(RunDir::create(path, &CreateRun { recipe, info })?)
+    }
 }
 
 /// The data of a run, without the images that were set aside when it started; from `sources` where
@@ -131,22 +158,25 @@ pub(crate) fn same_weights(run: &RunDir, path: &Path) -> Result<(), TrainError> 
 pub fn load_run(path: &Path) -> Result<(RunDir, Recipe), TrainError> {
     let run = RunDir::open(path)?;
     let recipe = run.recipe()?.recipe;
+    same_model(&run, &recipe)?;
     Ok((run, recipe))
 }
 
 /// Trains a run to its end from its newest checkpoint, and evaluates it; a run that is already
-/// evaluated is left as it is.
+/// evaluated is left as it is, unless one of its checkpoints is damaged, which is made again.
 ///
 /// The data must be those that the run started with.
 pub fn finish_run(
     job: &Job<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Outcome<Evaluation>, TrainError> {
-    same_data(job.run, job.data)?;
+    check_job(job)?;
     if !job.run.examples_path().exists() {
         job.run.write_examples(rows(job.data))?;
     }
-    if let Some(evaluation) = job.run.evaluation()? {
+    if let Some(evaluation) = job.run.evaluation()?
+        && has_its_checkpoints(job.run)?
+    {
         return Ok(Outcome::Finished(evaluation));
     }
     Ok(match train(job, observer)? {
@@ -157,21 +187,74 @@ pub fn finish_run(
     })
 }
 
+/// Whether training is over and what it ended with is whole. Whoever removed all checkpoints has
+/// no use for them.
+fn has_its_checkpoints(run: &RunDir) -> Result<bool, TrainError> {
+    let checkpoints = Checkpoints::new(run.checkpoints_path());
+    let Some(newest) = checkpoints.steps()?.pop() else { return checkpoints.is_empty() };
+    if checkpoints.damage(newest)?.is_some() {
+        return Ok(false);
+    }
+    let progress = checkpoints.progress(newest)?;
+    Ok(progress.finished && checkpoints.lost(&progress)?.is_none())
+}
+
+/// Refuses a job whose run, recipe and data do not belong together.
+pub(crate) fn check_job(job: &Job<'_>) -> Result<(), TrainError> {
+    same_data(job.run, job.data)?;
+    same_model(job.run, job.recipe)?;
+    if job.data.train.link != job.recipe.head.link {
+        let message = "head.link is not the one that the data were opened with";
+        return Err(TrainError::Recipe(message.to_string()));
+    }
+    check_recipe(job.recipe, job.data)
+}
+
 /// Refuses data other than those that the run started with: a changed split would leak what was
 /// held out.
 ///
 /// # Errors
-/// When the fingerprints differ.
+/// When the fingerprints differ, or `run.json` describes other data.
 pub fn same_data(run: &RunDir, data: &DataSet) -> Result<(), TrainError> {
-    let expected = &run.info().fingerprint;
-    if *expected == data.fingerprint {
-        return Ok(());
+    let info = run.info();
+    if info.fingerprint != data.fingerprint {
+        return Err(TrainError::OtherData {
+            dir: run.path().to_path_buf(),
+            expected: info.fingerprint.clone(),
+            found: data.fingerprint.clone(),
+        });
     }
-    Err(TrainError::OtherData {
-        dir: run.path().to_path_buf(),
-        expected: expected.clone(),
-        found: data.fingerprint.clone(),
-    })
+    let found = described(data);
+    let fields = [
+        ("class_names", info.class_names == found.class_names),
+        ("input_shape", info.input_shape == found.input_shape),
+        ("feature_names", info.feature_names == found.feature_names),
+        ("examples", info.examples == found.examples),
+    ];
+    match fields.into_iter().find(|(_, same)| !same) {
+        None => Ok(()),
+        Some((field, _)) => Err(changed(run, field, "the data")),
+    }
+}
+
+/// Refuses a recipe of another model than `run.json` names.
+fn same_model(run: &RunDir, recipe: &Recipe) -> Result<(), TrainError> {
+    let (info, head) = (run.info(), &recipe.head);
+    if info.link != head.link {
+        return Err(changed(run, "link", "recipe.toml"));
+    }
+    // Until settings are chosen the noise may be written to `run.json` alone.
+    if info.noise != head.noise && recipe.tune == Tune::Off {
+        return Err(changed(run, "noise", "recipe.toml"));
+    }
+    Ok(())
+}
+
+/// The error for a field of `run.json` that contradicts what it describes.
+fn changed(run: &RunDir, field: &str, other: &str) -> TrainError {
+    let path = run.path().join(RunDir::INFO);
+    let message = format!("{field} is not that of {other}: one of the two was changed; restore it");
+    RunError::damaged(&path, message).into()
 }
 
 /// The rows of `examples.csv`.

@@ -3,13 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use aleator_data::{InputShape, Order, Split};
+use aleator_data::{Order, Split};
 use aleator_model::params;
-use aleator_run::recipe::{Recipe, Training};
-use aleator_run::{RunDir, RunInfo};
+use aleator_run::recipe::Training;
 
-use crate::checkpoint;
-use crate::experiment::Shape;
+use crate::checkpoint::{self, LogPositions};
 use crate::logs::Logs;
 use crate::network::Network;
 use crate::parts::{Loaded, Parts};
@@ -43,14 +41,21 @@ impl<'a> Session<'a> {
         let checkpoints = Checkpoints::new(job.run.checkpoints_path());
         aleator_run::remove_leftovers(&job.run.checkpoints_path())?;
         let stepper = Stepper::new(recipe, job.run.info().seed, order.parts());
-        let mut state = unfitted_state(job.run, recipe);
-        stepper.method.prepare(&mut state, order.examples, job.data.train.classes);
-        let restored = checkpoints.restore_newest(&mut state, observer)?;
-        if restored.is_none() {
-            begin(job, &mut state)?;
-        }
-        let saved = restored.map(|_| state.progress.step);
-        let logs = Logs::open_at(job.run, restored.unwrap_or_default())?;
+        let prepare = |state: &mut State| {
+            stepper.method.prepare(state, order.examples, job.data.train.classes);
+        };
+        let (state, positions) = match newest(job, &checkpoints, &prepare, observer)? {
+            Some((state, positions)) => (state, Some(positions)),
+            None => {
+                let mut state = State::of_run(job.run, recipe);
+                prepare(&mut state);
+                begin(job, &mut state)?;
+                (state, None)
+            }
+        };
+        let saved = positions.map(|_| state.progress.step);
+        checkpoints.pass_over(saved)?;
+        let logs = Logs::open_at(job.run, positions.unwrap_or_default())?;
         observer(Event::Started {
             step: state.progress.step,
             total_steps: schedule.total_steps(),
@@ -198,6 +203,35 @@ impl<'a> Session<'a> {
     }
 }
 
+/// The newest whole checkpoint. Where training is over and a checkpoint that is to be evaluated is
+/// damaged, one from before it: what follows is trained again, to the same bits.
+fn newest(
+    job: &Job<'_>,
+    checkpoints: &Checkpoints,
+    prepare: &dyn Fn(&mut State),
+    observer: &mut Observer<'_>,
+) -> Result<Option<(State, LogPositions)>, TrainError> {
+    let load = |step| checkpoints.load(step, job.run, job.recipe, prepare);
+    let mut end = usize::MAX;
+    loop {
+        let found = checkpoints.load_newest(end, &load, observer)?;
+        let lost = match &found {
+            Some((state, _)) if state.progress.finished => checkpoints.lost(&state.progress)?,
+            _ => None,
+        };
+        let Some((step, error)) = lost else { return Ok(found) };
+        observer(Event::Damaged(&needed(error)));
+        end = step;
+    }
+}
+
+/// The same error, with what follows from it.
+fn needed(error: TrainError) -> TrainError {
+    let TrainError::Checkpoint { path, reason } = error else { return error };
+    let reason = format!("{reason}; it may be evaluated, so training is repeated from before it");
+    TrainError::Checkpoint { path, reason }
+}
+
 pub(crate) fn order_of(job: &Job<'_>, examples: usize) -> Order {
     training_order(&job.recipe.training, examples, job.run.info().seed)
 }
@@ -231,19 +265,4 @@ fn begin(job: &Job<'_>, state: &mut State) -> Result<(), TrainError> {
         None => Normalization::fit(job.recipe.network.normalize, &job.data.train)?,
     };
     Ok(())
-}
-
-/// Fresh weights whose normalization a checkpoint will replace; the data need not be there.
-pub(crate) fn unfitted_state(run: &RunDir, recipe: &Recipe) -> State {
-    let info = run.info();
-    let shape = Shape { input: input_shape(info), classes: info.class_names.len() };
-    State::start(recipe, info.seed, shape)
-}
-
-/// What one example of a run is.
-pub(crate) fn input_shape(info: &RunInfo) -> InputShape {
-    match info.input_shape[..] {
-        [channels, height, width] => InputShape::Image { channels, height, width },
-        _ => InputShape::Features(info.input_shape.iter().product()),
-    }
 }

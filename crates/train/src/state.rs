@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use aleator_run::RunDir;
 use aleator_run::recipe::{Normalize, Recipe};
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,11 @@ impl State {
                 ..Normalization::identity(shape.input.len())
             },
         }
+    }
+
+    /// Fresh weights for a run whose data need not be there.
+    pub fn of_run(run: &RunDir, recipe: &Recipe) -> Self {
+        Self::start(recipe, run.info().seed, Shape::of_run(run.info()))
     }
 
     /// Takes the weights of the layers before the head from a file.

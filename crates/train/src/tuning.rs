@@ -98,7 +98,7 @@ fn choose(job: &Job<'_>, observer: &mut Observer<'_>) -> Result<Tuning, Unfinish
         seed,
         shape: Shape { input: job.data.shape, classes: train.classes },
         folds,
-        ledger: Ledger::open(job.run.path()),
+        ledger: Ledger::open(job.run.path())?,
         stop: job.stop,
         observer,
     };

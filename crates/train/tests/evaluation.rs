@@ -1,13 +1,14 @@
 //! Evaluation and prediction: which labels predictions are compared with, and what is written.
 
 use std::fs;
+use std::sync::atomic::AtomicBool;
 
 use crate::support::{DIGITS, Files, RECIPE, Trial, adam, column, cycle, npy};
 use aleator_data::Ids;
 use aleator_metrics::classification;
-use aleator_run::Split;
 use aleator_run::recipe::EvaluatedWeights;
-use aleator_train::{EvaluateSettings, Predictor};
+use aleator_run::{RunDir, Split};
+use aleator_train::{EvaluateSettings, Job, Predictor, evaluate, finish_run};
 
 #[test]
 fn predictions_do_not_depend_on_the_size_of_batches() {
@@ -245,21 +246,89 @@ fn data_that_have_changed_are_refused() {
 fn a_run_without_checkpoints_cannot_be_evaluated() {
     let trial = Trial::on_clusters(RECIPE, 40, &[]);
     let message = trial.evaluate(EvaluateSettings::default()).unwrap_err().to_string();
-    assert!(message.contains("no checkpoint can be used"), "{message}");
+    assert!(message.contains("there is no checkpoint"), "{message}");
 }
 
 #[test]
-fn a_damaged_best_checkpoint_is_named_with_a_way_out() {
+fn a_damaged_best_checkpoint_is_an_error_and_an_older_one_is_taken_only_by_name() {
     let sets = ["optimizer.learning_rate=30.0", "schedule.epochs=5"];
     let trial = Trial::on_clusters(RECIPE, 40, &sets);
-    trial.train();
-    let best = trial.evaluate(EvaluateSettings::default()).unwrap().step.unwrap();
-    assert!(best < 10);
+    let evaluation = trial.finish();
+    let best = evaluation.step.unwrap();
+    let last = *trial.steps().last().unwrap();
+    assert!(best < last);
+    let written = || {
+        let files = [Split::Validation].map(|split| trial.run.predictions_path(split));
+        let files = files.into_iter().chain([trial.run.path().join("evaluation.json")]);
+        files.map(|file| fs::read(file).unwrap()).collect::<Vec<_>>()
+    };
+    let before = written();
+    let predictor = |step| Predictor::new(&trial.run, &trial.recipe, step);
+    assert!(predictor(None).unwrap().knows_true_class());
     fs::remove_file(trial.checkpoint(best).join("state.json")).unwrap();
+    let advice =
+        ["state.json: is missing", "aleator resume", "--checkpoint STEP", &last.to_string()];
     let message = trial.evaluate(EvaluateSettings::default()).unwrap_err().to_string();
-    assert!(message.contains("state.json"), "{message}");
-    assert!(message.contains("--weights last"), "{message}");
+    advice.iter().for_each(|words| assert!(message.contains(words), "{words}: {message}"));
+    let message = predictor(None).err().unwrap().to_string();
+    advice.iter().for_each(|words| assert!(message.contains(words), "{words}: {message}"));
+    let named = EvaluateSettings { checkpoint: Some(last), ..Default::default() };
+    let other = trial.evaluate(named).unwrap();
+    assert_eq!((other.weights.as_str(), other.step), ("checkpoint", Some(last)));
+    assert!(other.validation.given.nll > evaluation.validation.given.nll);
+    // What was fitted to the best weights does not suit the others.
+    let predictor = predictor(Some(last)).unwrap();
+    assert_eq!(predictor.checkpoint, Some(last));
+    assert!(!predictor.knows_true_class());
+    let missing = EvaluateSettings { checkpoint: Some(last + 1), ..Default::default() };
+    let message = trial.evaluate(missing).unwrap_err().to_string();
+    assert!(message.contains("no such checkpoint"), "{message}");
+    assert!(written() == before);
 }
+
+#[test]
+fn run_json_that_contradicts_the_data_or_the_weights_is_refused() {
+    let trial = Trial::on_clusters(RECIPE, 40, &["head.noise=full", "head.rank=2"]);
+    trial.train();
+    let file = trial.run.path().join("run.json");
+    let written = fs::read_to_string(&file).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&written).unwrap();
+    let refusals = |field: &str, value: serde_json::Value| {
+        let mut changed = json.clone();
+        changed[field] = value;
+        fs::write(&file, changed.to_string()).unwrap();
+        let run = RunDir::open(trial.run.path()).unwrap();
+        let job = Job { run: &run, ..trial.job(&GO) };
+        let evaluated = evaluate(&job, &EvaluateSettings::default(), &mut |_| {});
+        let finished = finish_run(&job, &mut |_| {});
+        let predictor = Predictor::new(&run, &trial.recipe, None);
+        [evaluated.err(), finished.err(), predictor.err()].map(|it| it.map(|it| it.to_string()))
+    };
+    let assert_all = |field: &str, value: serde_json::Value| {
+        for refusal in refusals(field, value) {
+            let message = refusal.unwrap_or_else(|| panic!("{field} was not refused"));
+            assert!(message.contains("run.json"), "{message}");
+            assert!(message.contains(field), "{field}: {message}");
+        }
+    };
+    assert_all("class_names", serde_json::json!(["a", "b"]));
+    assert_all("class_names", serde_json::json!(vec!["a"; 100_000]));
+    assert_all("input_shape", serde_json::json!([5]));
+    assert_all("input_shape", serde_json::json!([1, 16_384, 16_384]));
+    // New inputs need not be as many, and are predicted under the model of the recipe.
+    for (field, value) in [
+        ("examples", serde_json::json!({ "train": 1, "validation": 1, "test": 9 })),
+        ("link", serde_json::json!("sigmoid")),
+        ("noise", serde_json::json!({ "kind": "full", "rank": 3 })),
+    ] {
+        let [evaluated, finished, _] = refusals(field, value);
+        for message in [evaluated.unwrap(), finished.unwrap()] {
+            assert!(message.contains(field), "{field}: {message}");
+        }
+    }
+}
+
+static GO: AtomicBool = AtomicBool::new(false);
 
 #[test]
 fn an_evaluation_that_fails_leaves_no_evaluation_of_other_predictions() {
@@ -285,7 +354,7 @@ fn predictions_of_new_examples_are_those_of_the_evaluation() {
         let written = trial.predictions(Split::Validation);
         let split = &trial.data.validation;
         let predict = || {
-            let predictor = Predictor::new(&trial.run, &trial.recipe, &mut |_| {}).unwrap();
+            let predictor = Predictor::new(&trial.run, &trial.recipe, None).unwrap();
             let row = split.rows[3];
             let ids = Ids::Rows(split.inputs.len());
             predictor.predict(&split.inputs, &ids, row..row + 1).unwrap().describe(0, None)

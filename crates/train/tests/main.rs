@@ -1,6 +1,7 @@
 //! The integration tests of this crate: one program, linked once.
 
 mod checkpoints;
+mod damage;
 mod evaluation;
 mod groups;
 mod optimizer;

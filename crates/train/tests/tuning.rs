@@ -218,6 +218,27 @@ fn stopped_tuning_resumes_to_the_same_bits() {
     assert!(!parts.join("tuning-trials").exists());
 }
 
+#[cfg(unix)]
+#[test]
+fn trials_that_cannot_be_read_are_not_made_again_and_stay() {
+    let files = Files::new();
+    let recipe = units(&files, &FULL);
+    let out = files.path().join("run");
+    assert_eq!(run(&out, &recipe, 3), (3, false));
+    let trials = out.join("tuning-trials/trials.json");
+    let kept = out.join("kept.json");
+    std::fs::rename(&trials, &kept).unwrap();
+    // A link to itself cannot be read, whoever the user is.
+    std::os::unix::fs::symlink(&trials, &trials).unwrap();
+    let group = group::open(&out).unwrap();
+    let stop = AtomicBool::new(false);
+    let refused = group::finish(&out, &group, None, &stop, &mut |_, _| {}).unwrap_err();
+    assert!(refused.to_string().contains("cannot read"), "{refused}");
+    std::fs::rename(&kept, &trials).unwrap();
+    let (whole, _) = run(&files.path().join("whole"), &recipe, usize::MAX);
+    assert_eq!(run(&out, &recipe, usize::MAX), (whole - 3, true));
+}
+
 #[test]
 fn seeds_and_folds_share_what_was_chosen() {
     let files = Files::new();

@@ -58,22 +58,29 @@ pub fn audit(
 
 /// Audits the data of a trained run. Where the run was trained on images, its network embeds them
 /// once, and only heads are trained for the folds; otherwise as [`audit`]. Each of `sets` overrides
-/// a key of what is trained, as in `"schedule.epochs=5"`; `seed` replaces the run's.
+/// a key of what is trained, as in `"schedule.epochs=5"`; `seed` replaces the run's. `checkpoint` is
+/// the step of other weights than those that were evaluated; the audit then names it.
 ///
 /// # Errors
-/// When a setting changes the data of a run on images, or as [`audit`].
+/// When a setting changes the data of a run on images, its checkpoint is damaged, one is named for a
+/// run on features, or as [`audit`].
 pub fn audit_run(
     run: &Path,
     sets: &[String],
     seed: Option<u64>,
+    checkpoint: Option<usize>,
     folds: usize,
     out: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<Audit, Error> {
     if load_run(run)?.0.info().input_shape.len() != 3 {
+        if checkpoint.is_some() {
+            let message = "was trained on features, so its audit uses no checkpoint";
+            return Err(Error::invalid(message).at(run.display().to_string()));
+        }
         return audit(&Experiment::of_run(run, sets, seed)?, folds, out, watch);
     }
-    let examples = RunExamples::of(run, seed)?;
+    let examples = RunExamples::of(run, seed, checkpoint)?;
     let group = examples.create_audit(sets, folds, out)?;
     watch.note("embedding the images with the network of the run; labels are judged by that");
     examples.write(out, watch)?;
@@ -157,6 +164,7 @@ pub(crate) fn finish(
         })?;
         (audit, features::scale(&recipe, &dirs[0])?)
     };
+    audit.summary.checkpoint = embeddings::named_checkpoint(out)?;
     features::compare(&mut audit, sources, &recipe, scale, watch)?;
     recipe.data.test = None;
     write_file(&out.join("recipe.toml"), recipe.to_toml().as_bytes())?;

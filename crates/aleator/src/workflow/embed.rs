@@ -26,7 +26,13 @@ pub enum EmbeddingNetwork<'a> {
         framing: Framing,
     },
     /// The layers before the head of a trained run; images are prepared as the run saw them.
-    Run(&'a Path),
+    Run {
+        /// The run directory.
+        dir: &'a Path,
+        /// The step of the checkpoint, in place of the one that was evaluated; the file then names
+        /// it.
+        checkpoint: Option<usize>,
+    },
 }
 
 /// How embeddings are computed and stored.
@@ -71,8 +77,8 @@ pub fn embed(
 ) -> Result<Vec<EmbeddedFile>, Error> {
     check(settings, out)?;
     let (path, mut network, framing): (_, Box<dyn Extractor>, _) = match &settings.network {
-        EmbeddingNetwork::Run(dir) => {
-            let network = TrainedNetwork::open(dir)?;
+        EmbeddingNetwork::Run { dir, checkpoint } => {
+            let network = TrainedNetwork::open(dir, *checkpoint)?;
             let framing = Framing { size: None, ..network.framing };
             (dir, Box::new(network), framing)
         }

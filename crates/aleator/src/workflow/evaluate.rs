@@ -11,12 +11,12 @@ use aleator_train::{EvaluateSettings, Job, NewScores, load_run, run_data};
 use crate::{Error, Predictor, Watch};
 
 /// Evaluates a trained run on its validation and test splits and replaces its predictions and
-/// `evaluation.json`.
+/// `evaluation.json`; those of a checkpoint that the settings name are only returned.
 ///
 /// A run on arrays in memory needs the same arrays again.
 ///
 /// # Errors
-/// When the run cannot be read, or its data have changed.
+/// When the run cannot be read, its checkpoint is damaged, or its data have changed.
 pub fn evaluate(
     dir: &Path,
     settings: &EvaluateSettings,
@@ -37,12 +37,13 @@ pub fn evaluate(
 ///
 /// `data` is recognised as by [`Experiment::on_path`](crate::Experiment::on_path). With `labels`, it
 /// is only the embeddings or images, and `labels` is the file with their labels, or `file#column`.
+/// `checkpoint` is as for [`Predictor::open_at`].
 ///
 /// ```no_run
 /// use aleator::{Watch, evaluate_on};
 ///
 /// let (run, data) = ("run".as_ref(), "new.npy".as_ref());
-/// let scores = evaluate_on(run, data, Some("new.csv#category"), &mut Watch::silent())?;
+/// let scores = evaluate_on(run, data, Some("new.csv#category"), None, &mut Watch::silent())?;
 /// println!("accuracy {:.3}, ECE {:.3}", scores.label.top1, scores.label.ece);
 /// # Ok::<(), aleator::Error>(())
 /// ```
@@ -53,9 +54,10 @@ pub fn evaluate_on(
     dir: &Path,
     data: &Path,
     labels: Option<&str>,
+    checkpoint: Option<usize>,
     watch: &mut Watch<'_>,
 ) -> Result<NewScores, Error> {
-    let predictor = Predictor::open(dir, watch)?;
+    let predictor = Predictor::open_at(dir, checkpoint)?;
     let source = match labels {
         Some(labels) => {
             Source { labels: Some(labels.to_string()), ..Source::of(predictor.inputs_at(data)) }

@@ -13,7 +13,7 @@ use aleator_train::{PredictedPiece, Prediction, load_run};
 
 pub use write::{PredictionColumns, PredictionFile, write_json_line};
 
-use crate::{Error, Watch};
+use crate::Error;
 
 /// A trained run, or an ensemble of runs, ready to predict. The data that it was trained on are
 /// not needed.
@@ -22,9 +22,9 @@ use crate::{Error, Watch};
 /// the examples that it is predicted with.
 ///
 /// ```no_run
-/// use aleator::{Predictor, Watch};
+/// use aleator::Predictor;
 ///
-/// let predictor = Predictor::open("run".as_ref(), &mut Watch::silent())?;
+/// let predictor = Predictor::open("run".as_ref())?;
 /// let examples = predictor.examples("new.npy".as_ref())?;
 /// let prediction = predictor.predict(&examples)?;
 /// for row in 0..examples.len() {
@@ -73,14 +73,29 @@ impl Predictor {
     /// of several seeds or an ensemble, whose probabilities are averaged.
     ///
     /// # Errors
-    /// When the directory is not a trained run, or its checkpoints are damaged.
-    pub fn open(dir: &Path, watch: &mut Watch<'_>) -> Result<Self, Error> {
-        if let Some(RunTree::Group(group)) = RunTree::open(dir)? {
-            let ensemble = ensemble_of(&group)?;
-            return Self::open(ensemble.dir.path(), watch);
+    /// When the directory is not a trained run, or the checkpoint is damaged; no other one is taken.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        Self::open_at(dir, None)
+    }
+
+    /// As [`open`](Self::open); with a step, the weights of that checkpoint of a single run, without
+    /// the calibration and the law of the true class unless they are its own. Everything that is
+    /// predicted then names the step.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and when several runs are to predict at one step.
+    pub fn open_at(dir: &Path, checkpoint: Option<usize>) -> Result<Self, Error> {
+        let tree = RunTree::open(dir)?;
+        let ensemble = EnsembleFile::load(dir)?;
+        if checkpoint.is_some() && (ensemble.is_some() || matches!(tree, Some(RunTree::Group(_)))) {
+            let message = "holds several runs: name a checkpoint of one of them";
+            return Err(Error::invalid(message).at(dir.display().to_string()));
         }
-        let observer = &mut |event: aleator_train::Event<'_>| watch.training("", event);
-        if let Some(ensemble) = EnsembleFile::load(dir)? {
+        if let Some(RunTree::Group(group)) = tree {
+            let ensemble = ensemble_of(&group)?;
+            return Self::open(ensemble.dir.path());
+        }
+        if let Some(ensemble) = ensemble {
             let evaluation = EvaluatedRun::open(dir)?.evaluation;
             let members = ensemble.dirs(dir).into_iter().map(|member| {
                 load_run(&member).map_err(|error| {
@@ -88,15 +103,20 @@ impl Predictor {
                 })
             });
             let members: Vec<(RunDir, Recipe)> = members.collect::<Result<_, _>>()?;
-            let predictor = aleator_train::Predictor::ensemble(&members, &evaluation, observer)?;
+            let predictor = aleator_train::Predictor::ensemble(&members, &evaluation)?;
             let (first, recipe) = &members[0];
             let features = first.info().feature_names.clone();
             return Ok(Self { predictor, recipe: recipe.clone(), features });
         }
         let (run, recipe) = load_run(dir)?;
-        let predictor = aleator_train::Predictor::new(&run, &recipe, observer)?;
+        let predictor = aleator_train::Predictor::new(&run, &recipe, checkpoint)?;
         let features = run.info().feature_names.clone();
         Ok(Self { predictor, recipe, features })
+    }
+
+    /// The step of the checkpoint, where the caller named it.
+    pub fn checkpoint(&self) -> Option<usize> {
+        self.predictor.checkpoint
     }
 
     /// Whether one class is right, or each is on or off.

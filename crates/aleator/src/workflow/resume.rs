@@ -49,7 +49,7 @@ fn finish_all(dir: &Path, arrays: Option<Arrays>, watch: &mut Watch<'_>) -> Resu
         Kind::Seeds => Resumed::Fit(fit::conclude(dir, runs(watch)?)?),
         Kind::Sweep => Resumed::Sweep(runs(watch)?),
         Kind::Tune => Resumed::Tuning(tune::conclude(dir, &group.members, runs(watch)?)?),
-        Kind::Transfer => Resumed::Transfer(transfer::conclude(dir, runs(watch)?)?),
+        Kind::Transfer => Resumed::Transfer(transfer::conclude(dir, &group, runs(watch)?)?),
         Kind::Audit => {
             audit::finish_embeddings(dir, watch)?;
             let sources = arrays.map_or_else(|| audit::open(&group), Ok)?;

@@ -1,6 +1,6 @@
 //! `transfer`: a trained network on other tasks, with a fresh head.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use aleator_data::inputs::recognise::recognise;
 use aleator_run::recipe::{DataOverlay, Network, NetworkOverlay, Overlay};
@@ -21,6 +21,8 @@ pub struct TransferSettings {
     pub sets: Vec<String>,
     /// The seed, in place of the recipe's.
     pub seed: Option<u64>,
+    /// The step of the run's checkpoint, in place of the one that was evaluated.
+    pub checkpoint: Option<usize>,
 }
 
 /// The accuracy on one task.
@@ -41,6 +43,8 @@ pub struct Transfer {
     pub tasks: Vec<TaskScore>,
     /// The mean of their test accuracies.
     pub mean_test_top1: f64,
+    /// The file with the weights that every task began with; its folder names the step.
+    pub weights: Option<PathBuf>,
     /// The runs of the tasks.
     #[serde(skip)]
     pub runs: Vec<TrainedRun>,
@@ -61,7 +65,7 @@ pub fn transfer(
     watch: &mut Watch<'_>,
 ) -> Result<Transfer, Error> {
     let (run, source) = load_run(run)?;
-    let weights = FeatureExtractor::new(&run, &source, &mut |_| {})?.weights_file;
+    let weights = FeatureExtractor::new(&run, &source, settings.checkpoint)?.weights_file;
     let overlay = network_of(&run, &source, &weights)?;
     let recipe = settings.recipe.as_ref().or(tasks.recipe.as_ref());
     let recipe = recipe.map_or(RECIPE, String::as_str);
@@ -72,8 +76,9 @@ pub fn transfer(
         let seed = experiment.only_seed("a transfer")?;
         members.push(Member { name: task.name.clone(), recipe: experiment.recipe, seed });
     }
-    let runs = start(out, &Group::new(Kind::Transfer, members)?, None, watch)?;
-    conclude(out, runs)
+    let group = Group::new(Kind::Transfer, members)?;
+    let runs = start(out, &group, None, watch)?;
+    conclude(out, &group, runs)
 }
 
 /// What makes a recipe's network that of the run, with inputs of the same shape.
@@ -132,7 +137,11 @@ fn task_experiment(
 }
 
 /// The accuracies of the trained tasks, written to `transfer.json`.
-pub(crate) fn conclude(out: &Path, runs: Vec<TrainedRun>) -> Result<Transfer, Error> {
+pub(crate) fn conclude(
+    out: &Path,
+    group: &Group,
+    runs: Vec<TrainedRun>,
+) -> Result<Transfer, Error> {
     let score = |run: &TrainedRun| {
         let test = run.evaluation.test.as_ref();
         let test = test.ok_or_else(|| {
@@ -146,7 +155,8 @@ pub(crate) fn conclude(out: &Path, runs: Vec<TrainedRun>) -> Result<Transfer, Er
     };
     let tasks = runs.iter().map(score).collect::<Result<Vec<_>, Error>>()?;
     let mean_test_top1 = tasks.iter().map(|task| task.test_top1).sum::<f64>() / tasks.len() as f64;
-    let transfer = Transfer { tasks, mean_test_top1, runs };
+    let weights = group.members[0].recipe.network.pretrained.clone();
+    let transfer = Transfer { tasks, mean_test_top1, weights, runs };
     write_json(&out.join("transfer.json"), &transfer)?;
     Ok(transfer)
 }

@@ -24,6 +24,9 @@ pub fn print(out: &Path, audit: &Audit) -> Result<()> {
         "{} labels of {} examples, each judged by {source}.",
         summary.labels, summary.examples
     ))?;
+    if let Some(step) = summary.checkpoint {
+        line(format_args!("The images were embedded by the checkpoint of step {step}."))?;
+    }
     line(summary.wrong_in_words())?;
     if let Some(known) = &summary.known {
         line(format_args!(

@@ -53,6 +53,9 @@ pub struct AuditSummary {
     /// How many parts the data were divided into, each judged by a model of the others; 0 where
     /// probabilities were given and nothing is known of their folds.
     pub folds: usize,
+    /// The step of the checkpoint whose network embedded the images, where the user named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<usize>,
     /// The name of the score that labels are ranked by.
     pub score: String,
     /// How many examples there are.

@@ -262,6 +262,7 @@ pub fn audit(names: &[String], issues: usize) -> Audit {
             fingerprint: "5d41402abc".to_string(),
             class_names: names.to_vec(),
             folds: 5,
+            checkpoint: None,
             score: "posterior".to_string(),
             examples: 12_345,
             labels: 12_345,

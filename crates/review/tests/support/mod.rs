@@ -78,6 +78,7 @@ fn audit(link: Link, classes: &[&str], issues: Vec<Issue>, examples: Vec<Example
             fingerprint: "0123456789abcdef".into(),
             class_names: classes.iter().map(|name| name.to_string()).collect(),
             folds: 5,
+            checkpoint: None,
             score: "margin".into(),
             examples: examples.len(),
             labels: issues.len(),

@@ -1,5 +1,6 @@
 //! A file of predictions, read in pieces that fit in memory.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -60,11 +61,8 @@ const PIECE: usize = 1 << 16;
 impl PredictionsFile {
     /// Opens a file that [`Predictions::save`] wrote, and checks all but its numbers.
     pub fn open(path: &Path) -> Result<Self, RunError> {
-        let mut file = File::open(path).map_err(RunError::io("read", path))?;
         let damaged = |message| RunError::damaged(path, message);
-        let (start, header) = read_header(&mut file)
-            .map_err(RunError::io("read", path))?
-            .map_err(|message| damaged(format!("not a complete safetensors file: {message}")))?;
+        let (file, start, header) = open_header(path)?;
         let metadata = read_metadata(&header).map_err(damaged)?;
         let examples = check_tensors(&header, metadata).map_err(damaged)?;
         let place = |field: Field| Some(start + header.info(field.name())?.data_offsets.0 as u64);
@@ -177,6 +175,36 @@ impl PredictionsFile {
             .map_err(|message| RunError::damaged(&self.path, message))?;
         Ok(Some(values))
     }
+}
+
+/// The shapes of the tensors of a safetensors file, by its header alone, which must agree with the
+/// length of the file.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("test.safetensors");
+/// # aleator_run::Predictions {
+/// #     classes: 2, rank: 0, temperature: 1.0, log_probs: vec![-0.1, -2.3, -0.7, -0.7],
+/// #     log_probs_off: None, mean: vec![1.5, -0.7, 0.0, 0.0], diag_scale: None, loadings: None,
+/// #     loading_scale: None, shared_loadings: None,
+/// # }.save(&path)?;
+/// assert_eq!(aleator_run::tensor_shapes(&path)?["mean"], [2, 2]);
+/// # Ok::<(), aleator_run::RunError>(())
+/// ```
+pub fn tensor_shapes(path: &Path) -> Result<BTreeMap<String, Vec<usize>>, RunError> {
+    let (_, _, header) = open_header(path)?;
+    let tensors = header.tensors().into_iter();
+    Ok(tensors.map(|(name, info)| (name, info.shape.clone())).collect())
+}
+
+/// A file, where its tensors start, and its header.
+fn open_header(path: &Path) -> Result<(File, u64, Header), RunError> {
+    let mut file = File::open(path).map_err(RunError::io("read", path))?;
+    let (start, header) =
+        read_header(&mut file).map_err(RunError::io("read", path))?.map_err(|message| {
+            RunError::damaged(path, format!("not a complete safetensors file: {message}"))
+        })?;
+    Ok((file, start, header))
 }
 
 /// The start of the tensors and the header; checks that their sizes add up to the file's.

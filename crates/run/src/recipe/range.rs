@@ -8,7 +8,7 @@ use serde::de::{Error, IntoDeserializer, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Far above anything useful, and low enough that products of a few of them fit a machine.
-pub(super) const MANY: u64 = 1 << 24;
+pub(crate) const MANY: u64 = 1 << 24;
 
 /// Monte Carlo samples are counted in 32 bits.
 pub(super) const SAMPLES: u64 = u32::MAX as u64;

@@ -2,6 +2,7 @@
 //! tuning resumes where it was stopped.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -45,11 +46,20 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// What a run directory holds of an unfinished tuning; what cannot be read is tried again.
-    pub fn open(run: &Path) -> Self {
+    /// What a run directory holds of an unfinished tuning; what is missing or damaged is tried
+    /// again.
+    ///
+    /// # Errors
+    /// When a file is there and cannot be read: trials would be made again that need not be.
+    pub fn open(run: &Path) -> Result<Self, TrainError> {
         let dir = run.join(DIRECTORY);
-        let (trials, [previous, kept]) = read(&dir).unwrap_or_default();
-        Self { dir, trials, asked: 0, previous, kept, saved: Instant::now() }
+        let weights = dir.join(WEIGHTS);
+        let files = (content(&dir.join(TRIALS))?, content(&weights)?);
+        let (trials, [previous, kept]) = match files {
+            (Some(trials), Some(tensors)) => parse(&trials, &weights, &tensors).unwrap_or_default(),
+            _ => Default::default(),
+        };
+        Ok(Self { dir, trials, asked: 0, previous, kept, saved: Instant::now() })
     }
 
     /// How many trials were made.
@@ -135,11 +145,19 @@ pub(super) fn remove(run: &Path) -> Result<(), TrainError> {
     Ok(remove_folder(&run.join(DIRECTORY))?)
 }
 
-fn read(dir: &Path) -> Option<(Vec<Known>, [Weights; 2])> {
-    let trials = serde_json::from_slice(&fs::read(dir.join(TRIALS)).ok()?).ok()?;
+/// The content of a file; none where there is none.
+fn content(path: &Path) -> Result<Option<Vec<u8>>, TrainError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(RunError::io("read", path)(error).into()),
+    }
+}
+
+fn parse(trials: &[u8], path: &Path, tensors: &[u8]) -> Option<(Vec<Known>, [Weights; 2])> {
+    let trials = serde_json::from_slice(trials).ok()?;
     let mut weights = [vec![], vec![]];
-    let path = dir.join(WEIGHTS);
-    for tensor in tensors::parse_all(&path, &fs::read(&path).ok()?).ok()? {
+    for tensor in tensors::parse_all(path, tensors).ok()? {
         let mut parts = tensor.name.splitn(3, '/');
         let place: usize = parts.next()?.parse().ok()?;
         let fold: usize = parts.next()?.parse().ok().filter(|fold| *fold < super::MOST_FOLDS)?;

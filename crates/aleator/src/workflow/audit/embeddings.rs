@@ -32,6 +32,9 @@ const CLASSES: &str = "classes.txt";
 #[derive(Serialize, Deserialize)]
 struct Backbone {
     run: PathBuf,
+    /// The step of its checkpoint, where the user named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checkpoint: Option<usize>,
 }
 
 /// Computes what is missing of the embeddings of an audit; other audits need none.
@@ -41,13 +44,21 @@ pub fn finish_embeddings(out: &Path, watch: &mut Watch<'_>) -> Result<(), Error>
     if !file.exists() || [FEATURES, LABELS].iter().all(exists) {
         return Ok(());
     }
-    let backbone: Backbone = read_json(&file)?;
-    RunExamples::of(&backbone.run, None)?.write(out, watch)
+    let Backbone { run, checkpoint } = read_json(&file)?;
+    RunExamples::of(&run, None, checkpoint)?.write(out, watch)
+}
+
+/// The step of the checkpoint whose network made the embeddings of an audit, where the user named
+/// it.
+pub fn named_checkpoint(out: &Path) -> Result<Option<usize>, Error> {
+    let file = out.join(BACKBONE);
+    Ok(if file.exists() { read_json::<Backbone>(&file)?.checkpoint } else { None })
 }
 
 /// The examples that a run was trained on, and its network.
 pub struct RunExamples {
     run: PathBuf,
+    checkpoint: Option<usize>,
     experiment: Experiment,
     network: TrainedNetwork,
     all: Split,
@@ -55,8 +66,9 @@ pub struct RunExamples {
 }
 
 impl RunExamples {
-    /// Opens the data and the network of a run on images; `seed` replaces the run's.
-    pub fn of(run: &Path, seed: Option<u64>) -> Result<Self, Error> {
+    /// Opens the data and the network of a run on images; `seed` replaces the run's, and
+    /// `checkpoint` is the step of other weights than those that were evaluated.
+    pub fn of(run: &Path, seed: Option<u64>, checkpoint: Option<usize>) -> Result<Self, Error> {
         let experiment = Experiment::of_run(run, &[], seed)?;
         let recipe = &experiment.recipe;
         let sources = Sources::open(&recipe.data, recipe.head.link)?;
@@ -70,7 +82,8 @@ impl RunExamples {
         }
         Ok(Self {
             run: absolute(run)?,
-            network: TrainedNetwork::open(run)?,
+            checkpoint,
+            network: TrainedNetwork::open(run, checkpoint)?,
             all,
             class_names: sources.class_names().to_vec(),
             experiment,
@@ -82,7 +95,8 @@ impl RunExamples {
         let head = self.head_experiment(&absolute(out)?.join(DIR), sets)?;
         let group = super::group_of(&head, folds)?;
         group::create(out, &group)?;
-        write_json(&out.join(BACKBONE), &Backbone { run: self.run.clone() })?;
+        let (run, checkpoint) = (self.run.clone(), self.checkpoint);
+        write_json(&out.join(BACKBONE), &Backbone { run, checkpoint })?;
         write_file(&out.join(PICTURES), self.experiment.recipe.to_toml().as_bytes())?;
         Ok(group)
     }

@@ -19,21 +19,22 @@ pub struct TrainedNetwork {
 }
 
 impl TrainedNetwork {
-    /// Opens the run at `path`.
-    pub fn open(path: &Path) -> Result<Self, Error> {
+    /// Opens the run at `path`, with the weights that were evaluated last or those of a step.
+    pub fn open(path: &Path, checkpoint: Option<usize>) -> Result<Self, Error> {
         let (run, recipe) = load_run(path)?;
-        let network = FeatureExtractor::new(&run, &recipe, &mut |_| {})?;
+        let network = FeatureExtractor::new(&run, &recipe, checkpoint)?;
         let InputShape::Image { channels, height, width } = network.shape else {
             return Err(Error::invalid(format!(
                 "{}: the run was trained on features, not on images",
                 path.display()
             )));
         };
-        let identity = Identity::from([
+        let mut identity = Identity::from([
             ("model", path.file_name().map_or("run".into(), |name| name.to_string_lossy().into())),
             ("model_blake3", hash_file(&network.weights_file)?),
             ("runtime", "aleator".to_string()),
         ]);
+        identity.extend(checkpoint.map(|step| ("checkpoint", step.to_string())));
         let spec = InputSpec {
             layout: Layout::ChannelsFirst,
             channels,

@@ -183,6 +183,9 @@ impl Predictor {
             let ids: Vec<String> = examples.iter().flat_map(Examples::names).collect();
             content["ids"] = ids.into();
         }
+        if let Some(step) = self.checkpoint() {
+            content["checkpoint"] = step.into();
+        }
         write_json(&names, &content)?;
         Ok(names)
     }
@@ -302,6 +305,7 @@ fn column_names(predictor: &Predictor, columns: &PredictionColumns) -> Vec<Strin
     if columns.truth {
         names.extend(classes.iter().map(|class| format!("true:{class}")));
     }
+    names.extend(predictor.checkpoint().map(|_| "checkpoint".to_string()));
     names
 }
 
@@ -333,6 +337,7 @@ fn columns_of(piece: &Prediction, columns: &PredictionColumns) -> Vec<Column> {
     if let Some(log_probs) = piece.true_log_probs.as_ref().filter(|_| columns.truth) {
         all.extend(by_class(log_probs, piece.class_names.len()));
     }
+    all.extend(piece.checkpoint.map(|step| Column::Words(vec![step.to_string(); piece.len()])));
     all
 }
 
