@@ -5,8 +5,6 @@ use std::fs;
 
 use crate::support::{Place, npy_f32, npy_i64, picture};
 
-const DIGITS: &str = "audit digits-full -q --folds 3";
-
 /// The cells of a CSV file without quotes, header first.
 fn table(place: &Place, name: &str) -> Vec<Vec<String>> {
     let text = fs::read_to_string(place.path(name)).unwrap();
@@ -41,21 +39,6 @@ fn wrong_labels_of_the_built_in_digits_are_found() {
     assert_eq!(table(&place, "audit/classes.csv").len(), 11);
     assert_eq!(table(&place, "audit/pairs.csv").len(), 101);
     assert!(!place.path("audit/annotators.csv").exists());
-}
-
-#[test]
-fn an_audit_that_is_killed_goes_on_to_the_same_findings() {
-    let place = Place::empty();
-    place.succeeds(&format!("{DIGITS} --out whole"));
-    let mut started = place.start(&format!("{DIGITS} --out killed"));
-    started.wait_until(|| place.path("killed/fold-1/metrics.jsonl").exists());
-    assert!(started.kill(), "it ended before it could be killed");
-    assert!(!place.path("killed/audit.json").exists());
-    place.succeeds("resume killed -q --threads 1");
-    for file in ["issues.csv", "classes.csv", "pairs.csv", "ambiguous_examples.csv", "audit.json"] {
-        let read = |dir: &str| fs::read(place.path(&format!("{dir}/{file}"))).unwrap();
-        assert_eq!(read("whole"), read("killed"), "{file}");
-    }
 }
 
 #[test]

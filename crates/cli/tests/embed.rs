@@ -92,23 +92,6 @@ fn ctrl_c_saves_and_the_same_command_goes_on() {
 }
 
 #[test]
-fn a_killed_run_goes_on_to_the_same_bytes() {
-    let place = place();
-    let command = "embed set/train --model net.onnx --runtime rten --size 700 --batch 2 \
-                   --out y.safetensors";
-    let mut started = place.start(command);
-    started.wait_until(|| place.path("y.safetensors.progress").exists());
-    if started.kill() {
-        assert!(place.path("y.safetensors.partial").exists());
-    }
-    place.succeeds(&format!("{command} -q"));
-    let killed = place.read("y.safetensors");
-    std::fs::remove_file(place.path("y.safetensors")).unwrap();
-    place.succeeds(&format!("{command} -q --threads 1"));
-    assert_eq!(place.read("y.safetensors"), killed);
-}
-
-#[test]
 fn arguments_that_cannot_be_meant() {
     let place = place();
     place.write("text.onnx", "not a network");

@@ -9,6 +9,12 @@ mod commands;
 mod compare;
 mod embed;
 mod end_to_end;
+#[cfg(target_os = "linux")]
+mod faults;
+#[path = "../../data/tests/fuzz/mod.rs"]
+mod fuzz;
+mod fuzz_onnx;
+mod fuzz_records;
 mod images;
 #[cfg(unix)]
 mod leftovers;

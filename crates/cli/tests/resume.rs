@@ -3,8 +3,6 @@
 use crate::support;
 use std::fs;
 use std::path::Path;
-use std::thread::sleep;
-use std::time::Duration;
 
 use crate::support::{ADAM, Ended, FILES, Outcome, Place, SMALL, last_checkpoint, npy_i64, sgd};
 
@@ -75,27 +73,6 @@ fn a_killed_convolutional_run_comes_to_the_same_bits() {
     let place = Place::empty();
     let whole = uninterrupted(&place, &(conv("whole") + " --threads 2"));
     same_after_kills(&place, &whole, conv, &[3, 8, 18]);
-}
-
-#[test]
-fn a_run_killed_again_and_again_comes_to_the_same_bits() {
-    let place = Place::with_features();
-    let whole = uninterrupted(&place, &adam("whole"));
-    let mut started = place.start(&adam("run"));
-    started.wait_until(|| place.path("run/run.json").exists());
-    started.kill();
-    // Milliseconds after the start; most of them fall into the writing of a checkpoint.
-    for pause in [20, 75, 131, 48, 240, 97] {
-        let mut started = place.start("resume run -q");
-        sleep(Duration::from_millis(pause));
-        started.kill();
-    }
-    place.succeeds("resume run -q");
-    Outcome::of(&place.path("run")).assert_same(&whole, "killed seven times");
-    let left = fs::read_dir(place.path("run/checkpoints")).unwrap();
-    let left = left.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
-    let left: Vec<String> = left.filter(|name| !name.starts_with("step-")).collect();
-    assert!(left.is_empty(), "left behind: {left:?}");
 }
 
 #[test]

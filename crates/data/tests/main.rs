@@ -21,6 +21,8 @@ mod format_shards;
 mod format_support;
 mod format_table;
 mod formats;
+mod fuzz;
+mod fuzz_harness;
 #[path = "golden/check.rs"]
 mod golden;
 mod label_encoding;

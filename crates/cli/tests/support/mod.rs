@@ -4,6 +4,7 @@
 
 mod arrays;
 mod outcome;
+mod tree;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use tempfile::TempDir;
 
 pub use arrays::{Toy, npy, npy_f32, npy_i64, picture, ppm, read_npy_i64};
 pub use outcome::{Outcome, last_checkpoint};
+pub use tree::Tree;
 
 /// A temporary folder that the program is run in.
 pub struct Place {
