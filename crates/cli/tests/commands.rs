@@ -21,7 +21,7 @@ fn stdout(output: &Output) -> String {
 #[test]
 fn bad_flags_are_named_with_what_was_expected() {
     for (arguments, words) in [
-        ("demo --threads 0", vec!["--threads", "at least 1"]),
+        ("demo --threads 0", vec!["--threads", "from 1 to 1024"]),
         ("demo --threads many", vec!["--threads", "whole number"]),
         ("trian", vec!["trian"]),
     ] {

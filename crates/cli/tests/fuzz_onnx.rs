@@ -19,7 +19,7 @@ fn seeds() -> Vec<Seed> {
 fn embed_two_images(case: &Case) {
     let output = (case.number % 2 == 0).then_some("mean");
     let options = OnnxOptions { runtime: Runtime::Rten, library: None, output, threads: 1 };
-    let Ok(mut network) = OnnxNetwork::open(&case.write(), &options, &mut |_| ()) else { return };
+    let Ok(mut network) = OnnxNetwork::open(&case.write(), &options, &AtomicBool::new(false), &mut |_| ()) else { return };
     let input = network.input();
     // As large as the network asks for, if that is no larger than a picture of a test.
     let [height, width] = [input.height, input.width].map(|length| length.unwrap_or(4).min(64));

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use aleator_run::{RunError, read_file, tensor_shapes};
+use aleator_run::{RunError, check_kind, read_file, tensor_shapes};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -145,7 +145,8 @@ fn matches_hash(path: &Path, found: &str, expected: &FileHash) -> Result<(), Tra
 /// The length of a file, before anything of it is read.
 fn length(path: &Path) -> Result<u64, TrainError> {
     let found = fs::metadata(path).map_err(|error| unreadable(path, error))?;
-    if found.is_file() { Ok(found.len()) } else { Err(TrainError::checkpoint(path, "is no file")) }
+    check_kind(path).map_err(|error| TrainError::checkpoint(path, error))?;
+    Ok(found.len())
 }
 
 fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, TrainError> {
