@@ -1,7 +1,7 @@
 //! What the machine refuses ends in a message and exit code 1, never in a signal.
 
 use crate::onnx::{FLOAT, Onnx, message};
-use crate::support::{Place, SMALL};
+use crate::support::{FILES, Place, SMALL};
 
 #[test]
 fn more_threads_than_any_machine_uses_are_refused_at_once() {
@@ -26,7 +26,7 @@ fn threads_that_cannot_be_started_are_named() {
 #[test]
 fn a_limit_of_file_sizes_is_told() {
     let place = Place::with_features();
-    let train = format!("train --data x.npy --out run {SMALL}");
+    let train = format!("train features-none {FILES} --out run {SMALL}");
     let ended = place.shell(&format!("ulimit -f 1; exec $ALEATOR {train}"));
     ended.check_refusal("train", &["too large"]);
 }

@@ -90,8 +90,12 @@ impl Onnx {
 
     /// A weight in a file of this name.
     pub fn external(self, name: &str, shape: &[u64], file: &str) -> Self {
-        let entry = [message(1, b"location"), message(2, file.as_bytes())].concat();
-        self.tensor(name, FLOAT, shape, &[message(13, &entry), number(14, 1)].concat())
+        let length = (4 * shape.iter().product::<u64>()).to_string();
+        let entry = |key: &str, value: &str| {
+            message(13, &[message(1, key.as_bytes()), message(2, value.as_bytes())].concat())
+        };
+        let fields = [entry("location", file), entry("offset", "0"), entry("length", &length)];
+        self.tensor(name, FLOAT, shape, &[fields.concat(), number(14, 1)].concat())
     }
 
     /// The graph alone, for an attribute.
