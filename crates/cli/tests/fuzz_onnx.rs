@@ -1,5 +1,7 @@
 //! Damaged networks: refused or run, within the memory and the time of a test.
 
+use std::sync::atomic::AtomicBool;
+
 use aleator_embed::{Extractor, Images, OnnxNetwork, OnnxOptions, Runtime};
 
 use crate::fuzz::{Case, Form, Seed, fuzz_test};
@@ -19,7 +21,10 @@ fn seeds() -> Vec<Seed> {
 fn embed_two_images(case: &Case) {
     let output = (case.number % 2 == 0).then_some("mean");
     let options = OnnxOptions { runtime: Runtime::Rten, library: None, output, threads: 1 };
-    let Ok(mut network) = OnnxNetwork::open(&case.write(), &options, &AtomicBool::new(false), &mut |_| ()) else { return };
+    let never = AtomicBool::new(false);
+    let Ok(mut network) = OnnxNetwork::open(&case.write(), &options, &never, &mut |_| ()) else {
+        return;
+    };
     let input = network.input();
     // As large as the network asks for, if that is no larger than a picture of a test.
     let [height, width] = [input.height, input.width].map(|length| length.unwrap_or(4).min(64));

@@ -111,7 +111,7 @@ fn a_link_in_place_of_the_file_is_not_followed() {
     assert_saved(folder.path(), &mut review, &confirmed);
     drop(review);
     let message = Session::open(folder.path()).unwrap_err().to_string();
-    assert!(message.contains("decisions.jsonl: must be a file, found a link"), "{message}");
+    assert!(message.contains("decisions.jsonl: it is a symbolic link"), "{message}");
     assert_eq!(read(folder.path(), "elsewhere"), confirmed);
 }
 
