@@ -1,5 +1,7 @@
 //! The joint likelihood of several labels.
 
+#![allow(clippy::needless_range_loop, reason = "indices are the examples of the formulas")]
+
 use crate::support::{Case, Kind, Random, assert_close, for_cases};
 use aleator_kernels::fused::LossGrad;
 use aleator_kernels::{
@@ -29,7 +31,7 @@ fn wide(values: &[f32]) -> Vec<f64> {
 /// Hard labels in even cases, soft ones in odd.
 fn labels_of(case: &Case, random: &mut Random) -> Vec<f32> {
     let labels = random.vector(case.batch * case.classes, 0.0, 1.0);
-    let round = case.samples % 2 == 0;
+    let round = case.samples.is_multiple_of(2);
     labels.into_iter().map(|label| if round { label.round() } else { label }).collect()
 }
 

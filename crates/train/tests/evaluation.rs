@@ -275,7 +275,8 @@ fn a_damaged_best_checkpoint_is_an_error_and_an_older_one_is_taken_only_by_name(
     let named = EvaluateSettings { checkpoint: Some(last), ..Default::default() };
     let other = trial.evaluate(named).unwrap();
     assert_eq!((other.weights.as_str(), other.step), ("checkpoint", Some(last)));
-    assert!(other.validation.given.nll > evaluation.validation.given.nll);
+    // The best has the lowest loss of all; on clusters this clear others may reach it.
+    assert!(other.validation.given.nll >= evaluation.validation.given.nll);
     // What was fitted to the best weights does not suit the others.
     let predictor = predictor(Some(last)).unwrap();
     assert_eq!(predictor.checkpoint, Some(last));

@@ -292,7 +292,7 @@ mod tests {
         let found = inverse(matrix.clone());
         for (row, line) in matrix.iter().enumerate() {
             for column in 0..3 {
-                let sum: f64 = (0..3).map(|at| line[at] * found[at][column]).sum();
+                let sum: f64 = line.iter().zip(&found).map(|(a, b)| a * b[column]).sum();
                 assert!((sum - f64::from(u8::from(row == column))).abs() < 1e-12);
             }
         }

@@ -103,7 +103,7 @@ impl Others {
     /// The log-odds of each class of an example to be on, by all others, and its label.
     fn entries(&self, row: &Row, utility: Utility) -> Vec<(f64, bool)> {
         let classes = row.fields[0].len();
-        if row.position % self.step == 0 {
+        if row.position.is_multiple_of(self.step) {
             return self.left_out.iter().map(|of| of[row.position / self.step]).collect();
         }
         let residuals: Vec<f32> = (0..classes).map(|class| residual(row, class)).collect();
