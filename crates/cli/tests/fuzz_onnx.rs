@@ -17,7 +17,7 @@ fn seeds() -> Vec<Seed> {
 }
 
 fn embed_two_images(case: &Case) {
-    let output = (case.number % 2 == 0).then_some("mean");
+    let output = case.number.is_multiple_of(2).then_some("mean");
     let options = OnnxOptions { runtime: Runtime::Rten, library: None, output, threads: 1 };
     let Ok(mut network) = OnnxNetwork::open(&case.write(), &options, &mut |_| ()) else { return };
     let input = network.input();
