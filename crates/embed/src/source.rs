@@ -74,6 +74,8 @@ pub fn open_sources(paths: &[PathBuf], framing: &Framing) -> Result<Vec<Source>,
             let message = "holds embeddings, not images: train on it with --data";
             return Err(DataError::invalid(path, message).into());
         }
+        // Without its classes, embeddings of a folder that cannot be read would have no labels.
+        Some(Err(error @ DataError::Io { .. })) => return Err(error.into()),
         // Splits must not be mixed in one file.
         Some(Err(error)) if path.join("train").is_dir() => return Err(error.into()),
         Some(Err(_)) | None => vec![open(None, paths.to_vec(), framing)?],

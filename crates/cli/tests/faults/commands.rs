@@ -26,9 +26,12 @@ fn fails(job: &Job, fault: Fault) {
     let what =
         format!("{}\nwith {fault:?}, {:?}\nsaid {}", job.name(), failed.first(), ended.stderr);
     assert!(!ended.stderr.contains("panicked"), "{what}");
+    let is_named = failed.iter().any(|call| names(job, &ended.stderr, call));
+    if job.warns && ended.code == Some(0) && is_named && ended.stderr.contains("warning: ") {
+        return job.continues(2, &what);
+    }
     let left = Tree::of(&job.place);
     left.assert_between(&job.before, &job.whole, &what);
-    let is_named = failed.iter().any(|call| names(job, &ended.stderr, call));
     match ended.code {
         // What is not needed may fail, if nothing is missing then.
         Some(0) => left.assert_same(&job.whole, &what),

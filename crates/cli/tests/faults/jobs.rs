@@ -10,6 +10,8 @@ pub struct Job {
     pub command: String,
     /// The folder that `aleator resume` continues; without one the command itself does.
     resumed: Option<&'static str>,
+    /// Whether it may do without a file, if a warning names the file.
+    pub warns: bool,
     pub before: Tree,
     pub whole: Tree,
     /// Its file operations.
@@ -23,7 +25,7 @@ impl Job {
         assert_eq!(ended.code, Some(0), "{command}: {}", ended.stderr);
         assert!(calls.len() > 10, "{command}: the shim saw only {calls:?}");
         let whole = Tree::of(&place);
-        Self { place, command, resumed, before, whole, calls }
+        Self { place, command, resumed, warns: false, before, whole, calls }
     }
 
     /// The command without its settings, to tell jobs apart.
@@ -141,7 +143,8 @@ pub fn eval() -> Job {
 
 pub fn report() -> Job {
     let place = with_run();
-    Job::new(place, "report run -q --out page.html".to_string(), None)
+    // A page without pictures is better than none.
+    Job { warns: true, ..Job::new(place, "report run -q --out page.html".to_string(), None) }
 }
 
 /// An audit of thirty examples in the folder `audit`, with a decision.
