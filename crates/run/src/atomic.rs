@@ -332,8 +332,13 @@ fn sync_tree(folder: &Path) -> Result<(), RunError> {
     sync_folder(folder)
 }
 
+/// Brings the name of a file or folder to the disk. An error names it, not the folder that it is
+/// in, which may be "." and tells nobody anything.
 fn sync_parent(path: &Path) -> Result<(), RunError> {
-    sync_folder(parent(path))
+    sync_folder(parent(path)).map_err(|error| match error {
+        RunError::Io { action, source, .. } => RunError::io(action, path)(source),
+        other => other,
+    })
 }
 
 /// The folder that a path is in.
