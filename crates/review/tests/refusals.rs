@@ -10,7 +10,10 @@ fn assert_advice(running: &Running, page: (u16, String, String), status: u16, ad
     let (found, head, body) = page;
     assert_eq!(found, status, "{head}");
     assert!(head.contains("Content-Type: text/html; charset=utf-8"), "{head}");
-    assert!(head.contains("Content-Security-Policy: default-src 'none'; style-src"), "{head}");
+    assert!(
+        head.contains("Content-Security-Policy: default-src 'none'; img-src data:; style-src"),
+        "{head}"
+    );
     assert!(head.contains("X-Frame-Options: DENY"), "{head}");
     for words in advice {
         assert!(body.contains(words), "{words:?} is not in {body}");

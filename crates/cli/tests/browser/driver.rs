@@ -59,16 +59,8 @@ impl Browser {
     pub fn start() -> Self {
         let chromium = program("CHROMIUM", &["chromium", "chromium-browser", "google-chrome"]);
         let chromedriver = program("CHROMEDRIVER", &["chromedriver"]);
-        let mut driver = Command::new(&chromedriver)
-            .arg("--port=0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{chromedriver} does not start: {error}"));
-        let mut output = BufReader::new(driver.stdout.take().expect("a pipe"));
+        let (driver, output, port) = start_driver(&chromedriver);
         let profile = tempfile::tempdir().expect("a temporary folder");
-        let port = announced_port(&mut output);
         let mut browser = Self {
             driver,
             port,
@@ -270,17 +262,40 @@ fn program(variable: &str, names: &[&str]) -> String {
     }
 }
 
-fn announced_port(output: &mut BufReader<ChildStdout>) -> u16 {
+/// Starts a driver on a free port. Two that start at the same moment may choose the same one, and
+/// one of them ends; it is started again.
+fn start_driver(chromedriver: &str) -> (Child, BufReader<ChildStdout>, u16) {
+    let mut said = String::new();
+    for _ in 0..5 {
+        let mut driver = Command::new(chromedriver)
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{chromedriver} does not start: {error}"));
+        let mut output = BufReader::new(driver.stdout.take().expect("a pipe"));
+        match announced_port(&mut output) {
+            Ok(port) => return (driver, output, port),
+            Err(lines) => said = lines,
+        }
+        driver.wait().expect("the driver ends");
+    }
+    panic!("the driver ended without a port:\n{said}")
+}
+
+/// The port that a driver listens on, or what it said before it ended.
+fn announced_port(output: &mut BufReader<ChildStdout>) -> Result<u16, String> {
     let mut said = String::new();
     for line in output.by_ref().lines() {
         let line = line.expect("the driver says its port");
         let port = line.split("on port ").nth(1).map(|rest| rest.trim_end_matches('.').to_string());
         if let Some(port) = port.and_then(|port| port.parse().ok()).filter(|port| *port != 0) {
-            return port;
+            return Ok(port);
         }
         said += &(line + "\n");
     }
-    panic!("the driver ended without a port:\n{said}")
+    Err(said)
 }
 
 fn base64(text: &str) -> Vec<u8> {

@@ -50,7 +50,11 @@ impl Opening {
 /// A page that leads to the review. The browser comes from a file, which is another site; from here
 /// on it comes from ours.
 pub(super) fn response(token: &Token) -> Result<Response, Status> {
-    Response::html(Status::OK, &leading_to(&format!("/?token={}", token.as_str())), "")
+    Response::html(
+        Status::OK,
+        &leading_to(&format!("/?token={}", token.as_str())),
+        "img-src data:; ",
+    )
 }
 
 fn leading_to(address: &str) -> String {

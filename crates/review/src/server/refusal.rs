@@ -28,7 +28,7 @@ impl Refusal {
         }
         let (title, text) = self.in_words();
         let page = PAGE.replace("TITLE", title).replace("TEXT", text).replace("STYLE", STYLE);
-        Response::html(status, &page, "").unwrap_or_else(Response::empty)
+        Response::html(status, &page, "img-src data:; ").unwrap_or_else(Response::empty)
     }
 
     /// A title, and what to do as HTML.
