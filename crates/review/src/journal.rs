@@ -30,6 +30,8 @@ pub(crate) struct Journal {
     path: PathBuf,
     /// All complete lines. Every decision that was confirmed is here.
     confirmed: Vec<u8>,
+    /// The last line that failed; all or a part of it may be in the file until it is cut off.
+    failed: Vec<u8>,
 }
 
 /// The content of the file when it was opened.
@@ -54,12 +56,12 @@ impl Journal {
             bytes = line_of(&path, &head)?;
             write_file(&path, &bytes)?;
         }
-        let journal = Self { path, confirmed: bytes };
-        // Also shows that decisions can be written.
-        let file = journal.open_to_write()?;
-        if !torn.is_empty() {
-            let cut = file.set_len(journal.confirmed.len() as u64);
-            cut.and_then(|()| file.sync_data()).map_err(RunError::io("write", &journal.path))?;
+        let journal = Self { path, confirmed: bytes, failed: vec![] };
+        if torn.is_empty() {
+            // Shows that decisions can be written.
+            journal.open_to_write()?;
+        } else {
+            journal.cut()?;
         }
         let torn =
             (!torn.is_empty()).then(|| String::from_utf8_lossy(&torn).chars().take(80).collect());
@@ -80,7 +82,9 @@ impl Journal {
             }
         });
         if written.is_err() {
-            self.confirmed.truncate(before);
+            self.failed = self.confirmed.split_off(before);
+            // If this fails too, it is done before the next decision or at the end.
+            let _ = self.keep();
         }
         written
     }
@@ -94,6 +98,7 @@ impl Journal {
         let reason = match read(&self.path) {
             Ok(None) => return write_file(&self.path, &self.confirmed),
             Ok(Some(found)) if found == self.confirmed => return Ok(()),
+            Ok(Some(found)) if self.ends_in_failed(&found) => return self.cut(),
             Ok(Some(_)) => "another program changed or replaced this file".to_string(),
             Err(error) => format!("it can no longer be read ({error})"),
         };
@@ -134,11 +139,20 @@ impl Journal {
             .seek(SeekFrom::Start(at as u64))
             .and_then(|_| file.write_all(&self.confirmed[at..]))
             .and_then(|()| file.sync_data());
-        written.map_err(|error| {
-            // If this fails too, the rest of the line is dropped when the file is opened again.
-            let _ = file.set_len(at as u64).and_then(|()| file.sync_data());
-            RunError::io("write", &self.path)(error)
-        })
+        written.map_err(RunError::io("write", &self.path))
+    }
+
+    /// Whether a file has all that was confirmed, and after it the line that failed or its start.
+    fn ends_in_failed(&self, found: &[u8]) -> bool {
+        let rest = found.strip_prefix(self.confirmed.as_slice());
+        rest.is_some_and(|rest| self.failed.starts_with(rest))
+    }
+
+    /// Cuts off what stands in the file after all that was confirmed.
+    fn cut(&self) -> Result<(), RunError> {
+        let file = self.open_to_write()?;
+        let cut = file.set_len(self.confirmed.len() as u64).and_then(|()| file.sync_data());
+        cut.map_err(RunError::io("write", &self.path))
     }
 
     fn open_to_write(&self) -> Result<File, RunError> {
