@@ -74,7 +74,6 @@ pub fn open_sources(paths: &[PathBuf], framing: &Framing) -> Result<Vec<Source>,
             let message = "holds embeddings, not images: train on it with --data";
             return Err(DataError::invalid(path, message).into());
         }
-        // Without its classes, embeddings of a folder that cannot be read would have no labels.
         Some(Err(error @ DataError::Io { .. })) => return Err(error.into()),
         // Splits must not be mixed in one file.
         Some(Err(error)) if path.join("train").is_dir() => return Err(error.into()),
@@ -93,6 +92,8 @@ fn open(
     let source = InputSource::Images(paths);
     let opened = match Inputs::open(&source, framing) {
         Ok(opened) if opened.class_names.as_ref().is_none_or(|names| names.len() > 1) => opened,
+        // Without its classes, embeddings of a folder that cannot be read would have no labels.
+        Err(error @ DataError::Io { .. }) => return Err(error.into()),
         Ok(_) | Err(_) => Inputs::open_unlabelled(&source, framing).map_err(in_words)?,
     };
     match opened.inputs.shape() {

@@ -242,8 +242,10 @@ pub fn remove_leftovers_of(path: &Path) -> Result<(), RunError> {
     let folder = parent(path);
     let suffix = sibling(path, "-")?;
     let suffix = suffix.file_name().unwrap_or_default().as_encoded_bytes();
-    for entry in fs::read_dir(folder).map_err(RunError::io("read", folder))? {
-        let entry = entry.map_err(RunError::io("read", folder))?;
+    // The file that it is for says more than its folder, which may be ".".
+    let failed = || RunError::io("look for leftovers of", path);
+    for entry in fs::read_dir(folder).map_err(failed())? {
+        let entry = entry.map_err(failed())?;
         let name = entry.file_name();
         let rest = name.as_encoded_bytes().strip_prefix(UNFINISHED.as_bytes());
         let numbers = rest.and_then(|rest| rest.strip_suffix(suffix));
