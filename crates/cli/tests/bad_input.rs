@@ -283,7 +283,7 @@ fn sweeps_are_checked_before_the_first_run() {
     refused(&place, "sweep plain.toml --out run", &["[axes]"]);
 }
 
-/// A folder with so many images in each of two classes.
+/// A folder of two classes with `each` images in both.
 fn with_images(each: u8) -> Place {
     let place = Place::empty();
     for number in 0..each {

@@ -252,7 +252,7 @@ fn without_a_whole_checkpoint_the_run_begins_again_and_says_so() {
     Outcome::of(&run).assert_same(&whole, "all checkpoints damaged");
 }
 
-/// Runs the program where no file may grow beyond so many KiB.
+/// Runs the program with a limit on the size of files, in KiB.
 fn with_small_files(place: &Place, kib: usize, arguments: &str) -> Ended {
     place.shell(&format!("trap '' XFSZ; ulimit -f {kib}; exec \"$ALEATOR\" {arguments}"))
 }

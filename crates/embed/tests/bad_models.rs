@@ -231,7 +231,7 @@ fn subgraphs_that_nest_too_deeply() {
     assert!(!text.contains("deep"), "{text}");
 }
 
-/// A chain of so many nodes.
+/// A network of `nodes` nodes in a row.
 fn chain(nodes: usize) -> Onnx {
     let names: Vec<String> = (0..nodes).map(|at| format!("x{at}")).collect();
     let names = ["images"].into_iter().chain(names.iter().map(String::as_str));

@@ -130,7 +130,7 @@ fn half_precision_is_half_as_long() {
     assert!((file.features[9] - 100.0 / 255.0).abs() < 1e-3, "{:?}", file.features);
 }
 
-/// Stops after the first batch that makes it so many images or more.
+/// Stops after the first batch that reaches this number of images.
 fn stop_after(source: &Source, out: &std::path::Path, images: usize) {
     let stop = AtomicBool::new(false);
     let watch = &mut |event: Event| {

@@ -39,7 +39,7 @@ impl Pictures {
         });
         let features = "the audit is of features; --images PATH shows the images behind them";
         // The paths in issues.csv are for people: an audit from elsewhere could name any picture of
-        // whoever looks at it.
+        // the reader.
         let named = "the directory has no recipe that says where the images are; --images PATH \
                      shows those in PATH";
         let is_named = audit.issues.iter().any(|issue| issue.path.is_some());

@@ -44,7 +44,7 @@ pub struct AuditOptions {
 }
 
 impl From<usize> for AuditOptions {
-    /// So many folds.
+    /// This number of folds, and nothing accepted.
     fn from(folds: usize) -> Self {
         Self { folds: Some(folds), accept: None }
     }
@@ -166,7 +166,7 @@ impl ToAccept {
 }
 
 impl AuditOptions {
-    /// Keeps what is left to do after the audit, for whoever resumes it.
+    /// Records what is left to do after the audit, so that `resume` can do it.
     fn record(self, out: &Path) -> Result<(), Error> {
         let to_accept = self.accept.map(|threshold| ToAccept { threshold });
         to_accept.map_or(Ok(()), |it| Ok(write_json(&out.join(ToAccept::NAME), &it)?))

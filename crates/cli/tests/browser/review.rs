@@ -60,7 +60,7 @@ fn with_digits() -> Place {
     place
 }
 
-/// Waits until the page shows so many decisions of all suspects.
+/// Waits until the page shows this number of decided suspects.
 fn wait_decided(browser: &Browser, count: usize) {
     let text = format!("{count} of 257 suspects decided");
     browser

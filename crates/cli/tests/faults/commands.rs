@@ -7,7 +7,7 @@ use super::jobs::{self, Job};
 use super::{Call, Errno, Fault, is_slow, random, sample};
 use crate::support::Tree;
 
-/// Fails so many operations of a job, one in each run, and now and then the device for good.
+/// Makes `count` operations of a job fail, one in each run; in some runs all later ones fail too.
 fn survives(job: &Job, count: usize) {
     for (number, at) in sample(&job.calls, count, |_| true).into_iter().enumerate() {
         let errors = job.calls[at].errors();

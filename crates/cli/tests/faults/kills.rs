@@ -3,7 +3,7 @@
 use super::jobs::{self, Job};
 use super::{Fault, is_slow, random, sample, shim};
 
-/// Kills a job at so many operations that change something, and once more while it is continued.
+/// Kills a job at `count` operations that change something, and again while it is resumed.
 fn survives_kills(job: &Job, count: usize) {
     let changes = |call: &super::Call| !matches!(call.operation.as_str(), "open" | "read");
     for (number, at) in sample(&job.calls, count, changes).into_iter().enumerate() {

@@ -28,7 +28,7 @@ fn is_slow() -> bool {
     env::var_os("ALEATOR_SLOW").is_some()
 }
 
-/// So many operations, of all kinds in turn; all when there is time.
+/// `count` of the wanted operations, of all kinds in turn; all of them under `ALEATOR_SLOW`.
 fn sample(calls: &[Call], count: usize, wanted: impl Fn(&Call) -> bool) -> Vec<usize> {
     let mut kinds: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, call) in calls.iter().enumerate().filter(|(_, call)| wanted(call)) {

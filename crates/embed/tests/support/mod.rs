@@ -41,7 +41,7 @@ impl Place {
         path
     }
 
-    /// So many images of each of two classes, no two alike.
+    /// Images of two classes, `each` of both, no two alike.
     pub fn photos(&self, each: usize) -> PathBuf {
         for (at, class) in ["cat", "dog"].iter().enumerate() {
             for image in 0..each {

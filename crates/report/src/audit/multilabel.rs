@@ -83,7 +83,7 @@ struct Others {
     law: CoOccurrence,
     /// Of the examples that the law was fitted to, the utilities by a fit without the entry.
     left_out: Vec<Entries>,
-    /// Every so many examples one was.
+    /// The distance between two of them, in examples.
     step: usize,
     errors: RowErrors,
 }
@@ -161,7 +161,7 @@ struct Sample {
     entries: Vec<Entries>,
     /// Of each entry, its label minus the probability of the label to be on.
     residuals: Vec<Vec<f32>>,
-    /// Every so many examples there is one.
+    /// The distance between two of them, in examples.
     step: usize,
 }
 

@@ -52,7 +52,7 @@ impl Decay {
 /// What is kept from training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum HeldOut {
-    /// So many of so many training images are the validation split.
+    /// `validation` of `of` training images are the validation split.
     Count { validation: usize, of: usize },
     /// These shares of the images.
     Shares { validation: f64, test: f64 },
