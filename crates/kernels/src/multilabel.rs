@@ -11,8 +11,8 @@ mod sampled;
 pub use exact::{backward, log_probs, loss_and_grad};
 pub use joint::{joint_log_probs, joint_loss_and_grad};
 pub use sampled::{
-    Joint, conditional_log_probs, joint_log_prob, predictive_variance, sampled_backward,
-    sampled_log_probs,
+    Joint, choice_probs, conditional_log_probs, joint_log_prob, predictive_variance,
+    sampled_backward, sampled_log_probs,
 };
 
 /// log p_c and log(1 − p_c), [B, K] each.

@@ -1,7 +1,9 @@
 //! [`Latent`] + noise key → log-probabilities: the one place where kernels meet autograd.
 
 use aleator_kernels::fused::Buffers;
-use aleator_kernels::{self as kernels, Draws, LatentGrad, NoiseKey, NotFinite, Sampling, Vectors};
+use aleator_kernels::{
+    self as kernels, Draws, LatentGrad, NoiseKey, NoiseLaw, NotFinite, Sampling, Vectors,
+};
 pub use aleator_vocabulary::Link;
 use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
@@ -52,7 +54,8 @@ pub struct BatchNoise {
 
 impl BatchNoise {
     pub(crate) fn sampling(&self) -> Sampling<'_> {
-        Sampling { key: self.key, ids: &self.ids, samples: self.samples, draws: self.draws }
+        let Self { key, ref ids, samples, draws } = *self;
+        Sampling { key, ids, samples, draws, law: NoiseLaw::Normal }
     }
 
     pub(crate) fn check(&self, batch: usize) {
