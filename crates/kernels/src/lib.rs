@@ -17,6 +17,7 @@
 //! | [`multilabel`] | the sigmoid likelihood: exact marginals; joint and conditional probabilities by sampling |
 //! | [`probit`] | E\[sigmoid\] under a Normal in closed form |
 //! | [`taylor`] | the second-order expansion of the softmax likelihood, without samples |
+//! | [`approximate`] | the softmax likelihood by probits and by mean field, without samples |
 //! | `simd` | sixteen lanes on any vector width, chosen at run time; exp and ln with stated errors |
 //!
 //! Functions run in the rayon pool that calls them and return the same bits for any number of
@@ -30,6 +31,7 @@
     reason = "vector code counts its registers; closures and slice copies hide them from it"
 )]
 
+pub mod approximate;
 mod draws;
 pub mod fused;
 mod key;
