@@ -3,6 +3,7 @@
 mod approximate;
 mod choice;
 mod determinism;
+mod expansion;
 mod gradient;
 mod identities;
 mod joint;

@@ -13,17 +13,17 @@ pub type Joint<'a> = &'a [(usize, bool)];
 
 /// A running log Σ exp with one weight for each sample.
 #[derive(Clone)]
-struct LogSum {
+pub(super) struct LogSum {
     maximum: f64,
     sum: f64,
 }
 
 impl LogSum {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self { maximum: f64::NEG_INFINITY, sum: 0.0 }
     }
 
-    fn add(&mut self, value: f64) {
+    pub fn add(&mut self, value: f64) {
         if value > self.maximum {
             self.sum *= (self.maximum - value).exp();
             self.maximum = value;
@@ -31,12 +31,12 @@ impl LogSum {
         self.sum += (value - self.maximum).exp();
     }
 
-    fn log(&self) -> f64 {
+    pub fn log(&self) -> f64 {
         self.maximum + self.sum.ln()
     }
 }
 
-fn log_sigmoid(x: f64) -> f64 {
+pub(super) fn log_sigmoid(x: f64) -> f64 {
     x.min(0.0) - (-x.abs()).exp().ln_1p()
 }
 
@@ -49,7 +49,7 @@ fn joint_of_sample(utility: &[f32], observed: Joint, temperature: f64) -> f64 {
 }
 
 /// Calls `visit` with the utilities of each sample of one example, `[K]`, and returns S.
-fn for_each_sample(
+pub(super) fn for_each_sample(
     latent: &Latent,
     sampling: &Sampling,
     row: usize,
@@ -64,7 +64,7 @@ fn for_each_sample(
     count as f64
 }
 
-fn check_observed(observed: Joint, classes: usize) {
+pub(super) fn check_observed(observed: Joint, classes: usize) {
     for (class, _) in observed {
         assert!(*class < classes, "observed class must be below {classes}, found {class}");
     }
