@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::Place;
 
 /// The content of every file by its path; folders have none.
@@ -61,7 +63,11 @@ impl Tree {
             // What becomes `untuned.toml` is `recipe.toml` at first.
             let is_in = |tree: &Self| tree.0.values().any(|it| it.as_ref() == Some(content));
             let is_log = name.ends_with(".jsonl") && starts(whole.0.get(name), content);
-            let is_whole = has_times(name) || is_in(whole) || is_in(before) || is_log;
+            let is_whole = has_times(name)
+                || is_in(whole)
+                || is_in(before)
+                || is_log
+                || is_untuned(name, content, whole);
             assert!(is_whole, "{what}: half of {name} is left");
         }
         // Without `evaluation.json` a run is not finished, and nobody takes new predictions and an
@@ -78,6 +84,17 @@ impl Tree {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter(|(_, content)| content.is_some()).map(|(name, _)| name.as_str())
     }
+}
+
+/// Whether it is the complete `run.json` of a run whose rank is not chosen yet.
+fn is_untuned(name: &str, content: &[u8], whole: &Tree) -> bool {
+    let facts = |content: &[u8]| {
+        let mut facts: Value = serde_json::from_slice(content).ok()?;
+        facts.as_object_mut()?.remove("noise")?;
+        Some(facts)
+    };
+    let after = whole.0.get(name).and_then(Option::as_ref).and_then(|content| facts(content));
+    name.ends_with("run.json") && after.is_some() && facts(content) == after
 }
 
 fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, Option<Vec<u8>>>) {
