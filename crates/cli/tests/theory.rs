@@ -31,7 +31,7 @@ fn normals_that_are_made_up_show_the_trade_off() {
         assert!(text(&place, &format!("figures/{name}.svg")).ends_with("</svg>\n"));
     }
     place.refuses("theory temperature --temperatures 1,0", &["temperature", "0"]);
-    place.refuses("theory temperature --scale -1", &["scale", "-1"]);
+    place.refuses("theory temperature --scale=-1", &["scale", "-1"]);
     place.refuses("theory temperature run --classes 3", &["--classes", "cannot be used"]);
 }
 

@@ -3,11 +3,12 @@
 use aleator_kernels::{
     Draws, Latent, NoiseKey, NoiseLaw, Sampling, Temperature, Vectors, approximate, fused, taylor,
 };
-use aleator_run::{Field, RunDir, Split};
+use aleator_report::ReportError;
+use aleator_report::covariance::{Covariances, Observer, Step};
+use aleator_run::{RunDir, RunError, Split};
 use serde::Serialize;
 
-use crate::covariance::{Covariances, Observer, Step, pieces};
-use crate::error::ReportError;
+use super::normals::view;
 
 /// A way to compute p from a Normal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -89,29 +90,26 @@ pub struct PredictionScores {
 /// # Errors
 /// When the run is not evaluated, has the sigmoid link (whose probabilities are exact) or no noise,
 /// or its predictions lack the loadings.
-pub fn compare_predictions(
+pub fn compare(
     run: &RunDir,
     split: Split,
     samples: usize,
     observer: Observer,
 ) -> Result<Vec<PredictionScores>, ReportError> {
     let mut covariances = Covariances::open(run, split)?;
-    let tau = covariances.link_temperature()?;
+    let tau = link_temperature(run, split, &covariances)?;
     let mut sums = Prediction::ALL.map(|prediction| (prediction, Sums::default()));
     let total = covariances.examples().len();
-    for rows in pieces(&covariances.reader) {
+    for rows in covariances.row_ranges() {
         let latents = covariances.latents(rows.clone())?;
-        let own = covariances.reader.read(Field::LogProbs, rows.clone())?;
-        let label = |row: usize| match covariances.examples()[row].label.as_deref() {
-            Some([label]) => Some(*label as usize),
-            _ => None,
-        };
+        let own = covariances.log_probs(rows.clone())?;
+        let label = |row: usize| covariances.label(row).map(|label| label as usize);
         let labels: Vec<Option<usize>> = rows.clone().map(label).collect();
         for (prediction, sums) in &mut sums {
             match prediction {
                 Prediction::Sampled => sums.add(&own, &own, &labels),
                 _ => {
-                    let found = prediction.log_probs(&latents.view(), tau, rows.start, samples);
+                    let found = prediction.log_probs(&view(&latents), tau, rows.start, samples);
                     sums.add(&found, &own, &labels);
                 }
             }
@@ -119,6 +117,17 @@ pub fn compare_predictions(
         observer(Step { what: "examples: predictions without sampling", done: rows.end, total });
     }
     Ok(sums.into_iter().map(|(prediction, sums)| sums.scores(prediction)).collect())
+}
+
+/// τ of a run, which its file of predictions may have wrong.
+pub(super) fn link_temperature(
+    run: &RunDir,
+    split: Split,
+    covariances: &Covariances,
+) -> Result<Temperature, RunError> {
+    let tau = covariances.temperature();
+    let path = run.predictions_path(split);
+    Temperature::try_from(tau as f32).map_err(|error| RunError::damaged(&path, error))
 }
 
 #[derive(Default)]
