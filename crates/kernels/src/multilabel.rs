@@ -12,7 +12,7 @@ mod sets;
 pub use exact::{backward, log_probs, loss_and_grad};
 pub use joint::{joint_log_probs, joint_loss_and_grad};
 pub use sampled::{
-    Joint, choice_probs, conditional_log_probs, joint_log_prob, predictive_variance,
+    Conditional, Joint, choice_probs, conditional, joint_log_prob, predictive_variance,
     sampled_backward, sampled_log_probs,
 };
 pub use sets::{LabelSet, most_probable_set};

@@ -10,7 +10,7 @@ mod loss;
 
 use crate::latent::{Example, Latent, Temperature};
 
-pub use loss::{Form, loss_and_grad};
+pub use loss::{Form, SMALLEST_FACTOR, loss_and_grad};
 
 /// p_k by the expansion itself, [B, K]. Sums to one, but can leave (0, 1) if the noise is large
 /// compared with τ; use [`log_probs`] if a probability is needed.

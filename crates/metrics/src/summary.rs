@@ -29,7 +29,8 @@ pub struct Summary {
     /// five classes or fewer, and for multilabel classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top5: Option<f64>,
-    /// The NLL averaged over examples, and summed over multilabel classes. May be infinite.
+    /// The NLL averaged over examples, and summed over multilabel classes; of a joint likelihood
+    /// that of all labels together. May be infinite.
     #[serde(with = "extended")]
     pub nll: f64,
     /// The squared error of the probabilities, summed over classes and averaged over examples.
@@ -42,6 +43,11 @@ pub struct Summary {
     /// mAP: the mean of the classes' average precision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_ap: Option<f64>,
+    /// The fraction of examples whose predicted set of multilabel classes is exactly the positive
+    /// ones. Predicted are the classes more likely on than off; of a joint likelihood the most
+    /// probable set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subset_accuracy: Option<f64>,
     /// The scores of each class, `[K]`.
     pub per_class: Vec<ClassSummary>,
     /// Bins by the probability of the most probable class, or of each multilabel class.
@@ -63,7 +69,7 @@ pub struct ClassSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
     /// The NLL averaged over these examples; for a multilabel class over all examples, so that the
-    /// classes sum to the NLL of the summary. May be infinite.
+    /// classes sum to the NLL of the summary, unless that is joint. May be infinite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(serialize_with = "extended::serialize")]
     #[serde(deserialize_with = "extended::deserialize_option")]
@@ -131,9 +137,31 @@ impl Summary {
             ece: expected_calibration_error(&reliability),
             gap: multilabel::global_average_precision(log_on, multi_hot),
             mean_ap: multilabel::mean_over_known(&ap),
+            subset_accuracy: Some(multilabel::subset_accuracy(log_on, log_off, classes, multi_hot)),
             per_class: (0..classes).map(of_class).collect(),
             reliability,
         }
+    }
+
+    /// These scores under a joint likelihood: with log P of all labels of each example together,
+    /// `[N]`, and whether its most probable set of labels is the right one, where that is known.
+    ///
+    /// ```
+    /// # use aleator_metrics::Summary;
+    /// let half = [0.5f32.ln(); 2];
+    /// let apart = Summary::multilabel(&half, &half, 2, &[true, true], 15);
+    /// let together = apart.with_joint(&[0.5f32.ln()], Some(&[true]));
+    /// assert!((together.nll - 2f64.ln()).abs() < 1e-7); // not 2 ln 2
+    /// assert_eq!(together.subset_accuracy, Some(1.0));
+    /// ```
+    pub fn with_joint(mut self, log_probs: &[f32], hits: Option<&[bool]>) -> Self {
+        let losses: Vec<f64> = log_probs.iter().map(|log_prob| 0.0 - *log_prob as f64).collect();
+        self.nll = mean_of_examples(&losses);
+        if let Some(hits) = hits {
+            let count = hits.iter().filter(|hit| **hit).count();
+            self.subset_accuracy = Some(count as f64 / hits.len() as f64);
+        }
+        self
     }
 
     fn of_labels(
@@ -164,6 +192,7 @@ impl Summary {
             ece: expected_calibration_error(&reliability),
             gap: None,
             mean_ap: None,
+            subset_accuracy: None,
             per_class: tallies.iter().enumerate().map(of_class).collect(),
             reliability,
         }

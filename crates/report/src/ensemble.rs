@@ -116,11 +116,12 @@ fn probabilities(run: &RunDir, split: Split) -> Result<Predictions, RunError> {
         temperature,
         log_probs: file.read(Field::LogProbs, all.clone())?.unwrap_or_default(),
         log_probs_off: file.read(Field::LogProbsOff, all.clone())?,
-        mean: file.read(Field::Mean, all)?.unwrap_or_default(),
+        mean: file.read(Field::Mean, all.clone())?.unwrap_or_default(),
         diag_scale: None,
         loadings: None,
         loading_scale: None,
         shared_loadings: None,
+        joint_log_probs: file.read(Field::JointLogProbs, all)?,
     };
     check_probabilities(&member, run.info().link)
         .map_err(|message| RunError::damaged(file.path(), message))?;
@@ -171,7 +172,11 @@ fn measure(
     let is_known = rows.iter().all(|row| row.clean_label.is_some());
     let clean =
         is_known.then(|| truth(&rows, run, |row| row.clean_label.as_deref())).transpose()?;
-    Ok(SplitEvaluation::new(&log_probs, &given, clean.as_ref(), None))
+    let all = SplitEvaluation::new(&log_probs, &given, clean.as_ref(), None);
+    Ok(match &predictions.joint_log_probs {
+        Some(joint) => SplitEvaluation { given: all.given.with_joint(joint, None), ..all },
+        None => all,
+    })
 }
 
 fn rows_of(examples: &[ExampleRow], split: Split) -> Vec<&ExampleRow> {

@@ -53,7 +53,7 @@ pub use load::{PICTURES, Resolved, load, load_over, pictured_data};
 pub use log::MetricsLog;
 pub use predictions::{Field, Predictions, PredictionsFile, tensor_shapes};
 pub use presets::{Preset, paper_recipes, presets};
-pub use recipe::{Link, Noise, Overlay, Recipe};
+pub use recipe::{Likelihood, Link, Noise, Overlay, Recipe};
 pub use recipe_error::RecipeError;
 pub use record::{
     CreateRun, FORMAT, RunDir, RunInfo, RunLock, SetAside, Split, SplitCounts, lock_folder,

@@ -4,17 +4,20 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use aleator_data::{Labels, Split, evaluation_batches};
+use aleator_data::{Labels, SparseTargets, Split, Targets, evaluation_batches};
 use aleator_kernels::NoiseKey;
+use aleator_kernels::multilabel::LabelSet;
 use aleator_metrics::{
     Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, SplitEvaluation, Summary, TrueClass,
     Truth,
 };
 use aleator_model::{BatchNoise, Classifier, Scores};
-use aleator_run::recipe::{EvaluatedWeights, Link, Recipe};
+use aleator_run::recipe::{EvaluatedWeights, Likelihood, Link, Recipe};
 use aleator_run::{EVALUATION, Predictions, RunError};
 use burn::tensor::Tensor;
 
+use crate::joint::JointLabels;
+use crate::method::view;
 use crate::outputs::{self, floats};
 use crate::runs::check_job;
 use crate::state::{State, device};
@@ -49,6 +52,11 @@ pub fn evaluate(
     observer: &mut Observer<'_>,
 ) -> Result<Evaluation, TrainError> {
     check_job(job)?;
+    if settings.calibrate && job.recipe.head.likelihood == Likelihood::Joint {
+        let message = "a temperature is fitted to each class by itself, and the run has a joint \
+                       likelihood of its labels: leave out --calibrate";
+        return Err(TrainError::Recipe(message.to_string()));
+    }
     let weights = settings.weights.unwrap_or(job.recipe.evaluation.weights);
     let state = state_to_evaluate(job.run, job.recipe, weights, settings.checkpoint)?;
     let samples = settings.samples.unwrap_or(job.recipe.evaluation.samples);
@@ -60,14 +68,13 @@ pub fn evaluate(
     let earlier =
         before_joining(job, &state)?.map(|it| Scorer::new(job.recipe, seed, &it, samples));
     let validator = earlier.as_ref().unwrap_or(&scorer);
-    let predictions = validator.predictions(&data.validation, loadings_mib, observer)?;
-    let log_probs = log_probs(&predictions);
+    let validated = validator.predictions(&data.validation, loadings_mib, observer)?;
     let given = truth(&data.validation);
     let calibrate = settings.calibrate || job.recipe.evaluation.calibrate;
-    let calibration = calibrate.then(|| Calibration::fit(&log_probs, &given));
-    let utilities: Vec<f32> =
-        predictions.mean.iter().map(|mean| mean / predictions.temperature).collect();
-    let true_class = TrueClass::fit(&utilities, predictions.classes, &given);
+    let calibration = calibrate.then(|| Calibration::fit(&validated.log_probs(), &given));
+    let Predictions { mean, temperature, classes, .. } = &validated.predictions;
+    let utilities: Vec<f32> = mean.iter().map(|mean| mean / temperature).collect();
+    let true_class = TrueClass::fit(&utilities, *classes, &given);
     let writes = settings.checkpoint.is_none();
     if writes {
         forget(job.run.path().join(EVALUATION))?;
@@ -76,18 +83,20 @@ pub fn evaluate(
         true => predictions.save(&job.run.predictions_path(split)),
         false => Ok(()),
     };
-    let measure = |split: &Split, log_probs: &LogProbs| {
+    let measure = |split: &Split, scored: &ScoredSplit| {
         let clean = split.clean_labels.clone().map(Truth::Classes);
-        SplitEvaluation::new(log_probs, &truth(split), clean.as_ref(), calibration.as_ref())
+        let (log_probs, given) = (scored.log_probs(), truth(split));
+        let all = SplitEvaluation::new(&log_probs, &given, clean.as_ref(), calibration.as_ref());
+        SplitEvaluation { given: scored.joint(all.given), ..all }
     };
-    let validation = measure(&data.validation, &log_probs);
-    save(&predictions, aleator_run::Split::Validation)?;
+    let validation = measure(&data.validation, &validated);
+    save(&validated.predictions, aleator_run::Split::Validation)?;
     let test = match &data.test {
         None => None,
         Some(split) => {
-            let predictions = scorer.predictions(split, loadings_mib, observer)?;
-            save(&predictions, aleator_run::Split::Test)?;
-            Some(measure(split, &self::log_probs(&predictions)))
+            let scored = scorer.predictions(split, loadings_mib, observer)?;
+            save(&scored.predictions, aleator_run::Split::Test)?;
+            Some(measure(split, &scored))
         }
     };
     let evaluation = Evaluation {
@@ -136,11 +145,11 @@ pub(crate) fn validate(
 ) -> Result<Summary, TrainError> {
     let samples = job.recipe.evaluation.samples;
     let scorer = Scorer::new(job.recipe, job.run.info().seed, state, samples);
-    let predictions = scorer.predictions(&job.data.validation, 0, observer)?;
-    Ok(log_probs(&predictions).summary(&truth(&job.data.validation)))
+    let scored = scorer.predictions(&job.data.validation, 0, observer)?;
+    Ok(scored.joint(scored.log_probs().summary(&truth(&job.data.validation))))
 }
 
-/// −log p of the given label of each example of a split, by the weights as they are.
+/// −log p of the given labels of each example of a split, by the weights as they are.
 pub(crate) fn losses(
     recipe: &Recipe,
     seed: u64,
@@ -148,8 +157,11 @@ pub(crate) fn losses(
     split: &Arc<Split>,
 ) -> Result<Vec<f64>, TrainError> {
     let scorer = Scorer::new(recipe, seed, state, recipe.evaluation.samples);
-    let predictions = scorer.predictions(split, 0, &mut |_| {})?;
-    Ok(log_probs(&predictions).example_nll(&truth(split)))
+    let scored = scorer.predictions(split, 0, &mut |_| {})?;
+    Ok(match &scored.predictions.joint_log_probs {
+        Some(log_probs) => log_probs.iter().map(|log_prob| -*log_prob as f64).collect(),
+        None => scored.log_probs().example_nll(&truth(split)),
+    })
 }
 
 /// The labels of a split in the form that probabilities are compared with.
@@ -172,6 +184,22 @@ pub(crate) fn truth(split: &Split) -> Truth {
     }
 }
 
+/// The classes that are on, in ascending order.
+fn on_or_off(targets: &Targets) -> SparseTargets {
+    match targets {
+        Targets::Classes(classes) => classes.iter().map(|class| [(*class, 1.0)]).collect(),
+        Targets::Sparse(rows) => {
+            let of_row = |row| {
+                let on = rows.row(row).filter(|(_, prob)| is_on(*prob));
+                let mut on: Vec<(u32, f32)> = on.map(|(class, _)| (class, 1.0)).collect();
+                on.sort_by_key(|(class, _)| *class);
+                on
+            };
+            (0..rows.len()).map(of_row).collect()
+        }
+    }
+}
+
 /// A class with a probability of its own counts as on where that is the likelier.
 pub(crate) fn is_on(prob: f32) -> bool {
     prob > 0.5
@@ -180,11 +208,50 @@ pub(crate) fn is_on(prob: f32) -> bool {
 /// Ties between annotators fall the same way in every run, so that runs can be compared.
 pub(crate) const TIE_SEED: u64 = 0;
 
-fn log_probs(predictions: &Predictions) -> LogProbs {
-    LogProbs {
-        classes: predictions.classes,
-        on: predictions.log_probs.clone(),
-        off: predictions.log_probs_off.clone(),
+/// What a model says of the examples of a split.
+pub(crate) struct ScoredSplit {
+    pub predictions: Predictions,
+    /// Of a joint likelihood: whether the most probable set of labels is the given one, `[N]`.
+    hits: Option<Vec<bool>>,
+}
+
+impl ScoredSplit {
+    fn log_probs(&self) -> LogProbs {
+        let Predictions { classes, log_probs, log_probs_off, .. } = &self.predictions;
+        LogProbs { classes: *classes, on: log_probs.clone(), off: log_probs_off.clone() }
+    }
+
+    /// The scores against the given labels; of a joint likelihood those of all labels together.
+    pub fn joint(&self, summary: Summary) -> Summary {
+        match &self.predictions.joint_log_probs {
+            Some(log_probs) => summary.with_joint(log_probs, self.hits.as_deref()),
+            None => summary,
+        }
+    }
+
+    /// The probability of the labels together, and whether their set is the most probable one.
+    ///
+    /// # Errors
+    /// The rows of examples whose utilities are not finite.
+    fn add_joint(&mut self, noise: &BatchNoise, targets: &Targets) -> Result<(), Vec<usize>> {
+        let labels = on_or_off(targets);
+        let joint = JointLabels::new(&self.predictions, noise);
+        let log_probs = joint.log_probs(view(&labels))?;
+        let sets = joint.sets(&[]).into_iter().enumerate();
+        let is_hit = |(row, set): (usize, LabelSet)| {
+            let on = set.on.iter().enumerate().filter(|(_, on)| **on);
+            on.map(|(class, _)| (class as u32, 1.0)).eq(labels.row(row))
+        };
+        self.hits = Some(sets.map(is_hit).collect());
+        self.predictions.joint_log_probs = Some(log_probs);
+        Ok(())
+    }
+
+    fn append(&mut self, next: Self) {
+        outputs::append(&mut self.predictions, next.predictions);
+        if let (Some(hits), Some(next)) = (&mut self.hits, next.hits) {
+            hits.extend(next);
+        }
     }
 }
 
@@ -201,6 +268,7 @@ const MIB: f64 = (1 << 20) as f64;
 pub(crate) struct Scorer {
     pub model: Classifier,
     pub link: Link,
+    pub likelihood: Likelihood,
     normalization: Normalization,
     seed: u64,
     samples: usize,
@@ -214,6 +282,7 @@ impl Scorer {
         Self {
             model: state.networks[0].evaluated(),
             link: recipe.head.link,
+            likelihood: recipe.head.likelihood,
             normalization: state.normalization.clone(),
             seed,
             samples,
@@ -240,14 +309,14 @@ impl Scorer {
     }
 
     /// The predictions of a split, with loadings where they take at most `loadings_mib` MiB.
-    fn predictions(
+    pub fn predictions(
         &self,
         split: &Arc<Split>,
         loadings_mib: usize,
         observer: &mut Observer<'_>,
-    ) -> Result<Predictions, TrainError> {
+    ) -> Result<ScoredSplit, TrainError> {
         let total = split.len();
-        let mut all: Option<Predictions> = None;
+        let mut all: Option<ScoredSplit> = None;
         for batch in evaluation_batches(split.clone(), self.batch, self.workers) {
             let batch = batch?;
             let noise = self.noise(&batch.inputs);
@@ -263,14 +332,24 @@ impl Scorer {
             let loadings = split.classes * latent.rank() * size_of::<f32>();
             let keep_loadings = total as f64 * loadings as f64 <= loadings_mib as f64 * MIB;
             let (on, off) = (floats(log_probs), log_complements.map(floats));
-            let found = outputs::predictions(on, off, latent, keep_loadings).map_err(not_finite)?;
-            let done = match &mut all {
-                Some(all) => {
-                    outputs::append(all, found);
-                    all.examples()
+            let joint = self.likelihood == Likelihood::Joint;
+            let predictions = outputs::predictions(on, off, latent, keep_loadings || joint);
+            let mut found =
+                ScoredSplit { predictions: predictions.map_err(not_finite)?, hits: None };
+            if joint {
+                found.add_joint(&noise, &batch.targets).map_err(not_finite)?;
+                if !keep_loadings {
+                    found.predictions.forget_loadings();
                 }
-                None => all.insert(found).examples(),
+            }
+            let all = match &mut all {
+                Some(all) => {
+                    all.append(found);
+                    all
+                }
+                None => all.insert(found),
             };
+            let done = all.predictions.examples();
             observer(Event::Evaluating { split: split.name.name(), done, total });
         }
         Ok(all.expect("a split has examples"))

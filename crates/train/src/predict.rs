@@ -5,16 +5,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use aleator_data::{Ids, InputShape, Inputs, Split};
+use aleator_kernels::multilabel::Conditional;
 use aleator_metrics::{Calibration, Evaluation, LogProbs, Summary, TrueClass, Truth};
-use aleator_run::recipe::{Link, Recipe};
+use aleator_run::recipe::{Likelihood, Link, Recipe};
 use aleator_run::{MeanPredictions, Predictions, RunDir};
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::{Scorer, truth};
 use crate::experiment::Shape;
+use crate::joint::JointLabels;
 use crate::outputs::{self, floats};
 use crate::trained::evaluated_state;
-use crate::{Event, Observer, Prediction, TrainError};
+use crate::{Event, Observer, Prediction, SetPredictions, TrainError};
 
 /// A trained run, or an ensemble of runs, that predicts.
 pub struct Predictor {
@@ -27,6 +29,8 @@ pub struct Predictor {
     /// The step of the checkpoint, where the caller named it.
     pub checkpoint: Option<usize>,
     link: Link,
+    /// Labels that are known of every example, as (class, whether it is on).
+    known: Vec<(usize, bool)>,
     calibration: Option<Calibration>,
     true_class: Option<TrueClass>,
     batch: usize,
@@ -121,6 +125,7 @@ impl Predictor {
             class_names: run.info().class_names.clone().into(),
             checkpoint,
             link: recipe.head.link,
+            known: vec![],
             calibration,
             true_class,
             batch: recipe.evaluation.batch,
@@ -159,6 +164,7 @@ impl Predictor {
             class_names: run.info().class_names.clone().into(),
             checkpoint: None,
             link: recipe.head.link,
+            known: vec![],
             calibration: evaluation.calibration,
             true_class: evaluation.true_class.clone(),
             batch: recipe.evaluation.batch,
@@ -168,6 +174,41 @@ impl Predictor {
     /// Whether it gives the probability of the true class.
     pub fn knows_true_class(&self) -> bool {
         self.true_class.is_some()
+    }
+
+    /// Whether it says which labels go together: a single run of a joint likelihood.
+    pub fn knows_sets(&self) -> bool {
+        matches!(&self.members[..], [member] if member.likelihood == Likelihood::Joint)
+    }
+
+    /// Predicts given these labels of every example, as (class, whether it is on).
+    ///
+    /// # Errors
+    /// When the run does not say which labels go together, or a class is named twice.
+    ///
+    /// # Panics
+    /// If there is no such class.
+    pub fn given(mut self, known: Vec<(usize, bool)>) -> Result<Self, TrainError> {
+        if !known.is_empty() && !self.knows_sets() {
+            return Err(TrainError::Recipe(
+                "other labels change nothing unless a single run has learned which go together: \
+                 train one with head.likelihood = \"joint\" (preset multilabel-joint)"
+                    .to_string(),
+            ));
+        }
+        for (at, (class, _)) in known.iter().enumerate() {
+            let name = &self.class_names[*class];
+            if known[..at].iter().any(|(other, _)| other == class) {
+                return Err(TrainError::Recipe(format!("class {name:?} is named twice")));
+            }
+        }
+        self.known = known;
+        Ok(self)
+    }
+
+    /// Whether labels of the examples are known.
+    pub fn is_given_labels(&self) -> bool {
+        !self.known.is_empty()
     }
 
     /// Predicts some rows of `inputs`, whose ids are `ids`.
@@ -225,9 +266,14 @@ impl Predictor {
             let names = bad.into_iter().map(|at| names[at].clone()).collect();
             TrainError::prediction_not_finite("given", names)
         };
-        let outputs = self.members.iter().map(|member| member.predict(values.clone()));
+        let outputs = self.members.iter().map(|member| member.predict(values.clone(), &self.known));
         let outputs = outputs.collect::<Result<Vec<_>, _>>().map_err(not_finite)?;
-        let (mut members, variances): (Vec<_>, Vec<_>) = outputs.into_iter().unzip();
+        let sets = match &outputs[..] {
+            [MemberOutput { sets, .. }] => sets.clone(),
+            _ => None,
+        };
+        let outputs = outputs.into_iter().map(|it| (it.predictions, it.variance));
+        let (mut members, variances): (Vec<_>, Vec<_>) = outputs.unzip();
         let (raw, variance) = if members.len() == 1 {
             (members.remove(0), variances.concat())
         } else {
@@ -254,6 +300,7 @@ impl Predictor {
             variance,
             true_log_probs,
             members,
+            sets,
             checkpoint: self.checkpoint,
         })
     }
@@ -261,7 +308,7 @@ impl Predictor {
     /// The scores on labelled examples, whose classes must be those of the run.
     pub fn score(
         &self,
-        split: &Split,
+        split: &Arc<Split>,
         observer: &mut Observer<'_>,
     ) -> Result<NewScores, TrainError> {
         let (classes, total) = (self.class_names.len(), split.len());
@@ -286,6 +333,7 @@ impl Predictor {
             (label.summary(labels), of_truth.as_ref().map(|probs| probs.summary(labels)))
         };
         let (given, true_class) = against(&truth(split));
+        let given = self.joint_score(split, given)?;
         let clean = split.clean_labels.clone().map(|labels| {
             let (label, true_class) = against(&Truth::Classes(labels));
             CleanScores { label, true_class }
@@ -294,19 +342,67 @@ impl Predictor {
     }
 }
 
+impl Predictor {
+    /// The scores of the labels together, where all members have a joint likelihood.
+    fn joint_score(&self, split: &Arc<Split>, apart: Summary) -> Result<Summary, TrainError> {
+        if self.members.iter().any(|member| member.likelihood != Likelihood::Joint) {
+            return Ok(apart);
+        }
+        let scored = self.members.iter().map(|member| member.predictions(split, 0, &mut |_| {}));
+        let mut scored = scored.collect::<Result<Vec<_>, _>>()?;
+        if scored.len() == 1 {
+            return Ok(scored.remove(0).joint(apart));
+        }
+        let members: Vec<Predictions> = scored.into_iter().map(|it| it.predictions).collect();
+        let joint = average(&members).joint_log_probs;
+        Ok(apart.with_joint(&joint.expect("all members have it"), None))
+    }
+}
+
+/// What one model predicts.
+struct MemberOutput {
+    predictions: Predictions,
+    /// Of the probabilities, `[N, K]`.
+    variance: Vec<f32>,
+    sets: Option<SetPredictions>,
+}
+
 impl Scorer {
-    /// The predictions of examples that stand one after the other, and the variances of their
-    /// probabilities.
+    /// The predictions of examples that stand one after the other, given some of their labels.
     ///
     /// # Errors
     /// The rows of examples whose predictions are not finite.
-    fn predict(&self, values: Vec<f32>) -> Result<(Predictions, Vec<f32>), Vec<usize>> {
+    fn predict(
+        &self,
+        values: Vec<f32>,
+        known: &[(usize, bool)],
+    ) -> Result<MemberOutput, Vec<usize>> {
         let noise = self.noise(&values);
         let output = self.model.predict(self.inputs(values), &noise)?;
+        let complements = |on: &[f32]| {
+            (self.link == Link::Sigmoid).then(|| on.iter().map(log_complement).collect())
+        };
         let on = floats(output.log_probs);
-        let off = (self.link == Link::Sigmoid).then(|| on.iter().map(log_complement).collect());
-        let predictions = outputs::predictions(on, off, output.latent, true)?;
-        Ok((predictions, floats(output.variance)))
+        let off = complements(&on);
+        let mut predictions = outputs::predictions(on, off, output.latent, true)?;
+        let mut variance = floats(output.variance);
+        if self.likelihood != Likelihood::Joint {
+            return Ok(MemberOutput { predictions, variance, sets: None });
+        }
+        let joint = JointLabels::new(&predictions, &noise);
+        let most_probable = joint.sets(known);
+        let given = (!known.is_empty()).then(|| joint.given(known));
+        if let Some(given) = &given {
+            let all = |of: fn(&Conditional) -> &[f64]| {
+                given.iter().flat_map(|it| of(it).iter().map(|value| *value as f32)).collect()
+            };
+            predictions.log_probs = all(|it| &it.log_probs);
+            predictions.log_probs_off = complements(&predictions.log_probs);
+            variance = all(|it| &it.variance);
+        }
+        let known = given.map(|given| given.iter().map(|it| it.log_evidence).collect());
+        let sets = Some(SetPredictions { most_probable, known });
+        Ok(MemberOutput { predictions, variance, sets })
     }
 }
 

@@ -19,7 +19,7 @@ pub enum Form {
 }
 
 /// See [`Form::Probability`].
-const SMALLEST_FACTOR: f64 = 0.1;
+pub const SMALLEST_FACTOR: f64 = 0.1;
 
 /// −Σ_c target_c log p_c of each example by the expansion, and the gradient of their weighted sum,
 /// written to the buffers of `grad`.

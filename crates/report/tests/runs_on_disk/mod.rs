@@ -44,6 +44,7 @@ impl Made {
                 seed,
                 fingerprint: "5d41".to_string(),
                 link: Link::Softmax,
+                likelihood: Default::default(),
                 noise: Noise::None,
                 class_names: class_names.clone(),
                 input_shape: vec![4],
@@ -96,6 +97,7 @@ pub fn summary(top1: f64, nll: f64) -> Summary {
         ece: error / 10.0,
         gap: None,
         mean_ap: None,
+        subset_accuracy: None,
         per_class: vec![],
         reliability: vec![],
     }
