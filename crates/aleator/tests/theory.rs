@@ -214,7 +214,7 @@ fn predictions_without_sampling_are_compared_with_the_runs_own() {
         for scores in &found[1..] {
             // Noise of 0.3 against τ = 0.7: all approximations are within some percent, and sampling
             // within its standard error.
-            let allowed = if scores.prediction == Prediction::SampledAgain { 0.005 } else { 0.03 };
+            let allowed = if scores.prediction == Prediction::Sampled { 0.005 } else { 0.03 };
             assert!(scores.error > 0.0 && scores.error < allowed, "{noise:?}: {scores:?}");
             assert!(scores.largest_error >= scores.error / 2.0 && scores.largest_error < 0.1);
             assert!((scores.nll - found[0].nll).abs() < 0.1 && (0.0..=1.0).contains(&scores.top1));

@@ -14,7 +14,7 @@ use aleator_report::expansion::{coefficient_figures, placed, write_coefficients}
 use aleator_report::figure::Figure;
 pub use aleator_report::temperature::TemperaturePoint;
 use aleator_report::temperature::{temperature_figures, write_temperatures};
-use aleator_run::{RunDir, Split, write_file};
+use aleator_run::{Link, RunDir, Split, write_file};
 use aleator_train::load_run;
 use serde::Serialize;
 
@@ -163,14 +163,14 @@ pub fn draw_coefficients(
 /// probit and the mean-field approximation, each with its error.
 ///
 /// # Errors
-/// When the run is not evaluated, has no noise model, or has the sigmoid link, whose probabilities
-/// are exact.
+/// When the run is not evaluated, has no noise model, or has the sigmoid link.
 pub fn compare_predictions(
     dir: &Path,
     split: Option<Split>,
     watch: &mut Watch<'_>,
 ) -> Result<(Split, Vec<PredictionScores>), Error> {
     let (run, recipe) = load_run(dir)?;
+    check_softmax(&run)?;
     let split = split.unwrap_or(usual_split(run.info()));
     let samples = recipe.evaluation.samples;
     let scores = compare(&run, split, samples, &mut progress(watch))?;
@@ -182,11 +182,23 @@ fn of_run(
     split: Option<Split>,
     examples: usize,
 ) -> Result<(Latents, Vec<u32>, Temperature), Error> {
+    check_softmax(run)?;
     let split = split.unwrap_or(usual_split(run.info()));
     let mut covariances = Covariances::open(run, split)?;
     let tau = sampling_free::link_temperature(run, split, &covariances)?;
     let (latents, labels) = covariances.some_latents(examples)?;
     Ok((latents, labels, tau))
+}
+
+fn check_softmax(run: &RunDir) -> Result<(), Error> {
+    match run.info().link {
+        Link::Softmax => Ok(()),
+        Link::Sigmoid => Err(Error::invalid(format!(
+            "{}: its classes are on or off by themselves (head.link = \"sigmoid\"); this is about \
+             the softmax, and needs a run with head.link = \"softmax\"",
+            run.path().display()
+        ))),
+    }
 }
 
 fn check_made_up(made: &MadeUp) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! Predictions without sampling, next to the sampled ones of a run.
+//! Predictions without sampling, next to a run's own.
 
 use aleator_kernels::{
     Draws, Latent, NoiseKey, NoiseLaw, Sampling, Temperature, Vectors, approximate, fused, taylor,
@@ -14,10 +14,10 @@ use super::normals::view;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prediction {
-    /// As the run predicts.
-    Sampled,
+    /// As the run predicts, which is what the others are compared with.
+    Own,
     /// With as many samples and other noise: what sampling itself is uncertain by.
-    SampledAgain,
+    Sampled,
     /// The second-order expansion, as a distribution (deviation D9).
     Expansion,
     /// Each mean shrunk by its own variance.
@@ -29,13 +29,13 @@ pub enum Prediction {
 impl Prediction {
     /// All of them, the run's own first.
     pub const ALL: [Self; 5] =
-        [Self::Sampled, Self::SampledAgain, Self::Expansion, Self::Probit, Self::MeanField];
+        [Self::Own, Self::Sampled, Self::Expansion, Self::Probit, Self::MeanField];
 
     /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Own => "own",
             Self::Sampled => "sampled",
-            Self::SampledAgain => "sampled again",
             Self::Expansion => "expansion",
             Self::Probit => "probit",
             Self::MeanField => "mean field",
@@ -54,7 +54,7 @@ impl Prediction {
             Self::Expansion => taylor::log_probs(latent, tau),
             Self::Probit => approximate::probit(latent, tau),
             Self::MeanField => approximate::mean_field(latent, tau),
-            Self::Sampled | Self::SampledAgain => {
+            Self::Own | Self::Sampled => {
                 let ids: Vec<u64> = (first..first + latent.batch).map(|id| id as u64).collect();
                 // Training starts at step 0, and evaluation has a step of its own.
                 let key = NoiseKey { seed: 0, step: NoiseKey::EVALUATION_STEP - 1 };
@@ -78,9 +78,9 @@ pub struct PredictionScores {
     pub top1: f64,
     /// The mean of −log p of the labels.
     pub nll: f64,
-    /// The mean total variation ½ Σ_c ∣p − p sampled∣.
+    /// The mean total variation ½ Σ_c ∣p − p own∣.
     pub error: f64,
-    /// The largest ∣p − p sampled∣ of any example and class.
+    /// The largest ∣p − p own∣ of any example and class.
     pub largest_error: f64,
 }
 
@@ -107,7 +107,7 @@ pub fn compare(
         let labels: Vec<Option<usize>> = rows.clone().map(label).collect();
         for (prediction, sums) in &mut sums {
             match prediction {
-                Prediction::Sampled => sums.add(&own, &own, &labels),
+                Prediction::Own => sums.add(&own, &own, &labels),
                 _ => {
                     let found = prediction.log_probs(&view(&latents), tau, rows.start, samples);
                     sums.add(&found, &own, &labels);
