@@ -141,7 +141,7 @@
 //! | [`tune`], [`sweep`], [`transfer`], [`demo`] | groups of runs, over `group.rs` |
 //! | [`audit`], [`audit_run`], [`audit_probabilities`] | `audit.rs` and `audit/` |
 //! | [`analyse`], [`analyse_pair`], [`ensemble`], [`report`](fn@report) | over finished runs: `analyse.rs`, `page.rs` |
-//! | [`study_temperature`], [`draw_coefficients`], [`compare_predictions`] | `theory.rs` |
+//! | [`theory`]: temperature, the expansion, predictions without sampling | `theory.rs` and `theory/` |
 //! | [`embed`] | `embed.rs` |
 //!
 //! The feature `workflows` (on by default) has everything but the layer; without it the crate

@@ -15,7 +15,7 @@ mod page;
 mod predict;
 mod resume;
 mod sweep;
-mod theory;
+pub mod theory;
 mod transfer;
 mod tune;
 mod watch;
@@ -37,10 +37,6 @@ pub use page::{ReportSettings, report};
 pub use predict::{Examples, PredictionColumns, PredictionFile, Predictor, write_json_line};
 pub use resume::{Resumed, resume};
 pub use sweep::{sweep, sweep_on_path};
-pub use theory::{
-    StudiedNormals, TemperatureSettings, TemperatureStudy, compare_predictions, draw_coefficients,
-    study_temperature,
-};
 pub use transfer::{TaskScore, Transfer, TransferSettings, transfer};
 pub use tune::{Grid, Trial, Tuning, tune};
 pub use watch::{Event, Watch};

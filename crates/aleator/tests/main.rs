@@ -1,5 +1,9 @@
 //! The workflows on arrays in memory, as a Rust program calls them.
 
+#[path = "../../report/tests/covariance_support/mod.rs"]
+mod covariance_support;
+mod theory;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use aleator::EvaluateSettings;
-use aleator::report::sampling_free::PredictionScores;
 use aleator::run::Split;
 use aleator::run::recipe::EvaluatedWeights;
+use aleator::theory::{PredictionScores, compare_predictions};
 use anyhow::Result;
 use clap::Args;
 
@@ -68,7 +68,7 @@ pub fn eval(args: &EvalArgs, quiet: bool) -> Result<()> {
     };
     let evaluation = shown(quiet, |watch| aleator::evaluate(&args.dir, &settings, None, watch))?;
     let free = match args.sampling_free {
-        true => Some(shown(quiet, |watch| aleator::compare_predictions(&args.dir, None, watch))?),
+        true => Some(shown(quiet, |watch| compare_predictions(&args.dir, None, watch))?),
         false => None,
     };
     if args.json {

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use aleator::report::covariance::MadeUp;
 use aleator::report::expansion::{other_variance, own_variance};
 use aleator::run::Split;
-use aleator::{StudiedNormals, TemperatureSettings, TemperatureStudy, study_temperature};
+use aleator::theory::{
+    MadeUp, StudiedNormals, TemperatureSettings, TemperatureStudy, draw_coefficients,
+    study_temperature,
+};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
@@ -157,7 +159,7 @@ fn print(study: &TemperatureStudy) -> Result<()> {
 
 fn expansion(args: &ExpansionArgs) -> Result<()> {
     let run = args.run.as_deref().map(|run| (run, args.split, args.examples));
-    let examples = aleator::draw_coefficients(run, &args.out)?;
+    let examples = draw_coefficients(run, &args.out)?;
     let rows: Vec<Vec<String>> = [0.0, 0.25, 0.5, 0.75, 1.0]
         .map(|s| vec![format!("{s}"), signed(own_variance(s)), signed(other_variance(s))])
         .to_vec();

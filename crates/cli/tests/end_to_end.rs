@@ -38,6 +38,31 @@ fn injected_confusions_are_the_first_that_the_noise_model_learns() {
     assert!(top1 > 0.8, "{top1}");
 }
 
+/// Labels are drawn from a latent model with a known covariance. With its signs exchanged, so are
+/// those that the noise model learns.
+#[test]
+fn the_signs_of_planted_covariances_are_recovered() {
+    let place = Place::empty();
+    let learned = |name: &str, covariances: &str| {
+        place.succeeds(&format!(
+            "train digits-full --set data.noise= --set data.noise.kind=latent \
+             --set data.noise.margin=2 --set data.noise.scale=0.5 --set data.noise.law=normal \
+             --set data.noise.covariances={covariances} --set data.noise.seed=0 --seed 0 -q \
+             --out {name}"
+        ));
+        ["3 8", "4 9"].map(|pair| {
+            let found = place.succeeds(&format!("analyse {name} --pair {pair} --json -q")).stdout;
+            let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+            found["correlation"].as_f64().unwrap()
+        })
+    };
+    // Independent noise of equal size has −0.11.
+    let [first, second] = learned("one", "[[3,8,-2.0],[4,9,2.0]]");
+    assert!(first < -0.2 && second > 0.05, "{first} {second}");
+    let [first, second] = learned("other", "[[3,8,2.0],[4,9,-2.0]]");
+    assert!(first > 0.05 && second < -0.2, "{first} {second}");
+}
+
 #[test]
 fn the_demo_corrects_labels_and_compares_noise_models_on_examples_that_it_never_saw() {
     let place = Place::empty();

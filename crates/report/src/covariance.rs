@@ -25,7 +25,7 @@ mod ties;
 
 pub use against::{Case, Comparison, Ranks};
 pub use best::Best;
-pub use latents::{Latents, MadeUp};
+pub use latents::Latents;
 pub use matrix::{CovarianceMatrix, LARGEST_MATRIX};
 pub use named::{NamedPair, PairExample};
 pub use open::Covariances;

@@ -13,10 +13,8 @@
 
 use std::path::Path;
 
-use aleator_kernels::Temperature;
 use aleator_run::{CsvFile, RunError};
 
-use crate::covariance::Latents;
 use crate::figure::Figure;
 use crate::figure::curves::{Axis, Curve, Curves};
 use crate::figure::plane::Plane;
@@ -51,19 +49,18 @@ pub struct Placed {
     pub other: f64,
 }
 
-/// The places of labelled examples.
+/// The places of labelled examples, from their softmax(μ/τ), `[n, K]`.
 ///
 /// # Panics
 /// When there is not one label for each example.
-pub fn placed(latents: &Latents, temperature: Temperature, labels: &[u32]) -> Vec<Placed> {
-    let softmax = latents.softmax(temperature);
-    assert_eq!(softmax.len(), labels.len() * latents.classes, "one label for each example");
+pub fn placed(softmax: &[f64], classes: usize, labels: &[u32]) -> Vec<Placed> {
+    assert_eq!(softmax.len(), labels.len() * classes, "one label for each example");
     let place = |(row, label): (&[f64], &u32)| {
         let others = row.iter().enumerate().filter(|(class, _)| *class != *label as usize);
         let other = others.map(|(_, s)| *s).fold(0.0, f64::max);
         Placed { label: row[*label as usize], other }
     };
-    softmax.chunks_exact(latents.classes).zip(labels).map(place).collect()
+    softmax.chunks_exact(classes).zip(labels).map(place).collect()
 }
 
 /// Figures 3 and 4 of the paper, with these examples on them.

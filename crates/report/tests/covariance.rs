@@ -126,8 +126,9 @@ fn a_named_pair_has_the_numbers_of_the_definition() {
         let case = Case::new(noise, 40, k, 300 + at as u64);
         let raw = average(&case.predictions);
         let middle = centred(&raw, k);
+        let mut covariances = open(&case);
         for (first, second) in [(0, 1), (5, 2)] {
-            let found = open(&case).pair(first, second, 3, &mut |_| {}).unwrap();
+            let found = covariances.pair(first, second, 3, &mut |_| {}).unwrap();
             check_pair(&found.pair, &case, &raw, &middle);
             let covariance = |row: usize| dense(&case.predictions, row)[first * k + second];
             let mut all: Vec<f64> = (0..40).map(|row| covariance(row).abs()).collect();

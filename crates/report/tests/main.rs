@@ -18,4 +18,3 @@ mod runs_on_disk;
 mod sample;
 mod support;
 mod tables;
-mod theory;

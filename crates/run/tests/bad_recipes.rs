@@ -3,7 +3,7 @@
 use aleator_run::load;
 
 /// What a preset says when this is set over it.
-fn refusal(preset: &str, sets: &[&str]) -> String {
+pub fn refusal(preset: &str, sets: &[&str]) -> String {
     let mut all: Vec<String> = match preset.split('-').next().unwrap() {
         "digits" => vec![],
         "images" => vec!["data.train.images=folder".to_string()],
@@ -18,7 +18,7 @@ fn refusal(preset: &str, sets: &[&str]) -> String {
 
 /// The last of `sets` is refused by its own name, with these words.
 #[track_caller]
-fn refuses(preset: &str, sets: &[&str], words: &str) {
+pub fn refuses(preset: &str, sets: &[&str], words: &str) {
     let message = refusal(preset, sets);
     let last = sets.last().unwrap();
     assert!(message.starts_with(&format!("--set {last}: ")), "{message}");
@@ -27,7 +27,7 @@ fn refuses(preset: &str, sets: &[&str], words: &str) {
 
 /// Each value of `key` is refused with these words.
 #[track_caller]
-fn refuses_values(preset: &str, key: &str, values: &[&str], words: &str) {
+pub fn refuses_values(preset: &str, key: &str, values: &[&str], words: &str) {
     for value in values {
         refuses(preset, &[&format!("{key}={value}")], words);
     }
@@ -373,58 +373,6 @@ fn impossible_held_out_splits_are_refused() {
         ["data.validation.fraction=", "data.validation.features=v", "data.validation.labels=w"];
     let message = refusal("features-full", &sets);
     assert!(message.contains("data.validation.seed chooses a fraction"), "{message}");
-}
-
-#[test]
-fn impossible_label_noise_is_refused() {
-    refuses_values(
-        "digits-full",
-        "data.noise.rate",
-        &["1", "1.0", "-0.1", "nan"],
-        "at least 0 and below 1",
-    );
-    refuses(
-        "digits-full",
-        &["data.noise.matrix=t.npy"],
-        "data.noise.matrix has no meaning with data.noise.kind = \"instance\"",
-    );
-    let message = refusal("digits-full", &["data.noise.kind=matrix"]);
-    assert!(
-        message.contains("data.noise.rate has no meaning with data.noise.kind = \"matrix\""),
-        "{message}"
-    );
-    let with = |pairs: &str, words| {
-        let pairs = format!("data.noise.pairs={pairs}");
-        refuses("digits-full", &["data.noise.kind=pairwise", "data.classes=10", &pairs], words);
-    };
-    let latent = |key: &str, words| {
-        let made = [
-            "data.noise=",
-            "data.noise.kind=latent",
-            "data.noise.seed=0",
-            "data.noise.margin=2",
-            "data.noise.scale=0.5",
-            "data.noise.law=normal",
-            "data.classes=10",
-        ];
-        let good = made.map(ToString::to_string);
-        assert!(load("digits-full", &good, None).is_ok());
-        refuses("digits-full", &[&made[..], &[key]].concat(), words);
-    };
-    latent("data.noise.margin=-1", "a finite number of at least 0");
-    latent("data.noise.scale=nan", "a finite number of at least 0");
-    latent("data.noise.law=cauchy", "\"normal\", \"gumbel\" or \"logistic\"");
-    latent("data.noise.rate=0.1", "data.noise.rate has no meaning");
-    latent("data.noise.covariances=[[3,8]]", "two classes and a finite covariance");
-    latent("data.noise.covariances=[[3,8,inf]]", "two classes and a finite covariance");
-    latent("data.noise.covariances=[[3,10,1.0]]", "an integer from 0 to 9");
-    latent("data.noise.covariances=[[3,3,1]]", "two different classes");
-    latent("data.noise.covariances=[[3,8,1],[8,3,-1]]", "give their covariance once");
-    with("[[3,3]]", "two different classes");
-    with("[[3,5],[3,6]]", "class 3 can go to one other class only");
-    with("[[3,10]]", "an integer from 0 to 9");
-    with("[[3]]", "a pair of classes");
-    with("[3]", "a pair of classes");
 }
 
 #[test]

@@ -1,22 +1,28 @@
-//! `study_temperature`, `draw_coefficients`, `compare_predictions`: what the method says about itself.
+//! What the method says about itself: temperature as bias against variance, the coefficients of the
+//! expansion, predictions without sampling.
+
+mod normals;
+mod sampling_free;
+mod temperature;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use aleator_kernels::{Draws, Temperature};
-use aleator_report::covariance::{Covariances, Latents, MadeUp, Step};
+use aleator_report::covariance::{Covariances, Latents, Step};
 use aleator_report::expansion::{coefficient_figures, placed, write_coefficients};
 use aleator_report::figure::Figure;
-use aleator_report::sampling_free::{self, PredictionScores};
-use aleator_report::temperature::{
-    TemperatureGrid, TemperaturePoint, bias_and_variance, temperature_figures, write_temperatures,
-};
-use aleator_run::{RunDir, Split, write_file};
+pub use aleator_report::temperature::TemperaturePoint;
+use aleator_report::temperature::{temperature_figures, write_temperatures};
+use aleator_run::{Link, RunDir, Split, write_file};
 use aleator_train::load_run;
 use serde::Serialize;
 
 use super::analyse::usual_split;
 use crate::{Error, Event, Watch};
+pub use normals::{MadeUp, view};
+pub use sampling_free::{Prediction, PredictionScores, compare};
+pub use temperature::{TemperatureGrid, bias_and_variance};
 
 /// The Normals that are studied.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,8 +84,8 @@ const SAMPLES: usize = 100;
 /// written.
 ///
 /// ```
-/// use aleator::report::covariance::MadeUp;
-/// use aleator::{StudiedNormals, TemperatureSettings, Watch, study_temperature};
+/// use aleator::Watch;
+/// use aleator::theory::{MadeUp, StudiedNormals, TemperatureSettings, study_temperature};
 ///
 /// let made = MadeUp { examples: 4, classes: 2, rank: 1, spread: 1.0, scale: 1.0, seed: 0 };
 /// let settings = TemperatureSettings { temperatures: vec![0.1, 1.0], samples: None, keys: 8 };
@@ -105,7 +111,7 @@ pub fn study_temperature(
     let (latents, labels, own, samples, draws) = match normals {
         StudiedNormals::MadeUp(made) => {
             check_made_up(made)?;
-            let latents = Latents::made_up(made);
+            let latents = made.latents();
             let labels = latents.leading();
             (latents, labels, None, SAMPLES, Draws::Independent)
         }
@@ -143,7 +149,8 @@ pub fn draw_coefficients(
         None => vec![],
         Some((dir, split, examples)) => {
             let (latents, labels, tau) = of_run(&RunDir::open(dir)?, split, examples)?;
-            placed(&latents, tau, &labels)
+            let softmax = latents.softmax(f64::from(tau.get()));
+            placed(&softmax, latents.classes, &labels)
         }
     };
     fs::create_dir_all(out).map_err(Error::io(out))?;
@@ -156,17 +163,17 @@ pub fn draw_coefficients(
 /// probit and the mean-field approximation, each with its error.
 ///
 /// # Errors
-/// When the run is not evaluated, has no noise model, or has the sigmoid link, whose probabilities
-/// are exact.
+/// When the run is not evaluated, has no noise model, or has the sigmoid link.
 pub fn compare_predictions(
     dir: &Path,
     split: Option<Split>,
     watch: &mut Watch<'_>,
 ) -> Result<(Split, Vec<PredictionScores>), Error> {
     let (run, recipe) = load_run(dir)?;
+    check_softmax(&run)?;
     let split = split.unwrap_or(usual_split(run.info()));
     let samples = recipe.evaluation.samples;
-    let scores = sampling_free::compare_predictions(&run, split, samples, &mut progress(watch))?;
+    let scores = compare(&run, split, samples, &mut progress(watch))?;
     Ok((split, scores))
 }
 
@@ -175,10 +182,23 @@ fn of_run(
     split: Option<Split>,
     examples: usize,
 ) -> Result<(Latents, Vec<u32>, Temperature), Error> {
-    let mut covariances = Covariances::open(run, split.unwrap_or(usual_split(run.info())))?;
-    let tau = covariances.link_temperature()?;
+    check_softmax(run)?;
+    let split = split.unwrap_or(usual_split(run.info()));
+    let mut covariances = Covariances::open(run, split)?;
+    let tau = sampling_free::link_temperature(run, split, &covariances)?;
     let (latents, labels) = covariances.some_latents(examples)?;
     Ok((latents, labels, tau))
+}
+
+fn check_softmax(run: &RunDir) -> Result<(), Error> {
+    match run.info().link {
+        Link::Softmax => Ok(()),
+        Link::Sigmoid => Err(Error::invalid(format!(
+            "{}: its classes are on or off by themselves (head.link = \"sigmoid\"); this is about \
+             the softmax, and needs a run with head.link = \"softmax\"",
+            run.path().display()
+        ))),
+    }
 }
 
 fn check_made_up(made: &MadeUp) -> Result<(), Error> {

@@ -397,11 +397,9 @@ impl Tile for ClassLanes {
         (largest, share): (&mut [f32], &mut [f32]),
         wins: &mut [f32],
     ) {
-        let largest = &mut largest[..self.samples];
-        for (largest, lanes) in largest.iter_mut().zip(self.largest.chunks_exact(LANES)) {
-            *largest = Wide::<S, 1>::load(simd, lanes).maximum();
-        }
-        wins::of_class_lanes::<S, N>(simd, (&self.tile, self.rows), largest, share, wins);
+        let rows = (&mut largest[..self.samples], &mut share[..self.samples]);
+        let (tile, lanes) = ((&self.tile[..], self.rows), &self.largest);
+        wins::of_class_lanes::<S, N>(simd, tile, lanes, rows, wins);
     }
 
     #[inline(always)]

@@ -42,17 +42,18 @@ pub(super) fn of_sample_lanes<S: Simd, const N: usize>(
     }
 }
 
-/// With classes in lanes: `tile` is [groups, rows, 16], `largest` is [samples].
+/// With classes in lanes: `tile` is [groups, rows, 16], and `lanes` has the largest utilities of each
+/// sample in one hardware vector, [rows, 16].
 #[inline(always)]
 pub(super) fn of_class_lanes<S: Simd, const N: usize>(
     simd: S,
     (tile, rows): (&[f32], usize),
-    largest: &[f32],
-    share: &mut [f32],
+    lanes: &[f32],
+    (largest, share): (&mut [f32], &mut [f32]),
     wins: &mut [f32],
 ) {
-    let share = &mut share[..largest.len()];
-    for (row, (largest, share)) in largest.iter().zip(&mut *share).enumerate() {
+    for (row, (largest, share)) in largest.iter_mut().zip(&mut *share).enumerate() {
+        *largest = Wide::<S, 1>::load(simd, &lanes[row * LANES..]).maximum();
         let largest = Wide::<S, N>::splat(simd, *largest);
         let mut ties = Wide::splat(simd, 0.0);
         for group in tile.chunks_exact(rows * LANES).take(wins.len() / LANES) {

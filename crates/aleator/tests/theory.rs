@@ -1,17 +1,17 @@
 //! Temperature, the expansion's coefficients and predictions without sampling.
 
 use crate::covariance_support::Case;
+use aleator::theory::{
+    MadeUp, Prediction, TemperatureGrid, TemperaturePoint, bias_and_variance, compare, view,
+};
 use aleator_kernels::{
     Covariance, Draws, Latent, NoiseKey, NoiseLaw, Sampling, Temperature, Vectors, fused, taylor,
 };
-use aleator_report::covariance::{Covariances, Latents, MadeUp};
+use aleator_report::covariance::Covariances;
 use aleator_report::expansion::{
     coefficient_figures, covariance, other_variance, own_variance, placed,
 };
-use aleator_report::sampling_free::{Prediction, compare_predictions};
-use aleator_report::temperature::{
-    TemperatureGrid, TemperaturePoint, bias_and_variance, temperature_figures, write_temperatures,
-};
+use aleator_report::temperature::{temperature_figures, write_temperatures};
 use aleator_run::{Noise, Split};
 
 fn tau(value: f32) -> Temperature {
@@ -44,8 +44,8 @@ fn sigmoid(x: f64) -> f64 {
 fn two_classes_are_the_integrals_of_the_definition() {
     for rank in [0, 2] {
         let made = MadeUp { examples: 3, classes: 2, rank, spread: 1.0, scale: 0.8, seed: 7 };
-        let latents = Latents::made_up(&made);
-        let view = latents.view();
+        let latents = made.latents();
+        let view = view(&latents);
         let labels = [0, 1, 0];
         let keys = 4000;
         let points = bias_and_variance(&latents, &labels, &grid(&[0.3, 1.0], 1, keys), &mut |_| {});
@@ -95,7 +95,7 @@ fn deviation(latent: &Latent, row: usize) -> f64 {
 #[test]
 fn bias_grows_and_variance_falls_with_the_temperature() {
     let made = MadeUp { examples: 20, classes: 8, rank: 3, spread: 1.0, scale: 1.0, seed: 1 };
-    let latents = Latents::made_up(&made);
+    let latents = made.latents();
     let taus = [0.1, 0.3, 1.0, 3.0];
     let points = bias_and_variance(&latents, &latents.leading(), &grid(&taus, 50, 60), &mut |_| {});
     let rises =
@@ -167,10 +167,9 @@ fn coefficients_vanish_at_one_half_and_where_nothing_can_change() {
 fn a_runs_examples_are_on_the_figures() {
     let case = Case::new(Noise::LowRank { rank: 2 }, 30, 4, 3);
     let mut covariances = Covariances::open(&case.run(), Split::Test).unwrap();
-    let temperature = covariances.link_temperature().unwrap();
     let (latents, labels) = covariances.some_latents(10).unwrap();
-    assert_eq!((latents.view().batch, labels[1]), (10, 3));
-    let found = placed(&latents, temperature, &labels);
+    assert_eq!((latents.examples(), labels[1]), (10, 3));
+    let found = placed(&latents.softmax(covariances.temperature()), 4, &labels);
     // Example 3 of the run is the second of every third one.
     let powers: Vec<f64> =
         case.predictions.mean[12..16].iter().map(|m| (f64::from(*m) / 0.7).exp()).collect();
@@ -204,9 +203,9 @@ fn predictions_without_sampling_are_compared_with_the_runs_own() {
         let sampling = Sampling { key, ids: &ids, samples, draws: Draws::Sobol, law };
         let vectors = Vectors::Detected;
         let out = &mut case.predictions.log_probs;
-        fused::log_probs(&latents.view(), tau(0.7), &sampling, vectors, out).unwrap();
+        fused::log_probs(&view(&latents), tau(0.7), &sampling, vectors, out).unwrap();
         let again = Case::of(case.predictions.clone(), noise, aleator_run::Link::Softmax);
-        let found = compare_predictions(&again.run(), Split::Test, samples, &mut |_| {}).unwrap();
+        let found = compare(&again.run(), Split::Test, samples, &mut |_| {}).unwrap();
         assert_eq!(found.iter().map(|it| it.prediction).collect::<Vec<_>>(), Prediction::ALL);
         let labels = |row: usize| row % classes;
         let nll = |row: usize| -f64::from(again.predictions.log_probs[row * classes + labels(row)]);
@@ -215,7 +214,7 @@ fn predictions_without_sampling_are_compared_with_the_runs_own() {
         for scores in &found[1..] {
             // Noise of 0.3 against τ = 0.7: all approximations are within some percent, and sampling
             // within its standard error.
-            let allowed = if scores.prediction == Prediction::SampledAgain { 0.005 } else { 0.03 };
+            let allowed = if scores.prediction == Prediction::Sampled { 0.005 } else { 0.03 };
             assert!(scores.error > 0.0 && scores.error < allowed, "{noise:?}: {scores:?}");
             assert!(scores.largest_error >= scores.error / 2.0 && scores.largest_error < 0.1);
             assert!((scores.nll - found[0].nll).abs() < 0.1 && (0.0..=1.0).contains(&scores.top1));

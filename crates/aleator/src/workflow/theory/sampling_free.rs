@@ -1,22 +1,23 @@
-//! Predictions without sampling, next to the sampled ones of a run.
+//! Predictions without sampling, next to a run's own.
 
 use aleator_kernels::{
     Draws, Latent, NoiseKey, NoiseLaw, Sampling, Temperature, Vectors, approximate, fused, taylor,
 };
-use aleator_run::{Field, RunDir, Split};
+use aleator_report::ReportError;
+use aleator_report::covariance::{Covariances, Observer, Step};
+use aleator_run::{RunDir, RunError, Split};
 use serde::Serialize;
 
-use crate::covariance::{Covariances, Observer, Step, pieces};
-use crate::error::ReportError;
+use super::normals::view;
 
 /// A way to compute p from a Normal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prediction {
-    /// As the run predicts.
-    Sampled,
+    /// As the run predicts, which is what the others are compared with.
+    Own,
     /// With as many samples and other noise: what sampling itself is uncertain by.
-    SampledAgain,
+    Sampled,
     /// The second-order expansion, as a distribution (deviation D9).
     Expansion,
     /// Each mean shrunk by its own variance.
@@ -28,13 +29,13 @@ pub enum Prediction {
 impl Prediction {
     /// All of them, the run's own first.
     pub const ALL: [Self; 5] =
-        [Self::Sampled, Self::SampledAgain, Self::Expansion, Self::Probit, Self::MeanField];
+        [Self::Own, Self::Sampled, Self::Expansion, Self::Probit, Self::MeanField];
 
     /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Own => "own",
             Self::Sampled => "sampled",
-            Self::SampledAgain => "sampled again",
             Self::Expansion => "expansion",
             Self::Probit => "probit",
             Self::MeanField => "mean field",
@@ -53,7 +54,7 @@ impl Prediction {
             Self::Expansion => taylor::log_probs(latent, tau),
             Self::Probit => approximate::probit(latent, tau),
             Self::MeanField => approximate::mean_field(latent, tau),
-            Self::Sampled | Self::SampledAgain => {
+            Self::Own | Self::Sampled => {
                 let ids: Vec<u64> = (first..first + latent.batch).map(|id| id as u64).collect();
                 // Training starts at step 0, and evaluation has a step of its own.
                 let key = NoiseKey { seed: 0, step: NoiseKey::EVALUATION_STEP - 1 };
@@ -77,9 +78,9 @@ pub struct PredictionScores {
     pub top1: f64,
     /// The mean of −log p of the labels.
     pub nll: f64,
-    /// The mean total variation ½ Σ_c ∣p − p sampled∣.
+    /// The mean total variation ½ Σ_c ∣p − p own∣.
     pub error: f64,
-    /// The largest ∣p − p sampled∣ of any example and class.
+    /// The largest ∣p − p own∣ of any example and class.
     pub largest_error: f64,
 }
 
@@ -89,29 +90,26 @@ pub struct PredictionScores {
 /// # Errors
 /// When the run is not evaluated, has the sigmoid link (whose probabilities are exact) or no noise,
 /// or its predictions lack the loadings.
-pub fn compare_predictions(
+pub fn compare(
     run: &RunDir,
     split: Split,
     samples: usize,
     observer: Observer,
 ) -> Result<Vec<PredictionScores>, ReportError> {
     let mut covariances = Covariances::open(run, split)?;
-    let tau = covariances.link_temperature()?;
+    let tau = link_temperature(run, split, &covariances)?;
     let mut sums = Prediction::ALL.map(|prediction| (prediction, Sums::default()));
     let total = covariances.examples().len();
-    for rows in pieces(&covariances.reader) {
+    for rows in covariances.row_ranges() {
         let latents = covariances.latents(rows.clone())?;
-        let own = covariances.reader.read(Field::LogProbs, rows.clone())?;
-        let label = |row: usize| match covariances.examples()[row].label.as_deref() {
-            Some([label]) => Some(*label as usize),
-            _ => None,
-        };
+        let own = covariances.log_probs(rows.clone())?;
+        let label = |row: usize| covariances.label(row).map(|label| label as usize);
         let labels: Vec<Option<usize>> = rows.clone().map(label).collect();
         for (prediction, sums) in &mut sums {
             match prediction {
-                Prediction::Sampled => sums.add(&own, &own, &labels),
+                Prediction::Own => sums.add(&own, &own, &labels),
                 _ => {
-                    let found = prediction.log_probs(&latents.view(), tau, rows.start, samples);
+                    let found = prediction.log_probs(&view(&latents), tau, rows.start, samples);
                     sums.add(&found, &own, &labels);
                 }
             }
@@ -119,6 +117,17 @@ pub fn compare_predictions(
         observer(Step { what: "examples: predictions without sampling", done: rows.end, total });
     }
     Ok(sums.into_iter().map(|(prediction, sums)| sums.scores(prediction)).collect())
+}
+
+/// τ of a run, which its file of predictions may have wrong.
+pub(super) fn link_temperature(
+    run: &RunDir,
+    split: Split,
+    covariances: &Covariances,
+) -> Result<Temperature, RunError> {
+    let tau = covariances.temperature();
+    let path = run.predictions_path(split);
+    Temperature::try_from(tau as f32).map_err(|error| RunError::damaged(&path, error))
 }
 
 #[derive(Default)]
