@@ -95,7 +95,9 @@ pub fn summary(top1: f64, nll: f64) -> Summary {
         brier: error / 2.0,
         ece: error / 10.0,
         gap: None,
+        gap_error: None,
         mean_ap: None,
+        mean_ap_error: None,
         per_class: vec![],
         reliability: vec![],
     }
