@@ -26,9 +26,7 @@ fn in_batches(log_probs: &LogProbs, given: &Truth, clean: &Truth, size: usize) -
         let off = log_probs.off.as_ref().map(|off| off[cells.clone()].to_vec());
         let batch = LogProbs { classes: CLASSES, on: on.to_vec(), off };
         let part = |truth: &Truth| match truth {
-            Truth::Classes(all) => {
-                Truth::Classes(all[first..first + on.len() / CLASSES].to_vec())
-            }
+            Truth::Classes(all) => Truth::Classes(all[first..first + on.len() / CLASSES].to_vec()),
             Truth::Soft(all) => Truth::Soft(all[cells.clone()].to_vec()),
             Truth::MultiHot(all) => Truth::MultiHot(all[cells.clone()].to_vec()),
         };

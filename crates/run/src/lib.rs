@@ -51,7 +51,9 @@ pub use finished::{
 pub use group::{GroupFile, GroupKind, GroupMember};
 pub use load::{PICTURES, Resolved, load, load_over, pictured_data};
 pub use log::MetricsLog;
-pub use predictions::{Field, Predictions, PredictionsFile, tensor_shapes};
+pub use predictions::{
+    Field, Predictions, PredictionsFile, PredictionsWriter, TopPredictionsWriter, tensor_shapes,
+};
 pub use presets::{Preset, paper_recipes, presets};
 pub use recipe::{Link, Noise, Overlay, Recipe};
 pub use recipe_error::RecipeError;

@@ -1,19 +1,20 @@
 //! A checkpoint and a split → probabilities, and how good they are.
 
-use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::ops::Range;
 use std::sync::Arc;
 
 use aleator_data::{Labels, Split, evaluation_batches};
 use aleator_kernels::NoiseKey;
 use aleator_metrics::{
-    Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, SplitEvaluation, Summary, TrueClass,
-    Truth,
+    Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, SplitAccumulator, SplitEvaluation,
+    Summary, TemperatureSample, TrueClass, TrueClassSample, Truth,
 };
 use aleator_model::{BatchNoise, Classifier, Scores};
 use aleator_run::recipe::{EvaluatedWeights, Link, Recipe};
-use aleator_run::{EVALUATION, Predictions, RunError};
+use aleator_run::{EVALUATION, Field, Predictions, PredictionsFile};
 use burn::tensor::Tensor;
+
+use crate::kept_predictions::{SplitFile, forget};
 
 use crate::outputs::{self, floats};
 use crate::runs::check_job;
@@ -54,41 +55,26 @@ pub fn evaluate(
     let samples = settings.samples.unwrap_or(job.recipe.evaluation.samples);
     let seed = job.run.info().seed;
     let scorer = Scorer::new(job.recipe, seed, &state, samples);
-    let loadings_mib = job.recipe.evaluation.loadings_mib;
-    let data = job.data;
-
     let earlier =
         before_joining(job, &state)?.map(|it| Scorer::new(job.recipe, seed, &it, samples));
     let validator = earlier.as_ref().unwrap_or(&scorer);
-    let predictions = validator.predictions(&data.validation, loadings_mib, observer)?;
-    let log_probs = log_probs(&predictions);
-    let given = truth(&data.validation);
     let calibrate = settings.calibrate || job.recipe.evaluation.calibrate;
-    let calibration = calibrate.then(|| Calibration::fit(&log_probs, &given));
-    let utilities: Vec<f32> =
-        predictions.mean.iter().map(|mean| mean / predictions.temperature).collect();
-    let true_class = TrueClass::fit(&utilities, predictions.classes, &given);
     let writes = settings.checkpoint.is_none();
-    if writes {
-        forget(job.run.path().join(EVALUATION))?;
-    }
-    let save = |predictions: &Predictions, split: aleator_run::Split| match writes {
-        true => predictions.save(&job.run.predictions_path(split)),
-        false => Ok(()),
-    };
-    let measure = |split: &Split, log_probs: &LogProbs| {
-        let clean = split.clean_labels.clone().map(Truth::Classes);
-        SplitEvaluation::new(log_probs, &truth(split), clean.as_ref(), calibration.as_ref())
-    };
-    let validation = measure(&data.validation, &log_probs);
-    save(&predictions, aleator_run::Split::Validation)?;
-    let test = match &data.test {
+    let pass = Pass { job, writes };
+    let Validated { scores: mut validation, temperature, true_class } =
+        pass.validation(validator, calibrate, observer)?;
+    let calibration = match temperature {
         None => None,
-        Some(split) => {
-            let predictions = scorer.predictions(split, loadings_mib, observer)?;
-            save(&predictions, aleator_run::Split::Test)?;
-            Some(measure(split, &self::log_probs(&predictions)))
+        Some(temperature) => {
+            let calibrated = pass.calibrated(validator, temperature, observer)?;
+            let (nll_before, nll_after) = (validation.given.nll, calibrated.nll);
+            validation.calibrated = Some(calibrated);
+            Some(Calibration { temperature, nll_before, nll_after })
         }
+    };
+    let test = match &job.data.test {
+        None => None,
+        Some(split) => Some(pass.test(&scorer, split, temperature, observer)?),
     };
     let evaluation = Evaluation {
         format: EVALUATION_FORMAT,
@@ -99,7 +85,7 @@ pub fn evaluate(
         }
         .to_string(),
         step: Some(state.progress.step),
-        class_names: data.class_names.clone(),
+        class_names: job.data.class_names.clone(),
         calibration,
         true_class,
         validation,
@@ -118,13 +104,111 @@ fn before_joining(job: &Job<'_>, state: &State) -> Result<Option<State>, TrainEr
     joined.map(|step| state_of(job.run, job.recipe, step)).transpose()
 }
 
-/// Removes the file of an earlier evaluation.
-fn forget(path: PathBuf) -> Result<(), TrainError> {
-    match std::fs::remove_file(&path) {
-        Err(source) if source.kind() != ErrorKind::NotFound => {
-            Err(RunError::Io { action: "remove", path, source }.into())
+/// One pass over each split, which adds up its scores and writes its predictions.
+struct Pass<'a> {
+    job: &'a Job<'a>,
+    /// Whether the files of the run are written.
+    writes: bool,
+}
+
+/// What the validation split gives.
+struct Validated {
+    scores: SplitEvaluation,
+    /// The temperature of the calibration, where one is wanted.
+    temperature: Option<f64>,
+    true_class: Option<TrueClass>,
+}
+
+impl Pass<'_> {
+    fn validation(
+        &self,
+        scorer: &Scorer,
+        calibrate: bool,
+        observer: &mut Observer<'_>,
+    ) -> Result<Validated, TrainError> {
+        let split = &self.job.data.validation;
+        let mut scores = SplitAccumulator::new(None);
+        let mut sample = calibrate.then(|| TemperatureSample::new(split.len(), split.classes));
+        let mut true_class = TrueClassSample::new(split.len(), split.classes);
+        let mut file = self.file(split)?;
+        scorer.score(split, self.loadings_mib(), observer, &mut |rows, predictions| {
+            let (log_probs, given) = (log_probs(&predictions), truth(split, rows.clone()));
+            scores.add(&log_probs, &given, clean(split, rows).as_ref());
+            if let Some(sample) = &mut sample {
+                sample.add(&log_probs, &given);
+            }
+            let utilities = predictions.mean.iter().map(|mean| mean / predictions.temperature);
+            true_class.add(&utilities.collect::<Vec<_>>(), &given);
+            file.push(&predictions)
+        })?;
+        let temperature = sample.map(|sample| sample.fit());
+        let true_class = true_class.fit();
+        if self.writes {
+            forget(self.job.run.path().join(EVALUATION))?;
         }
-        _ => Ok(()),
+        file.commit()?;
+        Ok(Validated { scores: scores.finish(), temperature, true_class })
+    }
+
+    /// The scores of the validation split at this temperature, which is known only after a pass:
+    /// from the file of predictions, or else by the model once more.
+    fn calibrated(
+        &self,
+        scorer: &Scorer,
+        temperature: f64,
+        observer: &mut Observer<'_>,
+    ) -> Result<Summary, TrainError> {
+        let split = &self.job.data.validation;
+        let mut scores = SplitAccumulator::new(None);
+        let mut add = |log_probs: LogProbs, rows: Range<usize>| {
+            scores.add(&log_probs.scaled(temperature), &truth(split, rows), None);
+        };
+        if self.writes && SplitFile::is_complete(self.job.recipe) {
+            let mut file = PredictionsFile::open(&self.job.run.predictions_path(split.name))?;
+            let (total, classes, batch) = (file.examples(), file.classes(), scorer.batch);
+            for start in (0..total).step_by(batch) {
+                let rows = start..total.min(start + batch);
+                let on = file.read(Field::LogProbs, rows.clone())?.unwrap_or_default();
+                let off = file.read(Field::LogProbsOff, rows.clone())?;
+                add(LogProbs { classes, on, off }, rows);
+            }
+        } else {
+            scorer.score(split, 0, observer, &mut |rows, predictions| {
+                add(log_probs(&predictions), rows);
+                Ok(())
+            })?;
+        }
+        Ok(scores.finish().given)
+    }
+
+    fn test(
+        &self,
+        scorer: &Scorer,
+        split: &Arc<Split>,
+        temperature: Option<f64>,
+        observer: &mut Observer<'_>,
+    ) -> Result<SplitEvaluation, TrainError> {
+        let mut scores = SplitAccumulator::new(temperature);
+        let mut file = self.file(split)?;
+        scorer.score(split, self.loadings_mib(), observer, &mut |rows, predictions| {
+            let given = truth(split, rows.clone());
+            scores.add(&log_probs(&predictions), &given, clean(split, rows).as_ref());
+            file.push(&predictions)
+        })?;
+        file.commit()?;
+        Ok(scores.finish())
+    }
+
+    fn file(&self, split: &Split) -> Result<SplitFile, TrainError> {
+        match self.writes {
+            true => SplitFile::create(self.job, split),
+            false => Ok(SplitFile::none()),
+        }
+    }
+
+    fn loadings_mib(&self) -> usize {
+        let kept = self.writes && SplitFile::is_complete(self.job.recipe);
+        if kept { self.job.recipe.evaluation.loadings_mib } else { 0 }
     }
 }
 
@@ -136,8 +220,13 @@ pub(crate) fn validate(
 ) -> Result<Summary, TrainError> {
     let samples = job.recipe.evaluation.samples;
     let scorer = Scorer::new(job.recipe, job.run.info().seed, state, samples);
-    let predictions = scorer.predictions(&job.data.validation, 0, observer)?;
-    Ok(log_probs(&predictions).summary(&truth(&job.data.validation)))
+    let split = &job.data.validation;
+    let mut scores = SplitAccumulator::new(None);
+    scorer.score(split, 0, observer, &mut |rows, predictions| {
+        scores.add(&log_probs(&predictions), &truth(split, rows), None);
+        Ok(())
+    })?;
+    Ok(scores.finish().given)
 }
 
 /// −log p of the given label of each example of a split, by the weights as they are.
@@ -148,28 +237,42 @@ pub(crate) fn losses(
     split: &Arc<Split>,
 ) -> Result<Vec<f64>, TrainError> {
     let scorer = Scorer::new(recipe, seed, state, recipe.evaluation.samples);
-    let predictions = scorer.predictions(split, 0, &mut |_| {})?;
-    Ok(log_probs(&predictions).example_nll(&truth(split)))
+    let mut losses = Vec::with_capacity(split.len());
+    scorer.score(split, 0, &mut |_| {}, &mut |rows, predictions| {
+        losses.extend(log_probs(&predictions).example_nll(&truth(split, rows)));
+        Ok(())
+    })?;
+    Ok(losses)
 }
 
-/// The labels of a split in the form that probabilities are compared with.
-pub(crate) fn truth(split: &Split) -> Truth {
-    let on = |values: Vec<f32>| values.into_iter().map(|value| value > 0.0).collect();
+/// The labels of some examples in the form that probabilities are compared with.
+pub(crate) fn truth(split: &Split, rows: Range<usize>) -> Truth {
     match &split.labels {
-        Labels::Single(labels) => Truth::Classes(labels.clone()),
-        Labels::Soft(rows) if split.link == Link::Sigmoid => {
-            Truth::MultiHot(rows.values.iter().map(|prob| is_on(*prob)).collect())
+        Labels::Single(labels) => Truth::Classes(labels[rows].to_vec()),
+        Labels::Soft(soft) => {
+            let values = &soft.values[rows.start * soft.classes..rows.end * soft.classes];
+            match split.link {
+                Link::Sigmoid => Truth::MultiHot(values.iter().map(|prob| is_on(*prob)).collect()),
+                Link::Softmax => Truth::Soft(values.to_vec()),
+            }
         }
-        Labels::Soft(rows) => Truth::Soft(rows.values.clone()),
-        Labels::MultiHot(_) => {
-            let dense = split.labels.multi_hot_dense(split.classes);
-            Truth::MultiHot(on(dense.expect("multi-hot labels have rows")))
+        Labels::MultiHot(sets) => {
+            let mut hot = vec![false; rows.len() * split.classes];
+            for (row, hot) in rows.zip(hot.chunks_exact_mut(split.classes)) {
+                sets.row(row).iter().for_each(|class| hot[*class as usize] = true);
+            }
+            Truth::MultiHot(hot)
         }
-        Labels::Annotations(_) => {
-            let majority = split.labels.hard(TIE_SEED, &split.ids);
-            Truth::Classes(majority.expect("annotated examples have a majority"))
+        Labels::Annotations(votes) => {
+            let majority = |row| votes.majority(row, TIE_SEED, split.ids.key(row));
+            Truth::Classes(rows.map(majority).collect())
         }
     }
+}
+
+/// The true labels of some examples, where they are known.
+pub(crate) fn clean(split: &Split, rows: Range<usize>) -> Option<Truth> {
+    Some(Truth::Classes(split.clean_labels.as_ref()?[rows].to_vec()))
 }
 
 /// A class with a probability of its own counts as on where that is the likelier.
@@ -239,15 +342,17 @@ impl Scorer {
         }
     }
 
-    /// The predictions of a split, with loadings where they take at most `loadings_mib` MiB.
-    fn predictions(
+    /// Passes the predictions of a split to `visit`, batch by batch, with loadings where those of
+    /// the whole split take at most `loadings_mib` MiB.
+    fn score(
         &self,
         split: &Arc<Split>,
         loadings_mib: usize,
         observer: &mut Observer<'_>,
-    ) -> Result<Predictions, TrainError> {
+        visit: &mut dyn FnMut(Range<usize>, Predictions) -> Result<(), TrainError>,
+    ) -> Result<(), TrainError> {
         let total = split.len();
-        let mut all: Option<Predictions> = None;
+        let mut done = 0;
         for batch in evaluation_batches(split.clone(), self.batch, self.workers) {
             let batch = batch?;
             let noise = self.noise(&batch.inputs);
@@ -264,16 +369,12 @@ impl Scorer {
             let keep_loadings = total as f64 * loadings as f64 <= loadings_mib as f64 * MIB;
             let (on, off) = (floats(log_probs), log_complements.map(floats));
             let found = outputs::predictions(on, off, latent, keep_loadings).map_err(not_finite)?;
-            let done = match &mut all {
-                Some(all) => {
-                    outputs::append(all, found);
-                    all.examples()
-                }
-                None => all.insert(found).examples(),
-            };
+            let rows = done..done + found.examples();
+            done = rows.end;
+            visit(rows, found)?;
             observer(Event::Evaluating { split: split.name.name(), done, total });
         }
-        Ok(all.expect("a split has examples"))
+        Ok(())
     }
 }
 

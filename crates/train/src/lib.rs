@@ -29,6 +29,7 @@ mod evaluate;
 mod experiment;
 mod features;
 pub mod group;
+mod kept_predictions;
 mod lbfgs;
 mod leave_one_out;
 mod logs;

@@ -27,10 +27,10 @@ enum Entries {
 /// Up to this many pairs are ranked exactly.
 const EXACT_PAIRS: usize = 1 << 24;
 
-/// Bits of the bins of all pairs. An exponent of their scores takes 2 MiB.
+/// Bits of the bins of all pairs. An exponent of their scores takes at most 2 MiB.
 const BITS: u32 = 17;
 
-/// The bins of all classes have this many counts in all for an exponent of their scores.
+/// The bins of all classes have at most this many counts in all for an exponent of their scores.
 const CLASS_BINS: usize = 1 << 22;
 
 impl EntryRanking {
@@ -51,7 +51,7 @@ impl EntryRanking {
                 return;
             }
             let held = (std::mem::take(log_on), std::mem::take(multi_hot));
-            let bits = (CLASS_BINS / self.classes).max(2).ilog2().min(BITS);
+            let bits = (CLASS_BINS / self.classes).max(8).ilog2().min(BITS);
             let of_classes = vec![ScoreBins::new(bits); self.classes];
             self.entries = Entries::Counted { all: ScoreBins::new(BITS), of_classes };
             self.count(&held.0, &held.1);
@@ -61,9 +61,10 @@ impl EntryRanking {
 
     fn count(&mut self, log_on: &[f32], multi_hot: &[bool]) {
         let Entries::Counted { all, of_classes } = &mut self.entries else { return };
-        let rows = log_on.chunks_exact(self.classes).zip(multi_hot.chunks_exact(self.classes));
-        for (row, hot) in rows {
-            for ((bins, log_p), is_on) in of_classes.iter_mut().zip(row).zip(hot) {
+        // The bins of one class after the other, which stay in the cache meanwhile.
+        for (class, bins) in of_classes.iter_mut().enumerate() {
+            let column = log_on.iter().zip(multi_hot).skip(class).step_by(self.classes);
+            for (log_p, is_on) in column {
                 bins.add(*log_p, *is_on);
                 all.add(*log_p, *is_on);
             }

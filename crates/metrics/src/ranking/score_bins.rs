@@ -12,15 +12,16 @@ pub(crate) struct Bounded {
 
 /// Relevant and irrelevant items by their scores, which are logarithms of probabilities.
 ///
-/// A bin is the sign, the exponent and the first `bits` bits of the mantissa of a score: its scores
-/// differ by less than one part in 2^`bits`. Only exponents that occur take memory, 2^`bits` counts
-/// each. The order of items in one bin is forgotten, which bounds the error of
+/// A bin is the exponent and the first bits of the mantissa of a score: `bits` of them, so that its
+/// scores differ by less than one part in 2^`bits`, and [`FEWER`] of a score above −1, where an
+/// exponent stands for fewer probabilities. Only exponents that occur take memory, a count for each
+/// of their bins. The order of items in one bin is forgotten, which bounds the error of
 /// [`average_precision`](Self::average_precision).
 #[derive(Clone, Debug)]
 pub(super) struct ScoreBins<C> {
     bits: u32,
-    /// One more than the place of the bins of each exponent in `counts`, in units of 2^`bits`; 0
-    /// where no score has it.
+    /// One more than the place of the bins of each exponent in `counts`, in units of the smallest
+    /// number of bins; 0 where no score has it.
     places: [u16; EXPONENTS],
     /// Relevant and irrelevant items of each bin.
     counts: Vec<[C; 2]>,
@@ -29,9 +30,15 @@ pub(super) struct ScoreBins<C> {
 const EXPONENTS: usize = 1 << 8;
 const MANTISSA: u32 = 23;
 
+/// The exponent of 1, which scores of −1 to −2 have.
+const ONE: usize = 127;
+
+/// Bits that bins of scores above −1 have less.
+const FEWER: u32 = 3;
+
 impl<C: Copy + Default + AddAssign + From<u8> + Into<u64>> ScoreBins<C> {
     pub fn new(bits: u32) -> Self {
-        assert!(bits <= MANTISSA, "{bits} bits of a mantissa that has {MANTISSA}");
+        assert!((FEWER..=MANTISSA).contains(&bits), "{bits} bits of {MANTISSA}");
         Self { bits, places: [0; EXPONENTS], counts: vec![] }
     }
 
@@ -42,25 +49,34 @@ impl<C: Copy + Default + AddAssign + From<u8> + Into<u64>> ScoreBins<C> {
         if self.places[exponent] == 0 {
             self.open(exponent);
         }
-        let within = (key >> (MANTISSA - self.bits)) as usize & ((1 << self.bits) - 1);
-        let bin = (usize::from(self.places[exponent] - 1) << self.bits) | within;
+        let bits = self.bits_of(exponent);
+        let within = (key >> (MANTISSA - bits)) as usize & ((1 << bits) - 1);
+        let bin = self.start(self.places[exponent]) + within;
         self.counts[bin][usize::from(!relevant)] += C::from(1);
     }
 
+    fn bits_of(&self, exponent: usize) -> u32 {
+        if exponent < ONE { self.bits - FEWER } else { self.bits }
+    }
+
+    /// Where the bins of a place begin.
+    fn start(&self, place: u16) -> usize {
+        usize::from(place - 1) << (self.bits - FEWER)
+    }
+
     fn open(&mut self, exponent: usize) {
-        let (used, size) = (self.counts.len(), 1 << self.bits);
+        let (used, size) = (self.counts.len(), 1 << self.bits_of(exponent));
         self.counts.reserve_exact(size);
         self.counts.resize(used + size, [C::default(); 2]);
-        self.places[exponent] = (used >> self.bits) as u16 + 1;
+        self.places[exponent] = (used >> (self.bits - FEWER)) as u16 + 1;
     }
 
     /// Relevant and irrelevant items of each bin that has any, the highest scores first.
     fn bins(&self) -> impl Iterator<Item = (u64, u64)> {
-        let size = 1 << self.bits;
-        let used = self.places.iter().filter(|place| **place > 0);
-        let bins = used.flat_map(move |place| {
-            let start = usize::from(place - 1) * size;
-            &self.counts[start..start + size]
+        let used = self.places.iter().enumerate().filter(|(_, place)| **place > 0);
+        let bins = used.flat_map(|(exponent, place)| {
+            let start = self.start(*place);
+            &self.counts[start..start + (1 << self.bits_of(exponent))]
         });
         bins.map(|[relevant, irrelevant]| ((*relevant).into(), (*irrelevant).into()))
             .filter(|(relevant, irrelevant)| relevant + irrelevant > 0)
@@ -123,7 +139,7 @@ mod tests {
             let (scores, relevant): (Vec<f32>, Vec<bool>) = items.iter().copied().unzip();
             let exact = average_precision(&scores, &relevant).unwrap();
             let mut last = f64::INFINITY;
-            for bits in [3, 7, 12, 17] {
+            for bits in [4, 8, 12, 17] {
                 let mut bins = ScoreBins::<u32>::new(bits);
                 items.iter().for_each(|(score, relevant)| bins.add(*score, *relevant));
                 let Bounded { value, error } = bins.average_precision().unwrap();

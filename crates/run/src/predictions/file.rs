@@ -81,7 +81,7 @@ impl PredictionsFile {
     /// Predictions in memory, read like a file; `name` stands for its path in messages.
     pub fn in_memory(predictions: Arc<Predictions>, name: &str) -> Result<Self, RunError> {
         let path = PathBuf::from(name);
-        predictions.check().map_err(|message| RunError::damaged(&path, message))?;
+        predictions.check(0).map_err(|message| RunError::damaged(&path, message))?;
         Ok(Self {
             metadata: predictions.metadata(),
             examples: predictions.examples(),
