@@ -1,6 +1,8 @@
 //! The sizes of a head, as flags.
 
-use aleator_model::{DiagScale, Draws, HeadTemperature, HetLinearConfig, Link, Noise, Temperature};
+use aleator_model::{
+    DiagScale, Draws, HeadTemperature, HetLinearConfig, Likelihood, Link, Noise, Temperature,
+};
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 
@@ -115,6 +117,7 @@ impl Shape {
             classes: self.classes,
             noise: self.model.noise(self.rank),
             link: self.model.link(),
+            likelihood: Likelihood::Marginal,
             temperature: HeadTemperature::Fixed(self.temperature),
             diag_scale: DiagScale::Softplus,
             samples: self.samples,

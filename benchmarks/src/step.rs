@@ -8,7 +8,8 @@ use std::io::{Write, stdout};
 
 use aleator_model::{
     BackboneConfig, BatchNoise, ClassifierConfig, DiagScale, Draws, HeadTemperature,
-    HetLinearConfig, ImageNetwork, Link, Noise, NoiseKey, NormConfig, Targets, Temperature, params,
+    HetLinearConfig, ImageNetwork, Likelihood, Link, Noise, NoiseKey, NormConfig, Targets,
+    Temperature, params,
 };
 use anyhow::{Context, Result, anyhow};
 use burn::tensor::{Device, Distribution, Tensor};
@@ -81,6 +82,7 @@ fn config(network: ImageNetwork, size: usize) -> ClassifierConfig {
         classes: 1000,
         noise: Noise::LowRank { rank: 15 },
         link: Link::Softmax,
+        likelihood: Likelihood::Marginal,
         temperature: HeadTemperature::Fixed(Temperature::try_from(0.9).expect("0.9 is positive")),
         diag_scale: DiagScale::Softplus,
         samples: 1000,

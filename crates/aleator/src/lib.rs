@@ -83,7 +83,8 @@
 //! use aleator::burn::nn::{Linear, LinearConfig};
 //! use aleator::burn::tensor::{Device, Int, Tensor, activation::relu};
 //! use aleator::{
-//!     DiagScale, Draws, HeadTemperature, HetLinear, HetLinearConfig, Link, Noise, Temperature,
+//!     DiagScale, Draws, HeadTemperature, HetLinear, HetLinearConfig, Likelihood, Link, Noise,
+//!     Temperature,
 //! };
 //!
 //! #[derive(Module, Debug)]
@@ -106,6 +107,7 @@
 //!         classes: 10,
 //!         noise: Noise::LowRank { rank: 6 },
 //!         link: Link::Softmax,
+//!         likelihood: Likelihood::Marginal,
 //!         temperature: HeadTemperature::Fixed(Temperature::try_from(0.9).unwrap()),
 //!         diag_scale: DiagScale::Softplus,
 //!         samples: 1000,

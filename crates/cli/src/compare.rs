@@ -31,7 +31,7 @@ pub struct CompareArgs {
     /// Show numbers at the temperature that `--calibrate` fitted
     #[arg(long)]
     calibrated: bool,
-    /// Columns: some of top1, top5, nll, brier, ece, gap and mean_ap [default: all available]
+    /// Columns: some of top1, top5, nll, brier, ece, gap, mean_ap and subset_accuracy [default: all available]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = measure)]
     metrics: Vec<Measure>,
     /// The t-test behind † [default: paired; in tables of the paper unpaired, as there]

@@ -33,6 +33,13 @@ pub struct PredictArgs {
     /// .npy file then has these alone
     #[arg(long = "true")]
     truth: bool,
+    /// Predict given that this class is on in every example; may be repeated. For a multilabel
+    /// run of a joint likelihood, which has learned what labels go together
+    #[arg(long, value_name = "CLASS")]
+    on: Vec<String>,
+    /// Predict given that this class is off in every example; may be repeated
+    #[arg(long, value_name = "CLASS")]
+    off: Vec<String>,
     #[command(flatten)]
     checkpoint: CheckpointArg,
     /// One JSON object a line
@@ -46,17 +53,23 @@ the training data would say. `true_probability` is that of the true class, with 
 labels taken out. `spread` is how far the noise moves a probability, `entropy` how undecided the \
 probabilities are, in nats.
 
+A multilabel run with head.likelihood = \"joint\" also gives the most probable set of labels and the \
+probability that exactly these are on. With --on and --off all of this is given those labels, and \
+`known_probability` is the probability of these labels themselves.
+
 Examples:
   aleator predict run new.npy                         a line for each example
   aleator predict run new.npy --top 5                 its five most probable classes
   aleator predict run new.npy --out p.parquet         every probability, in columns p:CLASS
   aleator predict run new.npy --out p.npy --true      the matrix [N, K] of the true class
-  aleator predict runs/three photos --out p.csv       by the ensemble of several seeds";
+  aleator predict runs/three photos --out p.csv       by the ensemble of several seeds
+  aleator predict run new.npy --on beach --off urban  given two labels, of a joint likelihood";
 
 /// `aleator predict`.
 pub fn predict(args: &PredictArgs, quiet: bool) -> Result<()> {
     let columns = PredictionColumns { top: args.top, truth: args.truth };
     let predictor = Predictor::open_at(&args.dir, args.checkpoint.step)?;
+    let predictor = predictor.given(&args.on, &args.off)?;
     predictor.check_columns(args.out.as_deref(), &columns)?;
     // All files are opened before anything is printed.
     let files = args.files.iter().map(|file| predictor.examples(file));
@@ -134,6 +147,12 @@ fn print(
 
 fn header(predictor: &Predictor, truth: bool) -> String {
     let mut names = vec!["id", "class", "probability", "spread", "entropy"];
+    if predictor.knows_sets() {
+        names.extend(["most probable set", "its probability"]);
+    }
+    if predictor.is_given_labels() {
+        names.push("probability of the known labels");
+    }
     if predictor.knows_true_class() {
         names.extend(["true class", "true probability"]);
     }
@@ -156,6 +175,9 @@ fn in_words(predicted: &ExamplePrediction, truth: Option<&[f32]>) -> String {
         join(classes.map(|chance| format!("{:.4}", chance.spread)).collect()),
         format!("{:.4}", predicted.entropy),
     ];
+    cells.extend(predicted.most_probable_set.clone().map(join));
+    let chances = predicted.set_probability.into_iter().chain(predicted.known_probability);
+    cells.extend(chances.map(|probability| format!("{probability:.4}")));
     if let (Some(class), Some(probability)) = (&predicted.true_class, predicted.true_probability) {
         cells.extend([class.clone(), format!("{probability:.4}")]);
     }

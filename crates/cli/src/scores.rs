@@ -9,8 +9,15 @@ use anyhow::Result;
 use crate::output::{self, line};
 
 /// The measures to show, if the run has them.
-const SHOWN: [Measure; 6] =
-    [Measure::Top1, Measure::Top5, Measure::Nll, Measure::Brier, Measure::Ece, Measure::Gap];
+const SHOWN: [Measure; 7] = [
+    Measure::Top1,
+    Measure::Top5,
+    Measure::Nll,
+    Measure::Brier,
+    Measure::Ece,
+    Measure::Gap,
+    Measure::SubsetAccuracy,
+];
 
 /// One row for each split and kind of label.
 pub fn print(evaluation: &Evaluation) -> Result<()> {

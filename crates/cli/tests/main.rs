@@ -16,6 +16,7 @@ mod fuzz;
 mod fuzz_onnx;
 mod fuzz_records;
 mod images;
+mod joint;
 #[cfg(unix)]
 mod leftovers;
 mod limits;

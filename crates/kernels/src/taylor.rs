@@ -6,7 +6,11 @@
 //! Half of it has the cross term −s_k Σ_{j≠k} s_j (1 − 2 s_k) Σ_jk, which counts both Σ_jk and
 //! Σ_kj; the paper's appendix has one ½ too many there (deviation D1).
 
+mod loss;
+
 use crate::latent::{Example, Latent, Temperature};
+
+pub use loss::{Form, SMALLEST_FACTOR, loss_and_grad};
 
 /// p_k by the expansion itself, [B, K]. Sums to one, but can leave (0, 1) if the noise is large
 /// compared with τ; use [`log_probs`] if a probability is needed.
@@ -40,11 +44,8 @@ pub fn probs(latent: &Latent, temperature: Temperature) -> Vec<f32> {
 /// ```
 pub fn log_probs(latent: &Latent, temperature: Temperature) -> Vec<f32> {
     expand(latent, temperature, |log_softmax, correction| {
-        let scores: Vec<f64> =
-            log_softmax.iter().zip(correction).map(|(l, c)| l + 0.5 * c).collect();
-        let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let total = scores.iter().map(|score| (score - largest).exp()).sum::<f64>().ln();
-        scores.iter().map(|score| (score - largest - total) as f32).collect()
+        let scores = log_softmax.iter().zip(correction).map(|(l, c)| l + 0.5 * c).collect();
+        normalised(scores).into_iter().map(|log_prob| log_prob as f32).collect()
     })
 }
 
@@ -55,41 +56,71 @@ fn expand(
 ) -> Vec<f32> {
     latent.expect_finite();
     let tau = temperature.get() as f64;
-    (0..latent.batch)
-        .flat_map(|row| {
-            let example = latent.example(row);
-            let log_softmax = log_softmax(example.mean, tau);
-            let softmax: Vec<f64> = log_softmax.iter().map(|l| l.exp()).collect();
-            finish(&log_softmax, &correction(&example, &softmax, tau))
-        })
-        .collect()
+    let of_row = |row| {
+        let expansion = Expansion::new(&latent.example(row), tau);
+        finish(&expansion.log_softmax, &expansion.correction)
+    };
+    (0..latent.batch).flat_map(of_row).collect()
+}
+
+/// The expansion of one example; Σ is that of the utilities over τ.
+struct Expansion {
+    /// log s, `[K]`.
+    log_softmax: Vec<f64>,
+    /// s, `[K]`.
+    softmax: Vec<f64>,
+    /// Vᵀs, `[R]`.
+    projected: Vec<f64>,
+    /// Σ_kk, `[K]`.
+    variance: Vec<f64>,
+    /// Σs, `[K]`.
+    covariance_s: Vec<f64>,
+    /// c_k = Σ_kk − 2(Σs)_k + 2 sᵀΣs − Σ_j s_j Σ_jj, `[K]`; p_k ≈ s_k (1 + ½ c_k).
+    correction: Vec<f64>,
+}
+
+impl Expansion {
+    fn new(example: &Example, tau: f64) -> Self {
+        let log_softmax = log_softmax(example.mean, tau);
+        let softmax: Vec<f64> = log_softmax.iter().map(|l| l.exp()).collect();
+        let variance: Vec<f64> =
+            (0..softmax.len()).map(|k| example.variance(k) as f64 / (tau * tau)).collect();
+        let (projected, covariance_s) = times_covariance(example, &softmax, tau);
+        let common = 2.0 * dot(&softmax, &covariance_s) - dot(&softmax, &variance);
+        let entries = variance.iter().zip(&covariance_s);
+        let correction = entries.map(|(v, c)| v - 2.0 * c + common).collect();
+        Self { log_softmax, softmax, projected, variance, covariance_s, correction }
+    }
 }
 
 fn log_softmax(mean: &[f32], tau: f64) -> Vec<f64> {
     let largest = mean.iter().copied().fold(f32::NEG_INFINITY, f32::max) as f64;
-    let scaled: Vec<f64> = mean.iter().map(|m| (*m as f64 - largest) / tau).collect();
-    let total = scaled.iter().map(|u| u.exp()).sum::<f64>().ln();
-    scaled.iter().map(|u| u - total).collect()
+    normalised(mean.iter().map(|m| (*m as f64 - largest) / tau).collect())
 }
 
-/// Σ_kk − 2(Σs)_k + 2 sᵀΣs − Σ_j s_j Σ_jj, of Σ/τ².
-fn correction(example: &Example, softmax: &[f64], tau: f64) -> Vec<f64> {
-    let rank = example.loadings.rank();
-    let mut projected = vec![0.0f64; rank]; // Vᵀs
-    for (class, s) in softmax.iter().enumerate() {
+/// The logarithms of numbers that are divided by their sum.
+fn normalised(logs: Vec<f64>) -> Vec<f64> {
+    let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let total = largest + logs.iter().map(|log| (log - largest).exp()).sum::<f64>().ln();
+    logs.into_iter().map(|log| log - total).collect()
+}
+
+/// Vᵀx, `[R]`, and Σx, `[K]`, with V and Σ those of the utilities over τ.
+fn times_covariance(example: &Example, x: &[f64], tau: f64) -> (Vec<f64>, Vec<f64>) {
+    let mut projected = vec![0.0f64; example.loadings.rank()];
+    for (class, x) in x.iter().enumerate() {
         let row = example.loadings.row(class, 1.0);
-        projected.iter_mut().zip(row).for_each(|(sum, v)| *sum += s * v as f64);
+        projected.iter_mut().zip(row).for_each(|(sum, v)| *sum += x * v as f64 / tau);
     }
-    let variance: Vec<f64> = (0..softmax.len()).map(|k| example.variance(k) as f64).collect();
-    let covariance_s: Vec<f64> = (0..softmax.len())
-        .map(|k| {
-            let diag = example.diag_scale.map_or(0.0, |d| (d[k] as f64).powi(2) * softmax[k]);
-            let row = example.loadings.row(k, 1.0);
-            diag + row.zip(&projected).map(|(v, p)| v as f64 * p).sum::<f64>()
-        })
-        .collect();
-    let dot = |values: &[f64]| softmax.iter().zip(values).map(|(s, v)| s * v).sum::<f64>();
-    let common = 2.0 * dot(&covariance_s) - dot(&variance);
-    let entries = variance.iter().zip(&covariance_s);
-    entries.map(|(v, c)| (v - 2.0 * c + common) / (tau * tau)).collect()
+    let of_class = |(class, x): (usize, &f64)| {
+        let diag = example.diag_scale.map_or(0.0, |d| (d[class] as f64 / tau).powi(2) * x);
+        let row = example.loadings.row(class, 1.0);
+        diag + row.zip(&projected).map(|(v, p)| v as f64 * p).sum::<f64>() / tau
+    };
+    let product = x.iter().enumerate().map(of_class).collect();
+    (projected, product)
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

@@ -242,3 +242,46 @@ fn the_joint_loss_learns_covariances_that_the_marginals_cannot() {
     let signs = |loadings: &[f32]| loadings.iter().map(|v| v.signum()).collect::<Vec<_>>();
     assert_eq!(signs(&marginal), signs(&start), "{marginal:?}");
 }
+
+/// Against all sets: of random latents with strong correlations at most 1 in 100 is not the best,
+/// and those are hardly less probable.
+#[test]
+fn the_most_probable_set_is_the_best_of_all() {
+    let (classes, cases) = (6, 200);
+    let mut missed = 0;
+    for seed in 0..cases {
+        let mut random = Random(seed);
+        let case = Case {
+            temperature: 0.5,
+            mean: random.vector(classes, -1.0, 1.0),
+            diag_scale: random.vector(classes, 0.0, 1.0),
+            loadings: random.vector(classes * 2, -3.0, 3.0),
+            ..Case::new(Kind::LowRank, 1, classes, 2, 200)
+        };
+        let (latent, tau, sampling) = (case.latent(), case.tau(), case.sampling());
+        // Given nothing, or that the first class is on and the last is off.
+        let observed: &[(usize, bool)] =
+            if seed % 2 == 0 { &[] } else { &[(0, true), (classes - 1, false)] };
+        let set = |bits: usize| -> Vec<(usize, bool)> {
+            (0..classes).map(|class| (class, bits >> class & 1 == 1)).collect()
+        };
+        let log_prob = |labels: &[(usize, bool)]| {
+            multilabel::joint_log_prob(&latent, tau, &sampling, 0, labels)
+        };
+        let agrees = |labels: &Vec<(usize, bool)>| observed.iter().all(|it| labels.contains(it));
+        let all = (0..1 << classes).map(set).filter(agrees);
+        let (best, of_best) = all
+            .map(|labels| (labels.clone(), log_prob(&labels)))
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .unwrap();
+        let found = multilabel::most_probable_set(&latent, tau, &sampling, 0, observed);
+        let labels: Vec<(usize, bool)> = found.on.iter().copied().enumerate().collect();
+        let expected = log_prob(&labels) - log_prob(observed);
+        assert!((found.log_prob - expected).abs() < 1e-6, "{} {expected}", found.log_prob);
+        if labels != best {
+            missed += 1;
+            assert!(log_prob(&labels) > of_best - 0.5, "{} {of_best}", log_prob(&labels));
+        }
+    }
+    assert!(missed <= 2, "{missed} of {cases} are not the best");
+}

@@ -1,6 +1,7 @@
 //! The integration tests of this crate: one program, linked once.
 
 mod determinism;
+mod expansion;
 mod gradient;
 mod identities;
 mod joint;

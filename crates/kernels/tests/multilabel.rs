@@ -283,7 +283,7 @@ fn conditionals_follow_from_joints_and_respect_the_sign_of_the_correlation() {
     let case = Case::new(Kind::None, 1, 3, 1, 2000);
     let sampling = case.sampling();
     let tau = Temperature::try_from(0.5).unwrap();
-    let given = multilabel::conditional_log_probs(&latent, tau, &sampling, 0, &[(0, true)]);
+    let given = multilabel::conditional(&latent, tau, &sampling, 0, &[(0, true)]).log_probs;
     let joint =
         |labels: &[(usize, bool)]| multilabel::joint_log_prob(&latent, tau, &sampling, 0, labels);
     let expected = joint(&[(0, true), (1, true)]) - joint(&[(0, true)]);

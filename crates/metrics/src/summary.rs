@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use accumulator::SummaryAccumulator;
 
 use crate::calibration::ReliabilityBin;
+use crate::mean_of_examples;
 
 /// The scores of one model on one set of examples.
 ///
@@ -28,7 +29,8 @@ pub struct Summary {
     /// five classes or fewer, and for multilabel classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top5: Option<f64>,
-    /// The NLL averaged over examples, and summed over multilabel classes. May be infinite.
+    /// The NLL averaged over examples, and summed over multilabel classes; of a joint likelihood
+    /// that of all labels together. May be infinite.
     #[serde(with = "extended")]
     pub nll: f64,
     /// The squared error of the probabilities, summed over classes and averaged over examples.
@@ -47,6 +49,11 @@ pub struct Summary {
     /// How far `mean_ap` may be off; `None` where it is exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_ap_error: Option<f64>,
+    /// The fraction of examples whose predicted set of multilabel classes is exactly the positive
+    /// ones. Predicted are the classes more likely on than off; of a joint likelihood the most
+    /// probable set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subset_accuracy: Option<f64>,
     /// The scores of each class, `[K]`.
     pub per_class: Vec<ClassSummary>,
     /// Bins by the probability of the most probable class, or of each multilabel class.
@@ -68,7 +75,7 @@ pub struct ClassSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
     /// The NLL averaged over these examples; for a multilabel class over all examples, so that the
-    /// classes sum to the NLL of the summary. May be infinite.
+    /// classes sum to the NLL of the summary, unless that is joint. May be infinite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(serialize_with = "extended::serialize")]
     #[serde(deserialize_with = "extended::deserialize_option")]
@@ -115,6 +122,27 @@ impl Summary {
         let mut scores = SummaryAccumulator::of_multilabel(classes, bins);
         scores.add_multilabel(log_on, log_off, multi_hot);
         scores.finish()
+    }
+
+    /// These scores under a joint likelihood: with log P of all labels of each example together,
+    /// `[N]`, and whether its most probable set of labels is the right one, where that is known.
+    ///
+    /// ```
+    /// # use aleator_metrics::Summary;
+    /// let half = [0.5f32.ln(); 2];
+    /// let apart = Summary::multilabel(&half, &half, 2, &[true, true], 15);
+    /// let together = apart.with_joint(&[0.5f32.ln()], Some(&[true]));
+    /// assert!((together.nll - 2f64.ln()).abs() < 1e-7); // not 2 ln 2
+    /// assert_eq!(together.subset_accuracy, Some(1.0));
+    /// ```
+    pub fn with_joint(mut self, log_probs: &[f32], hits: Option<&[bool]>) -> Self {
+        let losses: Vec<f64> = log_probs.iter().map(|log_prob| 0.0 - *log_prob as f64).collect();
+        self.nll = mean_of_examples(&losses);
+        if let Some(hits) = hits {
+            let count = hits.iter().filter(|hit| **hit).count();
+            self.subset_accuracy = Some(count as f64 / hits.len() as f64);
+        }
+        self
     }
 }
 

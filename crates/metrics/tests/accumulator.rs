@@ -79,6 +79,7 @@ fn multilabel_classes() {
     let nll = multilabel::nll(&on, &log_off, CLASSES, &hot);
     let brier = multilabel::brier(&on, &log_off, CLASSES, &hot);
     let top1 = multilabel::top1_accuracy(&on, CLASSES, &hot);
+    let subsets = multilabel::subset_accuracy(&on, &log_off, CLASSES, &hot);
     let of_classes = multilabel::class_nll(&on, &log_off, CLASSES, &hot);
     let aps = multilabel::class_average_precision(&on, CLASSES, &hot);
     let gap = multilabel::global_average_precision(&on, &hot);
@@ -89,6 +90,7 @@ fn multilabel_classes() {
     assert_eq!((found.nll, found.brier, found.top1), (nll, brier, top1));
     assert_eq!((found.gap, found.mean_ap, found.reliability), (gap, mean_ap, bins));
     assert_eq!((found.gap_error, found.mean_ap_error), (None, None));
+    assert_eq!(found.subset_accuracy, Some(subsets));
     let each: Vec<_> = found.per_class.iter().map(|it| (it.nll.unwrap(), it.ap)).collect();
     assert_eq!(each, of_classes.into_iter().zip(aps).collect::<Vec<_>>());
 }

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use aleator_model::{
     BackboneConfig, ClassifierConfig, DiagScale, Draws, HeadTemperature, HetLinearConfig,
-    ImageNetwork, Link, Noise, NormConfig, Temperature, load_network,
+    ImageNetwork, Likelihood, Link, Noise, NormConfig, Temperature, load_network,
 };
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -59,6 +59,7 @@ fn classifier(backbone: BackboneConfig) -> ClassifierConfig {
         classes: 2,
         noise: Noise::None,
         link: Link::Softmax,
+        likelihood: Likelihood::Marginal,
         temperature: HeadTemperature::Fixed(Temperature::try_from(1.0).expect("1 is positive")),
         diag_scale: DiagScale::Softplus,
         samples: 1,

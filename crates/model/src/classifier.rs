@@ -9,7 +9,7 @@ use crate::batch_statistics::BatchStatistics;
 use crate::head::Noise;
 use crate::het_linear::{HetLinear, HetLinearConfig};
 use crate::latent::Latent;
-use crate::likelihood::{BatchNoise, LossInputs, WeightedLoss, try_softmax_log_probs};
+use crate::likelihood::{BatchNoise, LossInputs, WeightedLoss};
 use crate::predict::{Prediction, Scores, predict, score};
 use crate::slices::is_cpu;
 use crate::values::Values;
@@ -38,6 +38,7 @@ pub struct ClassifierConfig {
 ///     classes: 3,
 ///     noise: Noise::LowRank { rank: 2 },
 ///     link: Link::Softmax,
+///     likelihood: Likelihood::Marginal,
 ///     temperature: HeadTemperature::Fixed(Temperature::try_from(1.0).unwrap()),
 ///     diag_scale: DiagScale::Softplus,
 ///     samples: 100,
@@ -95,6 +96,7 @@ impl ClassifierConfig {
     /// # use aleator_model::*;
     /// # let output = HetLinearConfig {
     /// #     feature_dim: 8, classes: 3, noise: Noise::Diagonal, link: Link::Softmax,
+    /// #     likelihood: Likelihood::Marginal,
     /// #     temperature: HeadTemperature::Fixed(Temperature::try_from(1.0).unwrap()),
     /// #     diag_scale: DiagScale::Softplus, samples: 100, draws: Draws::Antithetic, seed: 0,
     /// # };
@@ -207,8 +209,9 @@ impl Classifier {
     /// # Errors
     /// As [`Classifier::loss`].
     pub fn log_probs(&self, forward: &Forward, noise: &BatchNoise) -> Result<Values, Vec<usize>> {
-        let log_probs = try_softmax_log_probs(forward.latent.inner(), noise);
-        log_probs.map(Values::from_tensor).map_err(|error| forward.blame(error))
+        let scores = score(forward.latent.inner(), self.output.config(), noise);
+        let log_probs = scores.map(|scores| Values::from_tensor(scores.log_probs));
+        log_probs.map_err(|error| forward.blame(error))
     }
 
     /// The second half: the loss of each example against its targets, and their sum under a weight
@@ -219,6 +222,7 @@ impl Classifier {
     /// # use aleator_model::*;
     /// # let output = HetLinearConfig {
     /// #     feature_dim: 8, classes: 3, noise: Noise::LowRank { rank: 2 }, link: Link::Softmax,
+    /// #     likelihood: Likelihood::Marginal,
     /// #     temperature: HeadTemperature::Fixed(Temperature::try_from(1.0).unwrap()),
     /// #     diag_scale: DiagScale::Softplus, samples: 100, draws: Draws::Antithetic, seed: 0,
     /// # };
@@ -293,7 +297,7 @@ impl Classifier {
     pub fn score(&self, inputs: Tensor<2>, noise: &BatchNoise) -> Result<Scores, Vec<usize>> {
         let scores = self
             .latent(inputs, noise)
-            .and_then(|latent| score(latent, self.output.config().link, noise));
+            .and_then(|latent| score(latent, self.output.config(), noise));
         scores.map_err(|error| error.rows)
     }
 
@@ -304,7 +308,7 @@ impl Classifier {
     pub fn predict(&self, inputs: Tensor<2>, noise: &BatchNoise) -> Result<Prediction, Vec<usize>> {
         let prediction = self
             .latent(inputs, noise)
-            .and_then(|latent| predict(latent, self.output.config().link, noise));
+            .and_then(|latent| predict(latent, self.output.config(), noise));
         prediction.map_err(|error| error.rows)
     }
 }

@@ -7,14 +7,17 @@ use burn::module::Module;
 use burn::tensor::activation::log_sigmoid;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
+use crate::custom_grad::custom_grad;
 use crate::head::{DiagScale, Head, HeadConfig, HeadTemperature, Noise};
 use crate::latent::Latent;
 use crate::likelihood::{
-    BatchNoise, Link, LossInputs, WeightedLoss, loss_on_cpu, sigmoid_logits, softmax_log_probs,
+    BatchNoise, Likelihood, Link, LossInputs, WeightedLoss, loss_on_cpu, sigmoid_logits,
+    softmax_log_probs,
 };
 use crate::predict::{Prediction, Scores, predict, score};
 use crate::slices::is_cpu;
 use crate::values::Values;
+use crate::{expansion, on_device_joint};
 
 /// The configuration of a [`HetLinear`]. Every field is a decision, so none has a default.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +30,9 @@ pub struct HetLinearConfig {
     pub noise: Noise,
     /// `Softmax` for one label, `Sigmoid` for several.
     pub link: Link,
+    /// What training maximises: `Marginal`; for several labels also `Joint`, for one also its
+    /// expansions.
+    pub likelihood: Likelihood,
     /// τ; 0.9 in the paper's softmax experiments, 0.15 in its sigmoid ones. Tune it.
     pub temperature: HeadTemperature,
     /// How d(x) is parametrised.
@@ -56,6 +62,7 @@ pub struct HetLinearConfig {
 ///     classes: 3,
 ///     noise: Noise::LowRank { rank: 2 },
 ///     link: Link::Softmax,
+///     likelihood: Likelihood::Marginal,
 ///     temperature: HeadTemperature::Fixed(Temperature::try_from(0.9).unwrap()),
 ///     diag_scale: DiagScale::Softplus,
 ///     samples: 100,
@@ -113,9 +120,12 @@ impl HetLinearConfig {
     /// A layer with fresh weights.
     ///
     /// # Panics
-    /// When a size is zero.
+    /// When a size is zero, or the likelihood is for another link.
     pub fn init(&self, device: &Device) -> HetLinear {
         assert!(self.samples > 0, "samples must be at least 1, found 0");
+        let (link, likelihood) = (self.link, self.likelihood);
+        let fits = likelihood.link().is_none_or(|of| of == link);
+        assert!(fits, "likelihood must be one of {link:?}, found {likelihood:?}");
         let head = HeadConfig {
             feature_dim: self.feature_dim,
             classes: self.classes,
@@ -160,7 +170,9 @@ impl HetLinear {
     }
 
     /// Logits: log p under the softmax link, log p − log(1 − p) under the sigmoid link. Softmax
-    /// (or sigmoid) cross-entropy on them is −log p of the label.
+    /// (or sigmoid) cross-entropy on them is −log p of the label. Of a joint likelihood they are
+    /// those of each class by itself, and of [`Likelihood::Expansion`] they are normalised: there
+    /// [`HetLinear::loss`] is another number.
     ///
     /// On a device with autodiff every call draws fresh noise, on one without always the same.
     ///
@@ -179,9 +191,10 @@ impl HetLinear {
     }
 
     fn logits(&self, latent: Latent, noise: &BatchNoise) -> Tensor<2> {
-        match self.config.link {
-            Link::Softmax => softmax_log_probs(latent, noise),
-            Link::Sigmoid => sigmoid_logits(latent),
+        match (self.config.likelihood, self.config.link) {
+            (Likelihood::Expansion | Likelihood::LogExpansion, _) => expansion::log_probs(&latent),
+            (_, Link::Softmax) => softmax_log_probs(latent, noise),
+            (_, Link::Sigmoid) => sigmoid_logits(latent),
         }
     }
 
@@ -216,6 +229,7 @@ impl HetLinear {
     /// # use aleator_model::*;
     /// # let config = HetLinearConfig {
     /// #     feature_dim: 8, classes: 3, noise: Noise::LowRank { rank: 2 }, link: Link::Softmax,
+    /// #     likelihood: Likelihood::Marginal,
     /// #     temperature: HeadTemperature::Fixed(Temperature::try_from(0.9).unwrap()),
     /// #     diag_scale: DiagScale::Softplus, samples: 100, draws: Draws::Antithetic, seed: 0,
     /// # };
@@ -274,14 +288,14 @@ impl HetLinear {
         let [batch, _] = latent.dims();
         inputs.noise.check(batch);
         if is_cpu(&latent.device()) {
-            return loss_on_cpu(latent, self.config.link, inputs);
+            return loss_on_cpu(latent, self.config.link, self.config.likelihood, inputs);
         }
         latent.check()?;
-        Ok(self.loss_from_logits(latent, inputs))
+        Ok(self.loss_on_device(latent, inputs))
     }
 
-    /// The loss by way of the logits, for devices without the fused pass.
-    fn loss_from_logits(&self, latent: Latent, inputs: LossInputs<'_>) -> WeightedLoss {
+    /// The loss in tensor operations, for devices without the fused pass.
+    fn loss_on_device(&self, latent: Latent, inputs: LossInputs<'_>) -> WeightedLoss {
         let [batch, classes] = latent.dims();
         let device = latent.device();
         let constant = |values: Vec<f32>, shape: [usize; 2]| {
@@ -291,10 +305,16 @@ impl HetLinear {
         };
         let targets = constant(dense(inputs.targets, batch, classes), [batch, classes]);
         let weights = constant(inputs.weights.to_vec(), [batch, 1]);
-        let logits = self.logits(latent, inputs.noise);
-        let log_likelihood = match self.config.link {
-            Link::Softmax => logits * targets,
-            Link::Sigmoid => {
+        let log_likelihood = match (self.config.likelihood, self.config.link) {
+            (Likelihood::Joint, _) => joint_on_device(latent, inputs.noise, targets.inner()),
+            (likelihood @ (Likelihood::Expansion | Likelihood::LogExpansion), _) => {
+                expansion::log_likelihood(&latent, likelihood) * targets
+            }
+            (Likelihood::Marginal, Link::Softmax) => {
+                softmax_log_probs(latent, inputs.noise) * targets
+            }
+            (Likelihood::Marginal, Link::Sigmoid) => {
+                let logits = sigmoid_logits(latent);
                 targets.clone() * log_sigmoid(logits.clone())
                     + (-targets + 1.0) * log_sigmoid(-logits)
             }
@@ -315,7 +335,7 @@ impl HetLinear {
     /// not depend on the batch that it is made in.
     pub fn predict_with(&self, features: Tensor<2>, noise: &BatchNoise) -> Prediction {
         noise.check(features.dims()[0]);
-        predict(self.head.forward(features.inner()).inner(), self.config.link, noise)
+        predict(self.head.forward(features.inner()).inner(), &self.config, noise)
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -323,7 +343,7 @@ impl HetLinear {
     /// draw samples for.
     pub fn score_with(&self, features: Tensor<2>, noise: &BatchNoise) -> Scores {
         noise.check(features.dims()[0]);
-        score(self.head.forward(features.inner()).inner(), self.config.link, noise)
+        score(self.head.forward(features.inner()).inner(), &self.config, noise)
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -382,6 +402,16 @@ impl HetLinear {
             }
         }
     }
+}
+
+/// log P of all labels of each example, [B, 1].
+fn joint_on_device(latent: Latent, noise: &BatchNoise, labels: Tensor<2>) -> Tensor<2> {
+    let (inner, noise) = (latent.inner(), noise.clone());
+    let value = on_device_joint::log_probs(&inner, &noise, &labels);
+    let saved = value.clone();
+    custom_grad(value, latent.tensors(), move |upstream, _| {
+        on_device_joint::backward(&inner, &noise, &labels, saved, upstream)
+    })
 }
 
 /// Labels that the kernels take, in this process's memory.

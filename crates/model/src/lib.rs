@@ -34,11 +34,13 @@ mod classifier;
 mod convolution;
 mod custom_grad;
 mod dense;
+mod expansion;
 mod head;
 mod het_linear;
 mod latent;
 mod likelihood;
 mod on_device;
+mod on_device_joint;
 mod on_device_sigmoid;
 pub mod params;
 mod predict;
@@ -51,7 +53,8 @@ mod weights;
 pub use aleator_kernels::{NoiseKey, Targets};
 pub use aleator_layers::batch_norm::Activation;
 pub use aleator_vocabulary::{
-    BadTemperature, DiagScale, Draws, HeadTemperature, ImageNetwork, Link, Noise, Temperature,
+    BadTemperature, DiagScale, Draws, HeadTemperature, ImageNetwork, Likelihood, Link, Noise,
+    Temperature,
 };
 pub use backbone::{Backbone, BackboneConfig, NormConfig};
 pub use batch_norm::{Normalised, normalise_batch, normalise_fixed};

@@ -1,8 +1,9 @@
 //! [`Latent`] + noise key → log-probabilities: the one place where kernels meet autograd.
 
 use aleator_kernels::fused::Buffers;
+use aleator_kernels::taylor::{self, Form};
 use aleator_kernels::{self as kernels, Draws, LatentGrad, NoiseKey, NotFinite, Sampling, Vectors};
-pub use aleator_vocabulary::Link;
+pub use aleator_vocabulary::{Likelihood, Link};
 use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
 
@@ -21,6 +22,7 @@ use crate::{on_device, on_device_sigmoid};
 /// # let device = burn::tensor::Device::flex();
 /// # let layer = HetLinearConfig {
 /// #     feature_dim: 8, classes: 3, noise: Noise::LowRank { rank: 2 }, link: Link::Softmax,
+/// #     likelihood: Likelihood::Marginal,
 /// #     temperature: HeadTemperature::Fixed(Temperature::try_from(0.9).unwrap()),
 /// #     diag_scale: DiagScale::Softplus, samples: 100, draws: Draws::Antithetic, seed: 0,
 /// # }.init(&device);
@@ -161,22 +163,36 @@ pub(crate) struct LossInputs<'a> {
 pub(crate) fn loss_on_cpu(
     latent: Latent,
     link: Link,
+    likelihood: Likelihood,
     inputs: LossInputs<'_>,
 ) -> Result<WeightedLoss, NotFinite> {
     let LossInputs { targets, weights, noise, log_probs } = inputs;
     let cpu = CpuLatent::new(&latent);
     let (view, tau, vectors) = (cpu.view(), cpu.temperature(), Vectors::Detected);
-    let out = match link {
-        Link::Softmax => {
-            let grad = LatentGrad::from_buffers(&view, recycled::take);
-            let buffers = Buffers { grad, log_probs };
-            let sampling = noise.sampling();
+    let (sampling, grad) = (noise.sampling(), || LatentGrad::from_buffers(&view, recycled::take));
+    let expand = |form| taylor::loss_and_grad(&view, tau, targets, weights, form, grad());
+    let out = match (likelihood, link) {
+        (Likelihood::Marginal, Link::Softmax) => {
+            let buffers = Buffers { grad: grad(), log_probs };
             kernels::fused::loss_and_grad_into(
                 &view, tau, &sampling, targets, weights, vectors, buffers,
-            )?
+            )
         }
-        Link::Sigmoid => kernels::multilabel::loss_and_grad(&view, tau, targets, weights, vectors)?,
-    };
+        (Likelihood::Marginal, Link::Sigmoid) => {
+            kernels::multilabel::loss_and_grad(&view, tau, targets, weights, vectors)
+        }
+        (Likelihood::Joint, _) => kernels::multilabel::joint_loss_and_grad(
+            &view,
+            tau,
+            &sampling,
+            targets,
+            weights,
+            vectors,
+            grad(),
+        ),
+        (Likelihood::Expansion, _) => expand(Form::Probability),
+        (Likelihood::LogExpansion, _) => expand(Form::LogProbability),
+    }?;
     let batch = out.losses.len();
     let terms = out.losses.iter().zip(weights);
     let sum: f64 = terms.map(|(loss, weight)| *loss as f64 * *weight as f64).sum();

@@ -50,21 +50,15 @@ pub(crate) fn backward(
     let samples: usize = chunks(latent, noise).map(|chunk| chunk.len()).sum();
     let upstream = upstream.unsqueeze_dim::<3>(1) / samples as f32;
     let marginal = log_probs.unsqueeze_dim::<3>(1);
-    let mut sums: Option<Sums> = None;
-    for chunk in chunks(latent, noise) {
+    let sums = chunks(latent, noise).map(|chunk| {
         let drawn = Chunk::draw(latent, noise, chunk);
         let sample = log_softmax(drawn.scaled.clone(), 2);
         let pull = (sample - marginal.clone()).exp() * upstream.clone();
         let probs = softmax(drawn.scaled.clone(), 2);
         let grad = pull.clone() - probs * pull.sum_dim(2);
-        let grad = grad / latent.temperature.clone().reshape([1, 1, 1]);
-        let part = Sums::of(grad, &drawn);
-        sums = Some(match sums {
-            Some(sums) => sums.add(part),
-            None => part,
-        });
-    }
-    sums.expect("at least one sample").into_grads(latent)
+        Sums::of(grad / latent.temperature.clone().reshape([1, 1, 1]), &drawn)
+    });
+    sums.reduce(Sums::add).expect("at least one sample").into_grads(latent)
 }
 
 /// The variance over the noise of the samples' probabilities, [B, K].
@@ -88,7 +82,10 @@ pub(crate) fn variance(latent: &Latent, link: Link, noise: &BatchNoise) -> Tenso
 }
 
 /// The samples of each chunk.
-fn chunks(latent: &Latent, noise: &BatchNoise) -> impl Iterator<Item = Range<usize>> + use<> {
+pub(crate) fn chunks(
+    latent: &Latent,
+    noise: &BatchNoise,
+) -> impl Iterator<Item = Range<usize>> + use<> {
     let [batch, classes] = latent.dims();
     let samples = if matches!(latent.covariance, Covariance::None) { 1 } else { noise.samples };
     // Even, so that antithetic pairs stay together.
@@ -97,9 +94,9 @@ fn chunks(latent: &Latent, noise: &BatchNoise) -> impl Iterator<Item = Range<usi
 }
 
 /// One chunk of samples: u/τ and the draws that made it.
-struct Chunk {
+pub(crate) struct Chunk {
     /// [B, n, K].
-    scaled: Tensor<3>,
+    pub scaled: Tensor<3>,
     /// ε_K, [B, n, K].
     diag_draws: Option<Tensor<3>>,
     /// ε_R, [B, n, R].
@@ -107,7 +104,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn draw(latent: &Latent, noise: &BatchNoise, range: Range<usize>) -> Self {
+    pub fn draw(latent: &Latent, noise: &BatchNoise, range: Range<usize>) -> Self {
         let device = latent.device();
         let [_, classes] = latent.dims();
         let normals = |stream: Stream, width: usize| {
@@ -135,7 +132,7 @@ impl Chunk {
 }
 
 /// Sums over samples that the gradients consist of.
-struct Sums {
+pub(crate) struct Sums {
     mean: Tensor<2>,
     diag_scale: Option<Tensor<2>>,
     loadings: Option<Tensor<3>>,
@@ -143,7 +140,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn of(grad: Tensor<3>, chunk: &Chunk) -> Self {
+    pub fn of(grad: Tensor<3>, chunk: &Chunk) -> Self {
         let over_samples = |values: Tensor<3>| values.sum_dim(1).squeeze_dim::<2>(1);
         Self {
             mean: over_samples(grad.clone()),
@@ -156,7 +153,7 @@ impl Sums {
         }
     }
 
-    fn add(self, other: Self) -> Self {
+    pub fn add(self, other: Self) -> Self {
         Self {
             mean: self.mean + other.mean,
             diag_scale: self.diag_scale.zip(other.diag_scale).map(|(a, b)| a + b),
@@ -165,7 +162,7 @@ impl Sums {
         }
     }
 
-    fn into_grads(self, latent: &Latent) -> Vec<Option<DispatchTensor>> {
+    pub fn into_grads(self, latent: &Latent) -> Vec<Option<DispatchTensor>> {
         let mut out = vec![self.mean.into_dispatch(), self.temperature.into_dispatch()];
         out.extend(self.diag_scale.map(Tensor::into_dispatch));
         match (&latent.covariance, self.loadings) {

@@ -4,8 +4,10 @@ use aleator_kernels::{self as kernels, NotFinite, Vectors};
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_sigmoid;
 
+use crate::expansion;
+use crate::het_linear::HetLinearConfig;
 use crate::latent::{CpuLatent, Latent};
-use crate::likelihood::{BatchNoise, Link, sigmoid_logits, try_softmax_log_probs};
+use crate::likelihood::{BatchNoise, Likelihood, Link, sigmoid_logits, try_softmax_log_probs};
 use crate::on_device;
 use crate::recycled;
 use crate::slices::is_cpu;
@@ -17,6 +19,7 @@ use crate::slices::is_cpu;
 /// # let device = burn::tensor::Device::flex();
 /// # let layer = HetLinearConfig {
 /// #     feature_dim: 8, classes: 3, noise: Noise::LowRank { rank: 2 }, link: Link::Softmax,
+/// #     likelihood: Likelihood::Marginal,
 /// #     temperature: HeadTemperature::Fixed(Temperature::try_from(0.9).unwrap()),
 /// #     diag_scale: DiagScale::Softplus, samples: 100, draws: Draws::Antithetic, seed: 0,
 /// # }.init(&device);
@@ -50,8 +53,13 @@ pub struct Scores {
     pub latent: Latent,
 }
 
-pub(crate) fn score(latent: Latent, link: Link, noise: &BatchNoise) -> Result<Scores, NotFinite> {
-    let (log_probs, log_complements) = match link {
+pub(crate) fn score(
+    latent: Latent,
+    config: &HetLinearConfig,
+    noise: &BatchNoise,
+) -> Result<Scores, NotFinite> {
+    let (log_probs, log_complements) = match config.link {
+        Link::Softmax if is_expanded(config.likelihood) => (expanded(&latent)?, None),
         Link::Softmax => (try_softmax_log_probs(latent.clone(), noise)?, None),
         Link::Sigmoid if is_cpu(&latent.device()) => {
             let cpu = CpuLatent::new(&latent);
@@ -70,23 +78,26 @@ pub(crate) fn score(latent: Latent, link: Link, noise: &BatchNoise) -> Result<Sc
 
 pub(crate) fn predict(
     latent: Latent,
-    link: Link,
+    config: &HetLinearConfig,
     noise: &BatchNoise,
 ) -> Result<Prediction, NotFinite> {
-    let on_cpu = is_cpu(&latent.device());
+    let (on_cpu, link) = (is_cpu(&latent.device()), config.link);
     if on_cpu && link == Link::Softmax {
         // One pass over the samples gives both.
         let (cpu, sampling, shape) = (CpuLatent::new(&latent), noise.sampling(), latent.dims());
         let (view, tau) = (cpu.view(), cpu.temperature());
         let out = kernels::fused::predict(&view, tau, &sampling, Vectors::Detected)?;
-        let log_probs = recycled::tensor(out.log_probs, shape);
+        let log_probs = match is_expanded(config.likelihood) {
+            true => expanded(&latent)?,
+            false => recycled::tensor(out.log_probs, shape),
+        };
         return Ok(Prediction {
             log_probs,
             variance: recycled::tensor(out.variance, shape),
             latent,
         });
     }
-    let Scores { log_probs, latent, .. } = score(latent, link, noise)?;
+    let Scores { log_probs, latent, .. } = score(latent, config, noise)?;
     let variance = if on_cpu {
         let (cpu, sampling) = (CpuLatent::new(&latent), noise.sampling());
         let variance =
@@ -96,4 +107,14 @@ pub(crate) fn predict(
         on_device::variance(&latent, link, noise)
     };
     Ok(Prediction { log_probs, variance, latent })
+}
+
+fn is_expanded(likelihood: Likelihood) -> bool {
+    matches!(likelihood, Likelihood::Expansion | Likelihood::LogExpansion)
+}
+
+/// log p of every class by the normalised expansion, [B, K].
+fn expanded(latent: &Latent) -> Result<Tensor<2>, NotFinite> {
+    latent.check()?;
+    Ok(expansion::log_probs(latent))
 }

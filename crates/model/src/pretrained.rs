@@ -70,6 +70,7 @@ pub fn load_network(model: Classifier, path: &Path) -> Result<Classifier, Weight
 /// use aleator_model::*;
 /// # let output = HetLinearConfig {
 /// #     feature_dim: 64, classes: 3, noise: Noise::None, link: Link::Softmax,
+/// #     likelihood: Likelihood::Marginal,
 /// #     temperature: HeadTemperature::Fixed(Temperature::try_from(1.0).unwrap()),
 /// #     diag_scale: DiagScale::Softplus, samples: 1, draws: Draws::Antithetic, seed: 0,
 /// # };

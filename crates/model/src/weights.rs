@@ -153,6 +153,7 @@ impl HetLinear {
     /// # let device = burn::tensor::Device::flex();
     /// # let layer = HetLinearConfig {
     /// #     feature_dim: 8, classes: 3, noise: Noise::LowRank { rank: 2 }, link: Link::Softmax,
+    /// #     likelihood: Likelihood::Marginal,
     /// #     temperature: HeadTemperature::Fixed(Temperature::try_from(0.9).unwrap()),
     /// #     diag_scale: DiagScale::Softplus, samples: 100, draws: Draws::Antithetic, seed: 0,
     /// # }.init(&device);

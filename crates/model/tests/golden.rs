@@ -4,7 +4,7 @@ use crate::support::{assert_close, named_grads, tau, values};
 use aleator_kernels::{Covariance, Latent, Sampling, fused};
 use aleator_model::{
     Array, BatchNoise, DenseArrays, DiagScale, Draws, HeadConfig, HeadTemperature, HetLinear,
-    HetLinearConfig, Labels, Link, Noise, NoiseKey, ReferenceLayer,
+    HetLinearConfig, Labels, Likelihood, Link, Noise, NoiseKey, ReferenceLayer,
 };
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use serde_json::Value;
@@ -78,6 +78,7 @@ fn layer(case: &Value, link: Link, device: &Device) -> HetLinear {
         classes: 4,
         noise,
         link,
+        likelihood: Likelihood::Marginal,
         temperature,
         diag_scale: DiagScale::Softplus,
         samples: SAMPLES,

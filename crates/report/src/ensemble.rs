@@ -108,6 +108,7 @@ fn average(
     let mut scores = SplitAccumulator::new(None);
     let mut true_class = TrueClassSample::new(total, classes);
     let mut writer = PredictionsWriter::create(path, total)?;
+    let mut joint = Some(vec![]);
     for rows in readers[0].pieces(classes, usize::MAX) {
         let mut members = vec![];
         for reader in &mut readers {
@@ -123,11 +124,16 @@ fn average(
             .transpose()?;
         true_class.add(&mean.mean, &given);
         writer.push(&mean)?;
-        let Predictions { log_probs: on, log_probs_off: off, .. } = mean;
+        let Predictions { log_probs: on, log_probs_off: off, joint_log_probs, .. } = mean;
         scores.add(&LogProbs { classes, on, off }, &given, clean.as_ref());
+        joint = joint.zip(joint_log_probs).map(|(all, piece)| [all, piece].concat());
     }
     writer.commit()?;
-    Ok((scores.finish(), true_class.fit()))
+    let mut scores = scores.finish();
+    if let Some(joint) = joint {
+        scores.given = scores.given.with_joint(&joint, None);
+    }
+    Ok((scores, true_class.fit()))
 }
 
 /// What a run predicts for some examples, without its covariance.
@@ -143,11 +149,12 @@ fn probabilities(
         temperature: file.temperature(),
         log_probs: file.read(Field::LogProbs, rows.clone())?.unwrap_or_default(),
         log_probs_off: file.read(Field::LogProbsOff, rows.clone())?,
-        mean: file.read(Field::Mean, rows)?.unwrap_or_default(),
+        mean: file.read(Field::Mean, rows.clone())?.unwrap_or_default(),
         diag_scale: None,
         loadings: None,
         loading_scale: None,
         shared_loadings: None,
+        joint_log_probs: file.read(Field::JointLogProbs, rows)?,
     };
     check_probabilities(&member, link, first)
         .map_err(|message| RunError::damaged(file.path(), message))?;

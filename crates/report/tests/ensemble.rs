@@ -20,6 +20,7 @@ fn info(link: Link) -> RunInfo {
         seed: 0,
         fingerprint: "5d41".to_string(),
         link,
+        likelihood: Default::default(),
         noise: Noise::None,
         class_names: ["a", "b", "c"].map(String::from).to_vec(),
         input_shape: vec![4],
@@ -57,6 +58,7 @@ fn predictions(probs: &[f32], link: Link, temperature: f32) -> Predictions {
         loadings: None,
         loading_scale: None,
         shared_loadings: None,
+        joint_log_probs: None,
     }
 }
 

@@ -125,6 +125,7 @@ fn multilabel_predictions() -> Predictions {
         loadings: None,
         loading_scale: None,
         shared_loadings: None,
+        joint_log_probs: None,
     }
 }
 
@@ -138,6 +139,7 @@ fn entries_in_arrays_are_judged_as_those_of_a_fold() {
         seed: 0,
         fingerprint: "5d41".to_string(),
         link: Link::Sigmoid,
+        likelihood: Default::default(),
         noise: Noise::None,
         class_names: names(),
         input_shape: vec![4],

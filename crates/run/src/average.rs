@@ -21,6 +21,7 @@ use crate::predictions::Predictions;
 ///     loadings: None,
 ///     loading_scale: None,
 ///     shared_loadings: None,
+///     joint_log_probs: None,
 /// };
 /// let mut mean = MeanPredictions::new(&member(0.9));
 /// mean.add(&member(0.5));
@@ -46,6 +47,7 @@ impl MeanPredictions {
             loadings: None,
             loading_scale: None,
             shared_loadings: None,
+            joint_log_probs: member.joint_log_probs.clone(),
         };
         Self { sum, count: 1 }
     }
@@ -53,8 +55,14 @@ impl MeanPredictions {
     /// Adds a member.
     pub fn add(&mut self, member: &Predictions) {
         log_add(&mut self.sum.log_probs, &member.log_probs);
-        if let (Some(sum), Some(member)) = (&mut self.sum.log_probs_off, &member.log_probs_off) {
-            log_add(sum, member);
+        for (sum, member) in [
+            (&mut self.sum.log_probs_off, &member.log_probs_off),
+            (&mut self.sum.joint_log_probs, &member.joint_log_probs),
+        ] {
+            match (&mut *sum, member) {
+                (Some(sum), Some(member)) => log_add(sum, member),
+                _ => *sum = None,
+            }
         }
         self.sum.mean.iter_mut().zip(utilities(member)).for_each(|(sum, value)| *sum += value);
         self.count += 1;
@@ -65,10 +73,28 @@ impl MeanPredictions {
         let Self { sum: mut mean, count } = self;
         let log_count = (count as f64).ln() as f32;
         mean.log_probs.iter_mut().for_each(|value| *value -= log_count);
-        mean.log_probs_off.iter_mut().flatten().for_each(|value| *value -= log_count);
+        let others = mean.log_probs_off.iter_mut().chain(&mut mean.joint_log_probs);
+        others.flatten().for_each(|value| *value -= log_count);
         mean.mean.iter_mut().for_each(|value| *value /= count as f32);
         mean
     }
+}
+
+/// The logarithms of the mean probabilities of several models, from their logarithms.
+///
+/// ```
+/// let mean = aleator_run::log_mean(&[vec![0.9f32.ln()], vec![0.5f32.ln()]]);
+/// assert!((mean[0].exp() - 0.7).abs() < 1e-6);
+/// ```
+///
+/// # Panics
+/// If there is no model.
+pub fn log_mean(members: &[Vec<f32>]) -> Vec<f32> {
+    let mut sum = members[0].clone();
+    members[1..].iter().for_each(|member| log_add(&mut sum, member));
+    let log_count = (members.len() as f64).ln() as f32;
+    sum.iter_mut().for_each(|value| *value -= log_count);
+    sum
 }
 
 /// μ/τ.

@@ -6,8 +6,9 @@ use crate::decode::{decode, no_meaning};
 use crate::document::{Document, Table, Value};
 use crate::presets::example;
 use crate::recipe::{
-    Annotations, Crop, Data, Decay, EvaluatedWeights, Framing, HeldOut, ImageNetwork, LabelKind,
-    Layers, Link, Method, NoiseKind, Pretraining, Recipe, Rule, Tune, WarmUp,
+    Annotations, Crop, Data, Decay, EvaluatedWeights, Framing, Head, HeldOut, ImageNetwork,
+    LabelKind, Layers, Likelihood, Link, Method, NoiseKind, Pretraining, Recipe, Rule, Tune,
+    WarmUp,
 };
 use crate::recipe_error::RecipeError;
 use crate::schema::{Shape, join};
@@ -205,11 +206,34 @@ fn check_together(recipe: &Recipe) -> Result<(), Conflict> {
          take head.link = \"sigmoid\""
             .to_string()
     })?;
+    check_likelihood(recipe)?;
     check_optimizer(recipe)?;
     let still =
         matches!(recipe.optimizer.rule, Rule::Sgd { momentum, nesterov: true } if momentum == 0.0);
     require(!still, "optimizer.nesterov", || {
         "optimizer.nesterov = true needs optimizer.momentum above 0".to_string()
+    })
+}
+
+/// A likelihood is for labels of its kind, and a temperature is fitted to classes one by one.
+fn check_likelihood(recipe: &Recipe) -> Result<(), Conflict> {
+    let Head { link, likelihood, .. } = recipe.head;
+    require(likelihood != Likelihood::Joint || link == Link::Sigmoid, "head.likelihood", || {
+        "head.likelihood = \"joint\" is for several labels at once: it needs head.link = \
+         \"sigmoid\""
+            .to_string()
+    })?;
+    let expands = matches!(likelihood, Likelihood::Expansion | Likelihood::LogExpansion);
+    require(!expands || link == Link::Softmax, "head.likelihood", || {
+        "head.likelihood: an expansion is for labels of one class: it needs head.link = \
+         \"softmax\"; with \"sigmoid\" the likelihood is exact without it"
+            .to_string()
+    })?;
+    let scaled = likelihood == Likelihood::Joint && recipe.evaluation.calibrate;
+    require(!scaled, "evaluation.calibrate", || {
+        "evaluation.calibrate fits a temperature to each class by itself, which would change \
+         nothing about the labels together (head.likelihood = \"joint\"): remove it"
+            .to_string()
     })
 }
 

@@ -95,11 +95,13 @@ fn check(evaluation: &Evaluation, class_names: &[String]) -> Result<(), String> 
 }
 
 fn check_summary(summary: &Summary, classes: usize) -> Result<(), String> {
-    let Summary { top1, top5, ece, gap, mean_ap, per_class, reliability, .. } = summary;
+    let Summary { top1, top5, ece, gap, mean_ap, subset_accuracy, per_class, reliability, .. } =
+        summary;
     for (name, share) in [("top1", Some(*top1)), ("ece", Some(*ece))].into_iter().chain([
         ("top5", *top5),
         ("gap", *gap),
         ("mean_ap", *mean_ap),
+        ("subset_accuracy", *subset_accuracy),
     ]) {
         share.map_or(Ok(()), |share| check_share(name, share))?;
     }

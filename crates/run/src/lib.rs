@@ -37,7 +37,7 @@ pub use atomic::{
     AtomicFolder, check_vacant, read_json, remove_folder, remove_leftovers, remove_leftovers_of,
     with_default_permissions, write_file, write_file_by, write_json,
 };
-pub use average::MeanPredictions;
+pub use average::{MeanPredictions, log_mean};
 pub use csv_file::CsvFile;
 pub use difference::Difference;
 pub use document::{Document, Node, Origin, Table, Value};
@@ -55,7 +55,7 @@ pub use predictions::{
     Field, Predictions, PredictionsFile, PredictionsWriter, TopPredictionsWriter, tensor_shapes,
 };
 pub use presets::{Preset, paper_recipes, presets};
-pub use recipe::{Link, Noise, Overlay, Recipe};
+pub use recipe::{Likelihood, Link, Noise, Overlay, Recipe};
 pub use recipe_error::RecipeError;
 pub use record::{
     CreateRun, FORMAT, RunDir, RunInfo, RunLock, SetAside, Split, SplitCounts, lock_folder,

@@ -36,6 +36,7 @@ use crate::error::RunError;
 ///     loadings: None,
 ///     loading_scale: None,
 ///     shared_loadings: None,
+///     joint_log_probs: None,
 /// };
 /// predictions.save(&path)?;
 /// assert_eq!(Predictions::load(&path)?, predictions);
@@ -63,6 +64,8 @@ pub struct Predictions {
     pub loading_scale: Option<Vec<f32>>,
     /// V, `[K, R]`.
     pub shared_loadings: Option<Vec<f32>>,
+    /// Of a joint likelihood only: log P of all labels of the example together, `[N]`.
+    pub joint_log_probs: Option<Vec<f32>>,
 }
 
 /// A tensor of a file of predictions, as described at the fields of [`Predictions`].
@@ -70,6 +73,8 @@ pub struct Predictions {
 pub enum Field {
     /// `diag_scale`.
     DiagScale,
+    /// `joint_log_probs`.
+    JointLogProbs,
     /// `loading_scale`.
     LoadingScale,
     /// `loadings`.
@@ -86,8 +91,9 @@ pub enum Field {
 
 impl Field {
     /// All tensors, in the order of their names.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::DiagScale,
+        Self::JointLogProbs,
         Self::LoadingScale,
         Self::Loadings,
         Self::LogProbs,
@@ -100,6 +106,7 @@ impl Field {
     pub fn name(self) -> &'static str {
         match self {
             Self::DiagScale => "diag_scale",
+            Self::JointLogProbs => "joint_log_probs",
             Self::LoadingScale => "loading_scale",
             Self::Loadings => "loadings",
             Self::LogProbs => "log_probs",
@@ -113,6 +120,7 @@ impl Field {
     fn shape(self, examples: usize, metadata: Metadata) -> Vec<usize> {
         let Metadata { classes, rank, .. } = metadata;
         match self {
+            Self::JointLogProbs => vec![examples],
             Self::Loadings => vec![examples, classes, rank],
             Self::SharedLoadings => vec![classes, rank],
             _ => vec![examples, classes],
@@ -157,6 +165,14 @@ impl Predictions {
         self.log_probs.len().checked_div(self.classes).unwrap_or(0)
     }
 
+    /// Leaves out the loadings of the examples, which can be the largest part by far; those that
+    /// all examples share stay.
+    pub fn forget_loadings(&mut self) {
+        if self.loadings.take().is_some() {
+            self.rank = 0;
+        }
+    }
+
     /// Writes a safetensors file atomically; [`PredictionsWriter`] writes one in pieces.
     pub fn save(&self, path: &Path) -> Result<(), RunError> {
         let mut writer = PredictionsWriter::create(path, self.examples())?;
@@ -178,6 +194,7 @@ impl Predictions {
     fn values(&self, field: Field) -> Option<&[f32]> {
         match field {
             Field::DiagScale => self.diag_scale.as_deref(),
+            Field::JointLogProbs => self.joint_log_probs.as_deref(),
             Field::LoadingScale => self.loading_scale.as_deref(),
             Field::Loadings => self.loadings.as_deref(),
             Field::LogProbs => Some(&self.log_probs),

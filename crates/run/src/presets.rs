@@ -24,6 +24,7 @@ const PRESETS: &[(&str, &str)] = presets![
     "multilabel-diagonal",
     "multilabel-full",
     "multilabel-shared",
+    "multilabel-joint",
     "images-none",
     "images-diagonal",
     "images-full",
@@ -43,6 +44,7 @@ const PRESETS: &[(&str, &str)] = presets![
 const PAPER: &[(&str, &str)] = presets![
     "ilsvrc12/none",
     "ilsvrc12/diagonal",
+    "ilsvrc12/diagonal-taylor",
     "ilsvrc12/full",
     "ilsvrc12/none-90",
     "ilsvrc12/diagonal-90",

@@ -14,7 +14,7 @@ mod pretraining;
 pub(crate) mod range;
 
 pub use aleator_vocabulary::{
-    DiagScale, Draws, HeadTemperature, ImageNetwork, Link, Noise, Temperature,
+    DiagScale, Draws, HeadTemperature, ImageNetwork, Likelihood, Link, Noise, Temperature,
 };
 pub use data::*;
 pub use method::*;
@@ -97,6 +97,9 @@ pub struct Head {
     pub noise: Noise,
     /// What turns utilities into probabilities.
     pub link: Link,
+    /// Which probability of the labels training maximises; absent, that of each label by itself.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub likelihood: Likelihood,
     /// τ.
     pub temperature: HeadTemperature,
     /// How d(x) comes from its dense layer.

@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use crate::atomic::{self, AtomicFolder, exists};
 use crate::error::RunError;
-use crate::recipe::{KeptPredictions, Link, Noise, Recipe};
+use crate::recipe::range::is_default;
+use crate::recipe::{KeptPredictions, Likelihood, Link, Noise, Recipe};
 use crate::regular::{check_own_folder, open_own, read_file};
 
 /// The version of the directory's layout, and of `group.json`, that this program writes and reads.
@@ -58,6 +59,9 @@ pub struct RunInfo {
     pub fingerprint: String,
     /// What turns utilities into probabilities.
     pub link: Link,
+    /// Which probability of the labels was maximised.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub likelihood: Likelihood,
     /// The noise model.
     pub noise: Noise,
     /// The names of the classes, in their order.

@@ -15,6 +15,7 @@ fn create(path: &Path) -> RunDir {
         seed: 7,
         fingerprint: "5d41402a".to_string(),
         link: Link::Softmax,
+        likelihood: Default::default(),
         noise: Noise::None,
         class_names: ["cat", "dog"].map(String::from).to_vec(),
         input_shape: vec![4],
@@ -45,6 +46,7 @@ fn write_test_split(run: &RunDir, labels: &[u32], log_probs: Vec<f32>) {
         loadings: None,
         loading_scale: None,
         shared_loadings: None,
+        joint_log_probs: None,
     };
     predictions.save(&run.predictions_path(Split::Test)).unwrap();
 }

@@ -77,6 +77,7 @@ fn every_recipe_has_the_numbers_of_the_paper() {
         let head = &recipe.head;
         assert_eq!(head.noise, row.noise, "{name}");
         assert_eq!(head.link, row.link, "{name}");
+        assert_eq!(head.likelihood, row.likelihood, "{name}");
         assert_eq!(
             head.temperature,
             HeadTemperature::Fixed(row.temperature.try_into().unwrap()),

@@ -29,6 +29,7 @@ fn predictions() -> Predictions {
         loadings: Some(numbers(cells * RANK, 1.0)),
         loading_scale: Some(numbers(cells, 2.0)),
         shared_loadings: Some(numbers(CLASSES * RANK, 5.0)),
+        joint_log_probs: Some(numbers(EXAMPLES, -4.0)),
     }
 }
 
@@ -96,6 +97,7 @@ fn long_rows_are_read_whole() {
         loadings: None,
         loading_scale: None,
         shared_loadings: None,
+        joint_log_probs: None,
         ..predictions()
     };
     let saved = Saved::new(&long);

@@ -17,6 +17,7 @@ fn info() -> RunInfo {
         seed: u64::MAX,
         fingerprint: "5d41402a".to_string(),
         link: Link::Softmax,
+        likelihood: Default::default(),
         noise: Noise::SharedLowRank { rank: 6 },
         class_names: vec!["cat".to_string(), "dög".to_string()],
         input_shape: vec![3, 32, 32],

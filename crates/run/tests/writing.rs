@@ -232,6 +232,7 @@ fn predictions() -> Predictions {
         loadings: Some((0..12).map(|value| value as f32 / 8.0).collect()),
         loading_scale: Some(vec![2.0; 6]),
         shared_loadings: Some(vec![1.0; 6]),
+        joint_log_probs: Some(vec![-2.0; 2]),
     }
 }
 
@@ -247,6 +248,7 @@ fn predictions_read_back_and_have_the_same_bytes_every_time() {
         loadings: None,
         loading_scale: None,
         shared_loadings: None,
+        joint_log_probs: None,
         ..predictions()
     };
     let empty = Predictions { log_probs: vec![], mean: vec![], ..bare.clone() };

@@ -3,24 +3,20 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use aleator_data::{Labels, Split, evaluation_batches};
-use aleator_kernels::NoiseKey;
+use aleator_data::{Labels, Split};
 use aleator_metrics::{
     Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, SplitAccumulator, SplitEvaluation,
     Summary, TemperatureSample, TrueClass, TrueClassSample, Truth,
 };
-use aleator_model::{BatchNoise, Classifier, Scores};
-use aleator_run::recipe::{EvaluatedWeights, Link, Recipe};
+use aleator_run::recipe::{EvaluatedWeights, Likelihood, Link, Recipe};
 use aleator_run::{EVALUATION, Field, Predictions, PredictionsFile};
-use burn::tensor::Tensor;
 
 use crate::kept_predictions::{SplitFile, forget};
-
-use crate::outputs::{self, floats};
 use crate::runs::check_job;
-use crate::state::{State, device};
+use crate::scorer::{JointScores, Scorer};
+use crate::state::State;
 use crate::trained::{state_of, state_to_evaluate};
-use crate::{Event, Job, Normalization, Observer, TrainError};
+use crate::{Job, Observer, TrainError};
 
 /// Settings of [`evaluate`] that override the recipe.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,6 +46,11 @@ pub fn evaluate(
     observer: &mut Observer<'_>,
 ) -> Result<Evaluation, TrainError> {
     check_job(job)?;
+    if settings.calibrate && job.recipe.head.likelihood == Likelihood::Joint {
+        let message = "a temperature is fitted to each class by itself, and the run has a joint \
+                       likelihood of its labels: leave out --calibrate";
+        return Err(TrainError::Recipe(message.to_string()));
+    }
     let weights = settings.weights.unwrap_or(job.recipe.evaluation.weights);
     let state = state_to_evaluate(job.run, job.recipe, weights, settings.checkpoint)?;
     let samples = settings.samples.unwrap_or(job.recipe.evaluation.samples);
@@ -127,19 +128,21 @@ impl Pass<'_> {
         observer: &mut Observer<'_>,
     ) -> Result<Validated, TrainError> {
         let split = &self.job.data.validation;
-        let mut scores = SplitAccumulator::new(None);
+        let (mut scores, mut joint) = (SplitAccumulator::new(None), JointScores::default());
         let mut sample = calibrate.then(|| TemperatureSample::new(split.len(), split.classes));
         let mut true_class = TrueClassSample::new(split.len(), split.classes);
         let mut file = self.file(split)?;
-        scorer.score(split, self.loadings_mib(), observer, &mut |rows, predictions| {
-            let (log_probs, given) = (log_probs(&predictions), truth(split, rows.clone()));
+        scorer.score(split, self.loadings_mib(), observer, &mut |rows, batch| {
+            let (log_probs, given) = (batch.log_probs(), truth(split, rows.clone()));
+            joint.add(&batch);
             scores.add(&log_probs, &given, clean(split, rows).as_ref());
             if let Some(sample) = &mut sample {
                 sample.add(&log_probs, &given);
             }
-            let utilities = predictions.mean.iter().map(|mean| mean / predictions.temperature);
-            true_class.add(&utilities.collect::<Vec<_>>(), &given);
-            file.push(&predictions)
+            let Predictions { mean, temperature, .. } = &batch.predictions;
+            let utilities: Vec<f32> = mean.iter().map(|mean| mean / temperature).collect();
+            true_class.add(&utilities, &given);
+            file.push(&batch.predictions)
         })?;
         let temperature = sample.map(|sample| sample.fit());
         let true_class = true_class.fit();
@@ -147,7 +150,9 @@ impl Pass<'_> {
             forget(self.job.run.path().join(EVALUATION))?;
         }
         file.commit()?;
-        Ok(Validated { scores: scores.finish(), temperature, true_class })
+        let scores = scores.finish();
+        let scores = SplitEvaluation { given: joint.complete(scores.given), ..scores };
+        Ok(Validated { scores, temperature, true_class })
     }
 
     /// The scores of the validation split at this temperature, which is known only after a pass:
@@ -173,8 +178,8 @@ impl Pass<'_> {
                 add(LogProbs { classes, on, off }, rows);
             }
         } else {
-            scorer.score(split, 0, observer, &mut |rows, predictions| {
-                add(log_probs(&predictions), rows);
+            scorer.score(split, 0, observer, &mut |rows, batch| {
+                add(batch.log_probs(), rows);
                 Ok(())
             })?;
         }
@@ -188,15 +193,17 @@ impl Pass<'_> {
         temperature: Option<f64>,
         observer: &mut Observer<'_>,
     ) -> Result<SplitEvaluation, TrainError> {
-        let mut scores = SplitAccumulator::new(temperature);
+        let (mut scores, mut joint) = (SplitAccumulator::new(temperature), JointScores::default());
         let mut file = self.file(split)?;
-        scorer.score(split, self.loadings_mib(), observer, &mut |rows, predictions| {
+        scorer.score(split, self.loadings_mib(), observer, &mut |rows, batch| {
             let given = truth(split, rows.clone());
-            scores.add(&log_probs(&predictions), &given, clean(split, rows).as_ref());
-            file.push(&predictions)
+            scores.add(&batch.log_probs(), &given, clean(split, rows).as_ref());
+            joint.add(&batch);
+            file.push(&batch.predictions)
         })?;
         file.commit()?;
-        Ok(scores.finish())
+        let scores = scores.finish();
+        Ok(SplitEvaluation { given: joint.complete(scores.given), ..scores })
     }
 
     fn file(&self, split: &Split) -> Result<SplitFile, TrainError> {
@@ -221,15 +228,16 @@ pub(crate) fn validate(
     let samples = job.recipe.evaluation.samples;
     let scorer = Scorer::new(job.recipe, job.run.info().seed, state, samples);
     let split = &job.data.validation;
-    let mut scores = SplitAccumulator::new(None);
-    scorer.score(split, 0, observer, &mut |rows, predictions| {
-        scores.add(&log_probs(&predictions), &truth(split, rows), None);
+    let (mut scores, mut joint) = (SplitAccumulator::new(None), JointScores::default());
+    scorer.score(split, 0, observer, &mut |rows, batch| {
+        scores.add(&batch.log_probs(), &truth(split, rows), None);
+        joint.add(&batch);
         Ok(())
     })?;
-    Ok(scores.finish().given)
+    Ok(joint.complete(scores.finish().given))
 }
 
-/// −log p of the given label of each example of a split, by the weights as they are.
+/// −log p of the given labels of each example of a split, by the weights as they are.
 pub(crate) fn losses(
     recipe: &Recipe,
     seed: u64,
@@ -238,8 +246,11 @@ pub(crate) fn losses(
 ) -> Result<Vec<f64>, TrainError> {
     let scorer = Scorer::new(recipe, seed, state, recipe.evaluation.samples);
     let mut losses = Vec::with_capacity(split.len());
-    scorer.score(split, 0, &mut |_| {}, &mut |rows, predictions| {
-        losses.extend(log_probs(&predictions).example_nll(&truth(split, rows)));
+    scorer.score(split, 0, &mut |_| {}, &mut |rows, batch| {
+        match &batch.predictions.joint_log_probs {
+            Some(log_probs) => losses.extend(log_probs.iter().map(|log_prob| -*log_prob as f64)),
+            None => losses.extend(batch.log_probs().example_nll(&truth(split, rows))),
+        }
         Ok(())
     })?;
     Ok(losses)
@@ -282,110 +293,3 @@ pub(crate) fn is_on(prob: f32) -> bool {
 
 /// Ties between annotators fall the same way in every run, so that runs can be compared.
 pub(crate) const TIE_SEED: u64 = 0;
-
-fn log_probs(predictions: &Predictions) -> LogProbs {
-    LogProbs {
-        classes: predictions.classes,
-        on: predictions.log_probs.clone(),
-        off: predictions.log_probs_off.clone(),
-    }
-}
-
-/// The first 64 bits of BLAKE3 of the numbers of an example; −0 is 0.
-fn content_key(example: &[f32]) -> u64 {
-    let bytes: Vec<u8> = example.iter().flat_map(|value| (value + 0.0).to_le_bytes()).collect();
-    let hash = blake3::hash(&bytes);
-    u64::from_le_bytes(*hash.as_bytes().first_chunk().expect("a hash has 32 bytes"))
-}
-
-const MIB: f64 = (1 << 20) as f64;
-
-/// A model that gives every example the same probabilities in any batch.
-pub(crate) struct Scorer {
-    pub model: Classifier,
-    pub link: Link,
-    normalization: Normalization,
-    seed: u64,
-    samples: usize,
-    draws: aleator_model::Draws,
-    batch: usize,
-    workers: usize,
-}
-
-impl Scorer {
-    pub fn new(recipe: &Recipe, seed: u64, state: &State, samples: usize) -> Self {
-        Self {
-            model: state.networks[0].evaluated(),
-            link: recipe.head.link,
-            normalization: state.normalization.clone(),
-            seed,
-            samples,
-            draws: recipe.head.draws,
-            batch: recipe.evaluation.batch,
-            workers: recipe.training.workers,
-        }
-    }
-
-    /// The inputs as the model takes them.
-    pub fn inputs(&self, values: Vec<f32>) -> Tensor<2> {
-        self.normalization.tensor(values, &device())
-    }
-
-    /// The noise of examples that stand one after the other. An example is named by its content:
-    /// its row, its file and its neighbours change nothing, and equal examples get equal results.
-    pub fn noise(&self, values: &[f32]) -> BatchNoise {
-        BatchNoise {
-            key: NoiseKey { seed: self.seed, step: NoiseKey::EVALUATION_STEP },
-            ids: values.chunks_exact(self.normalization.center.len()).map(content_key).collect(),
-            samples: self.samples,
-            draws: self.draws,
-        }
-    }
-
-    /// Passes the predictions of a split to `visit`, batch by batch, with loadings where those of
-    /// the whole split take at most `loadings_mib` MiB.
-    fn score(
-        &self,
-        split: &Arc<Split>,
-        loadings_mib: usize,
-        observer: &mut Observer<'_>,
-        visit: &mut dyn FnMut(Range<usize>, Predictions) -> Result<(), TrainError>,
-    ) -> Result<(), TrainError> {
-        let total = split.len();
-        let mut done = 0;
-        for batch in evaluation_batches(split.clone(), self.batch, self.workers) {
-            let batch = batch?;
-            let noise = self.noise(&batch.inputs);
-            let not_finite = |rows: Vec<usize>| {
-                let names = rows.into_iter().map(|row| split.ids.name(batch.examples[row]));
-                TrainError::prediction_not_finite(
-                    split.name.name(),
-                    names.map(String::from).collect(),
-                )
-            };
-            let Scores { log_probs, log_complements, latent } =
-                self.model.score(self.inputs(batch.inputs), &noise).map_err(not_finite)?;
-            let loadings = split.classes * latent.rank() * size_of::<f32>();
-            let keep_loadings = total as f64 * loadings as f64 <= loadings_mib as f64 * MIB;
-            let (on, off) = (floats(log_probs), log_complements.map(floats));
-            let found = outputs::predictions(on, off, latent, keep_loadings).map_err(not_finite)?;
-            let rows = done..done + found.examples();
-            done = rows.end;
-            visit(rows, found)?;
-            observer(Event::Evaluating { split: split.name.name(), done, total });
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::content_key;
-
-    #[test]
-    fn equal_examples_have_equal_keys_and_others_have_others() {
-        assert_eq!(content_key(&[0.0, 1.5]), content_key(&[-0.0, 1.5]));
-        assert_ne!(content_key(&[0.0, 1.5]), content_key(&[1.5, 0.0]));
-        assert_ne!(content_key(&[0.0]), content_key(&[0.0, 0.0]));
-    }
-}

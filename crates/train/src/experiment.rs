@@ -54,6 +54,7 @@ pub fn classifier(recipe: &Recipe, seed: u64, shape: Shape) -> ClassifierConfig 
         classes: shape.classes,
         noise: head.noise,
         link: head.link,
+        likelihood: head.likelihood,
         temperature: head.temperature,
         diag_scale: head.diag_scale,
         samples: head.samples,

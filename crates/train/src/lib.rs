@@ -29,6 +29,7 @@ mod evaluate;
 mod experiment;
 mod features;
 pub mod group;
+mod joint;
 mod kept_predictions;
 mod lbfgs;
 mod leave_one_out;
@@ -43,6 +44,7 @@ mod predict;
 mod prediction;
 mod runs;
 mod schedule;
+mod scorer;
 mod session;
 mod set_aside;
 mod state;
@@ -67,7 +69,7 @@ pub use leave_one_out::{LeaveOneOut, leave_one_out};
 pub use normalize::Normalization;
 pub use optimizer::{Group, Optimizer, Step};
 pub use predict::{CleanScores, DamagedImage, NewScores, PredictedPiece, Predictor};
-pub use prediction::{ClassProbability, Confusion, ExamplePrediction, Prediction};
+pub use prediction::{ClassProbability, Confusion, ExamplePrediction, Prediction, SetPredictions};
 pub use runs::{
     check_recipe, create_run, finish_run, hash_file, label_sets, load_run, run_data, same_data,
 };

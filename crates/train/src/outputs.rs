@@ -27,6 +27,7 @@ pub(crate) fn predictions(
         loadings: None,
         loading_scale: None,
         shared_loadings: None,
+        joint_log_probs: None,
     };
     match latent.covariance {
         Covariance::None => {}
@@ -58,6 +59,7 @@ pub(crate) fn append(to: &mut Predictions, mut from: Predictions) {
         (&mut to.diag_scale, from.diag_scale),
         (&mut to.loadings, from.loadings),
         (&mut to.loading_scale, from.loading_scale),
+        (&mut to.joint_log_probs, from.joint_log_probs),
     ] {
         if let (Some(to), Some(mut from)) = (to, from) {
             to.append(&mut from);

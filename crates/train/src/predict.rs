@@ -5,18 +5,21 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use aleator_data::{Ids, InputShape, Inputs, Split};
+use aleator_kernels::multilabel::Conditional;
 use aleator_metrics::{
     Calibration, Evaluation, LogProbs, SplitAccumulator, SplitEvaluation, Summary, TrueClass,
 };
-use aleator_run::recipe::{Link, Recipe};
-use aleator_run::{MeanPredictions, Predictions, RunDir};
+use aleator_run::recipe::{Likelihood, Link, Recipe};
+use aleator_run::{MeanPredictions, Predictions, RunDir, log_mean};
 use serde::{Deserialize, Serialize};
 
-use crate::evaluate::{Scorer, clean, truth};
+use crate::evaluate::{clean, truth};
 use crate::experiment::Shape;
+use crate::joint::JointLabels;
 use crate::outputs::{self, floats};
+use crate::scorer::{JointScores, Scorer};
 use crate::trained::evaluated_state;
-use crate::{Event, Observer, Prediction, TrainError};
+use crate::{Event, Observer, Prediction, SetPredictions, TrainError};
 
 /// A trained run, or an ensemble of runs, that predicts.
 pub struct Predictor {
@@ -29,6 +32,8 @@ pub struct Predictor {
     /// The step of the checkpoint, where the caller named it.
     pub checkpoint: Option<usize>,
     link: Link,
+    /// Labels that are known of every example, as (class, whether it is on).
+    known: Vec<(usize, bool)>,
     calibration: Option<Calibration>,
     true_class: Option<TrueClass>,
     batch: usize,
@@ -123,6 +128,7 @@ impl Predictor {
             class_names: run.info().class_names.clone().into(),
             checkpoint,
             link: recipe.head.link,
+            known: vec![],
             calibration,
             true_class,
             batch: recipe.evaluation.batch,
@@ -161,6 +167,7 @@ impl Predictor {
             class_names: run.info().class_names.clone().into(),
             checkpoint: None,
             link: recipe.head.link,
+            known: vec![],
             calibration: evaluation.calibration,
             true_class: evaluation.true_class.clone(),
             batch: recipe.evaluation.batch,
@@ -170,6 +177,41 @@ impl Predictor {
     /// Whether it gives the probability of the true class.
     pub fn knows_true_class(&self) -> bool {
         self.true_class.is_some()
+    }
+
+    /// Whether it says which labels go together: a single run of a joint likelihood.
+    pub fn knows_sets(&self) -> bool {
+        matches!(&self.members[..], [member] if member.likelihood == Likelihood::Joint)
+    }
+
+    /// Predicts given these labels of every example, as (class, whether it is on).
+    ///
+    /// # Errors
+    /// When the run does not say which labels go together, or a class is named twice.
+    ///
+    /// # Panics
+    /// If there is no such class.
+    pub fn given(mut self, known: Vec<(usize, bool)>) -> Result<Self, TrainError> {
+        if !known.is_empty() && !self.knows_sets() {
+            return Err(TrainError::Recipe(
+                "other labels change nothing unless a single run has learned which go together: \
+                 train one with head.likelihood = \"joint\" (preset multilabel-joint)"
+                    .to_string(),
+            ));
+        }
+        for (at, (class, _)) in known.iter().enumerate() {
+            let name = &self.class_names[*class];
+            if known[..at].iter().any(|(other, _)| other == class) {
+                return Err(TrainError::Recipe(format!("class {name:?} is named twice")));
+            }
+        }
+        self.known = known;
+        Ok(self)
+    }
+
+    /// Whether labels of the examples are known.
+    pub fn is_given_labels(&self) -> bool {
+        !self.known.is_empty()
     }
 
     /// Predicts some rows of `inputs`, whose ids are `ids`.
@@ -227,9 +269,14 @@ impl Predictor {
             let names = bad.into_iter().map(|at| names[at].clone()).collect();
             TrainError::prediction_not_finite("given", names)
         };
-        let outputs = self.members.iter().map(|member| member.predict(values.clone()));
+        let outputs = self.members.iter().map(|member| member.predict(values.clone(), &self.known));
         let outputs = outputs.collect::<Result<Vec<_>, _>>().map_err(not_finite)?;
-        let (mut members, variances): (Vec<_>, Vec<_>) = outputs.into_iter().unzip();
+        let sets = match &outputs[..] {
+            [MemberOutput { sets, .. }] => sets.clone(),
+            _ => None,
+        };
+        let outputs = outputs.into_iter().map(|it| (it.predictions, it.variance));
+        let (mut members, variances): (Vec<_>, Vec<_>) = outputs.unzip();
         let (raw, variance) = if members.len() == 1 {
             (members.remove(0), variances.concat())
         } else {
@@ -256,6 +303,7 @@ impl Predictor {
             variance,
             true_log_probs,
             members,
+            sets,
             checkpoint: self.checkpoint,
         })
     }
@@ -263,7 +311,7 @@ impl Predictor {
     /// The scores on labelled examples, whose classes must be those of the run.
     pub fn score(
         &self,
-        split: &Split,
+        split: &Arc<Split>,
         observer: &mut Observer<'_>,
     ) -> Result<NewScores, TrainError> {
         let (classes, total) = (self.class_names.len(), split.len());
@@ -283,6 +331,7 @@ impl Predictor {
             observer(Event::Evaluating { split: "given", done: rows.end, total });
         }
         let SplitEvaluation { given, clean: label, .. } = label.finish();
+        let given = self.joint_score(split, given)?;
         let of_truth = of_truth.map(SplitAccumulator::finish);
         let (true_class, true_clean) = of_truth.map(|it| (it.given, it.clean)).unzip();
         let clean = label.map(|label| CleanScores { label, true_class: true_clean.flatten() });
@@ -290,19 +339,73 @@ impl Predictor {
     }
 }
 
+impl Predictor {
+    /// The scores of the labels together, where all members have a joint likelihood.
+    fn joint_score(&self, split: &Arc<Split>, apart: Summary) -> Result<Summary, TrainError> {
+        if self.members.iter().any(|member| member.likelihood != Likelihood::Joint) {
+            return Ok(apart);
+        }
+        let mut all = vec![];
+        for member in &self.members {
+            let mut joint = JointScores::default();
+            member.score(split, 0, &mut |_| {}, &mut |_, batch| {
+                joint.add(&batch);
+                Ok(())
+            })?;
+            all.push(joint);
+        }
+        if let [joint] = &all[..] {
+            return Ok(joint.complete(apart));
+        }
+        let members: Vec<Vec<f32>> = all.into_iter().map(|joint| joint.log_probs).collect();
+        Ok(apart.with_joint(&log_mean(&members), None))
+    }
+}
+
+/// What one model predicts.
+struct MemberOutput {
+    predictions: Predictions,
+    /// Of the probabilities, `[N, K]`.
+    variance: Vec<f32>,
+    sets: Option<SetPredictions>,
+}
+
 impl Scorer {
-    /// The predictions of examples that stand one after the other, and the variances of their
-    /// probabilities.
+    /// The predictions of examples that stand one after the other, given some of their labels.
     ///
     /// # Errors
     /// The rows of examples whose predictions are not finite.
-    fn predict(&self, values: Vec<f32>) -> Result<(Predictions, Vec<f32>), Vec<usize>> {
+    fn predict(
+        &self,
+        values: Vec<f32>,
+        known: &[(usize, bool)],
+    ) -> Result<MemberOutput, Vec<usize>> {
         let noise = self.noise(&values);
         let output = self.model.predict(self.inputs(values), &noise)?;
+        let complements = |on: &[f32]| {
+            (self.link == Link::Sigmoid).then(|| on.iter().map(log_complement).collect())
+        };
         let on = floats(output.log_probs);
-        let off = (self.link == Link::Sigmoid).then(|| on.iter().map(log_complement).collect());
-        let predictions = outputs::predictions(on, off, output.latent, true)?;
-        Ok((predictions, floats(output.variance)))
+        let off = complements(&on);
+        let mut predictions = outputs::predictions(on, off, output.latent, true)?;
+        let mut variance = floats(output.variance);
+        if self.likelihood != Likelihood::Joint {
+            return Ok(MemberOutput { predictions, variance, sets: None });
+        }
+        let joint = JointLabels::new(&predictions, &noise);
+        let most_probable = joint.sets(known);
+        let given = (!known.is_empty()).then(|| joint.given(known));
+        if let Some(given) = &given {
+            let all = |of: fn(&Conditional) -> &[f64]| {
+                given.iter().flat_map(|it| of(it).iter().map(|value| *value as f32)).collect()
+            };
+            predictions.log_probs = all(|it| &it.log_probs);
+            predictions.log_probs_off = complements(&predictions.log_probs);
+            variance = all(|it| &it.variance);
+        }
+        let known = given.map(|given| given.iter().map(|it| it.log_evidence).collect());
+        let sets = Some(SetPredictions { most_probable, known });
+        Ok(MemberOutput { predictions, variance, sets })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use aleator_kernels::multilabel::LabelSet;
 use aleator_metrics::classification::argmax;
 use aleator_run::Predictions;
 use aleator_run::recipe::Link;
@@ -29,8 +30,19 @@ pub struct Prediction {
     pub true_log_probs: Option<Vec<f32>>,
     /// The predictions of the members of an ensemble; none for a single run.
     pub members: Vec<Predictions>,
+    /// Sets of labels, of a joint likelihood.
+    pub sets: Option<SetPredictions>,
     /// The step of the checkpoint that predicts, where the caller named it.
     pub checkpoint: Option<usize>,
+}
+
+/// What a joint likelihood says of the labels of some examples together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetPredictions {
+    /// The most probable set of labels of each example, given those that are known, `[N]`.
+    pub most_probable: Vec<LabelSet>,
+    /// log P of the known labels of each example, `[N]`; `None` where none is known.
+    pub known: Option<Vec<f64>>,
 }
 
 /// What is predicted for one example, for people.
@@ -42,6 +54,15 @@ pub struct ExamplePrediction {
     pub classes: Vec<ClassProbability>,
     /// The entropy of the probabilities, in nats; summed over classes that are on or off.
     pub entropy: f64,
+    /// The most probable set of labels, of a joint likelihood.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_probable_set: Option<Vec<String>>,
+    /// How probable it is that exactly these are on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set_probability: Option<f64>,
+    /// How probable the labels are that the caller knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known_probability: Option<f64>,
     /// The class that is probably the true one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub true_class: Option<String>,
@@ -123,6 +144,10 @@ impl Prediction {
         for (to, from) in self.members.iter_mut().zip(other.members) {
             outputs::append(to, from);
         }
+        if let (Some(to), Some(from)) = (&mut self.sets, other.sets) {
+            to.most_probable.extend(from.most_probable);
+            to.known.iter_mut().for_each(|known| known.extend(from.known.iter().flatten()));
+        }
     }
 
     /// The prediction for one example, in words, with the `top` most probable classes; without a
@@ -152,6 +177,9 @@ impl Prediction {
             id: self.ids[row].clone(),
             classes: order.iter().take(count).map(|class| named(*class)).collect(),
             entropy: entropy(&probs, self.link),
+            most_probable_set: self.most_probable_set(row),
+            set_probability: self.sets.as_ref().map(|it| it.most_probable[row].log_prob.exp()),
+            known_probability: self.known_probability(row),
             true_class,
             true_probability,
             confused_with: match self.link {
@@ -160,6 +188,17 @@ impl Prediction {
             },
             checkpoint: self.checkpoint,
         }
+    }
+
+    /// The names of the most probable set of labels, of a joint likelihood.
+    pub fn most_probable_set(&self, row: usize) -> Option<Vec<String>> {
+        let on = &self.sets.as_ref()?.most_probable[row].on;
+        let named = self.class_names.iter().zip(on).filter(|(_, on)| **on);
+        Some(named.map(|(name, _)| name.clone()).collect())
+    }
+
+    fn known_probability(&self, row: usize) -> Option<f64> {
+        Some(self.sets.as_ref()?.known.as_ref()?[row].exp())
     }
 
     fn row<'a>(&self, values: &'a [f32], row: usize) -> &'a [f32] {

@@ -65,6 +65,7 @@ pub fn create_run(
         seed,
         fingerprint: data.fingerprint.clone(),
         link: recipe.head.link,
+        likelihood: recipe.head.likelihood,
         noise: recipe.head.noise,
         class_names,
         input_shape,

@@ -56,6 +56,35 @@ pub enum Link {
     Sigmoid,
 }
 
+/// Which probability of the labels of an example training maximises, and how it is computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
+pub enum Likelihood {
+    /// That of each label by itself: of the one label by sampling under [`Link::Softmax`], the
+    /// product over the classes in closed form under [`Link::Sigmoid`].
+    #[default]
+    Marginal,
+    /// That of all labels together, by sampling, under [`Link::Sigmoid`]: it depends on the
+    /// covariances between classes, and learns them.
+    Joint,
+    /// That of one label under [`Link::Softmax`] by its second-order expansion, without samples, as
+    /// in the paper's appendix.
+    Expansion,
+    /// The same by the expansion of the logarithm, normalised: a distribution for noise of any size.
+    LogExpansion,
+}
+
+impl Likelihood {
+    /// The link that it is for; `None` for either.
+    pub fn link(self) -> Option<Link> {
+        match self {
+            Self::Marginal => None,
+            Self::Joint => Some(Link::Sigmoid),
+            Self::Expansion | Self::LogExpansion => Some(Link::Softmax),
+        }
+    }
+}
+
 /// How d(x) comes from its dense layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "lowercase"))]

@@ -13,8 +13,8 @@ use aleator::burn::optim::{AdamConfig, GradientsParams};
 use aleator::burn::tensor::activation::{log_softmax, relu};
 use aleator::burn::tensor::{Device, Int, Tensor, TensorData};
 use aleator::{
-    DiagScale, Draws, HeadTemperature, HetLinear, HetLinearConfig, Link, Noise, Temperature,
-    kernels::split_mix,
+    DiagScale, Draws, HeadTemperature, HetLinear, HetLinearConfig, Likelihood, Link, Noise,
+    Temperature, kernels::split_mix,
 };
 
 const CLASSES: usize = 10;
@@ -75,6 +75,7 @@ fn main() {
             classes: CLASSES,
             noise: Noise::LowRank { rank: 4 },
             link: Link::Softmax,
+            likelihood: Likelihood::Marginal,
             temperature: HeadTemperature::Fixed(Temperature::try_from(0.5).expect("above 0")),
             diag_scale: DiagScale::Softplus,
             samples: 200,

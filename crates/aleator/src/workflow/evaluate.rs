@@ -71,5 +71,5 @@ pub fn evaluate_on(
         }
     };
     let split = predictor.labelled(&source)?;
-    Ok(predictor.predictor.score(&split, &mut |event| watch.training("", event))?)
+    Ok(predictor.predictor.score(&split.into(), &mut |event| watch.training("", event))?)
 }

@@ -129,6 +129,45 @@ impl Predictor {
         self.predictor.knows_true_class()
     }
 
+    /// Whether it says which labels go together: a single run of a joint likelihood.
+    pub fn knows_sets(&self) -> bool {
+        self.predictor.knows_sets()
+    }
+
+    /// Predicts given labels that are known of every example: these classes are on, those off.
+    /// Probabilities of all other classes, and the most probable set, change accordingly.
+    ///
+    /// ```no_run
+    /// use aleator::Predictor;
+    ///
+    /// // The photographs are known to show a beach.
+    /// let predictor = Predictor::open("run".as_ref())?.given(&["beach".into()], &[])?;
+    /// # Ok::<(), aleator::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such class, one is named twice, or the run has not learned which labels go
+    /// together (`head.likelihood = "joint"`).
+    pub fn given(self, on: &[String], off: &[String]) -> Result<Self, Error> {
+        let named = |name: &String, is_on: bool| {
+            let class = self.class_names().iter().position(|class| class == name);
+            class.map(|class| (class, is_on)).ok_or_else(|| {
+                let names = self.class_names().join(", ");
+                Error::invalid(format!("there is no class {name:?}; the classes are {names}"))
+            })
+        };
+        let all = on.iter().map(|name| named(name, true));
+        let known = all.chain(off.iter().map(|name| named(name, false)));
+        let known = known.collect::<Result<Vec<_>, _>>()?;
+        let Self { predictor, recipe, features } = self;
+        Ok(Self { predictor: predictor.given(known)?, recipe, features })
+    }
+
+    /// Whether labels of the examples are known.
+    pub fn is_given_labels(&self) -> bool {
+        self.predictor.is_given_labels()
+    }
+
     /// The shape of an example.
     pub fn shape(&self) -> InputShape {
         self.predictor.shape

@@ -143,21 +143,30 @@ fn over_batch<T: Tile + Send>(
     })
 }
 
-/// Runs `example(worker, row, out) -> (loss, ∂τ)` over the batch and sums the gradients of shared
-/// parameters in the order of the batch.
+/// [`reduce_rows`] with a worker for each thread.
 pub(crate) fn reduce_batch<T: Tile + Send>(
     call: &Call,
-    mut grad: LatentGrad,
+    grad: LatentGrad,
     example: impl Fn(&mut Worker<T>, usize, &mut RowGrad) -> (f32, f64) + Sync,
 ) -> LossGrad {
-    let batch = call.latent.batch;
-    grad.check(&call.latent);
+    let workers = Workers::<T>::new(&call.latent);
+    reduce_rows(&call.latent, grad, |row, out| workers.with_one(|worker| example(worker, row, out)))
+}
+
+/// Runs `example(row, out) -> (loss, ∂τ)` over the batch and sums the gradients of shared
+/// parameters in the order of the batch.
+pub(crate) fn reduce_rows(
+    latent: &Latent,
+    mut grad: LatentGrad,
+    example: impl Fn(usize, &mut RowGrad) -> (f32, f64) + Sync,
+) -> LossGrad {
+    let batch = latent.batch;
+    grad.check(latent);
     let (rows, shared) = split_rows(&mut grad, batch);
     shared.fill(0.0);
     let size = shared.len();
     let wave = if size == 0 { batch.max(1) } else { SHARED_WAVE };
     let mut partial = vec![0.0f32; size * wave];
-    let workers = Workers::<T>::new(&call.latent);
     let mut rows = rows.into_iter();
     let mut results: Vec<(f32, f64)> = Vec::with_capacity(batch);
     for first in (0..batch).step_by(wave) {
@@ -165,10 +174,8 @@ pub(crate) fn reduce_batch<T: Tile + Send>(
         let examples: Vec<RowGrad> =
             parts.map(|(row, shared_loadings)| RowGrad { shared_loadings, ..row }).collect();
         let count = examples.len();
-        let of_wave = examples.into_par_iter().enumerate().map(|(index, mut out)| {
-            workers.with_one(|worker| example(worker, first + index, &mut out))
-        });
-        results.par_extend(of_wave);
+        let of_wave = examples.into_par_iter().enumerate();
+        results.par_extend(of_wave.map(|(index, mut out)| example(first + index, &mut out)));
         shared.par_iter_mut().enumerate().with_min_len(4096).for_each(|(at, sum)| {
             (0..count).for_each(|index| *sum += partial[index * size + at]);
         });

@@ -13,17 +13,17 @@ pub type Joint<'a> = &'a [(usize, bool)];
 
 /// A running log Σ exp with one weight for each sample.
 #[derive(Clone)]
-struct LogSum {
+pub(super) struct LogSum {
     maximum: f64,
     sum: f64,
 }
 
 impl LogSum {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self { maximum: f64::NEG_INFINITY, sum: 0.0 }
     }
 
-    fn add(&mut self, value: f64) {
+    pub fn add(&mut self, value: f64) {
         if value > self.maximum {
             self.sum *= (self.maximum - value).exp();
             self.maximum = value;
@@ -31,12 +31,12 @@ impl LogSum {
         self.sum += (value - self.maximum).exp();
     }
 
-    fn log(&self) -> f64 {
+    pub fn log(&self) -> f64 {
         self.maximum + self.sum.ln()
     }
 }
 
-fn log_sigmoid(x: f64) -> f64 {
+pub(super) fn log_sigmoid(x: f64) -> f64 {
     x.min(0.0) - (-x.abs()).exp().ln_1p()
 }
 
@@ -49,7 +49,7 @@ fn joint_of_sample(utility: &[f32], observed: Joint, temperature: f64) -> f64 {
 }
 
 /// Calls `visit` with the utilities of each sample of one example, `[K]`, and returns S.
-fn for_each_sample(
+pub(super) fn for_each_sample(
     latent: &Latent,
     sampling: &Sampling,
     row: usize,
@@ -64,7 +64,7 @@ fn for_each_sample(
     count as f64
 }
 
-fn check_observed(observed: Joint, classes: usize) {
+pub(super) fn check_observed(observed: Joint, classes: usize) {
     for (class, _) in observed {
         assert!(*class < classes, "observed class must be below {classes}, found {class}");
     }
@@ -103,9 +103,19 @@ pub fn joint_log_prob(
     total.log() - samples.ln()
 }
 
-/// log P(class c is on | these labels) of one example and every class c, `[K]`.
-///
-/// An observed class gets its observed value: log-probability 0 or −∞.
+/// The labels of one example, given some of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conditional {
+    /// log P(class c is on | these labels), `[K]`. An observed class has its observed value: 0 or
+    /// −∞.
+    pub log_probs: Vec<f64>,
+    /// The variance of sigmoid(u_c/τ) over the noise that these labels leave, `[K]`.
+    pub variance: Vec<f64>,
+    /// log P(all of these labels).
+    pub log_evidence: f64,
+}
+
+/// The labels of one example, given some of them.
 ///
 /// ```
 /// use aleator_kernels::{
@@ -120,33 +130,42 @@ pub fn joint_log_prob(
 /// let key = NoiseKey { seed: 0, step: 0 };
 /// let sampling = Sampling { key, ids: &[0], samples: 2000, draws: Draws::Antithetic };
 /// let tau = Temperature::try_from(0.5).unwrap();
-/// let given = multilabel::conditional_log_probs(&latent, tau, &sampling, 0, &[(0, true)]);
-/// assert!(given[1].exp() > 0.8 && given[2].exp() < 0.2);
+/// let given = multilabel::conditional(&latent, tau, &sampling, 0, &[(0, true)]);
+/// assert!(given.log_probs[1].exp() > 0.8 && given.log_probs[2].exp() < 0.2);
+/// assert!((given.log_evidence.exp() - 0.5).abs() < 0.05);
 /// ```
-pub fn conditional_log_probs(
+pub fn conditional(
     latent: &Latent,
     temperature: Temperature,
     sampling: &Sampling,
     row: usize,
     observed: Joint,
-) -> Vec<f64> {
+) -> Conditional {
     check_observed(observed, latent.classes);
     let tau = temperature.get() as f64;
     let mut evidence = LogSum::new();
-    let mut joint = vec![LogSum::new(); latent.classes];
-    for_each_sample(latent, sampling, row, |utility| {
+    // Of the first and the second power of the probability of each class.
+    let mut powers = vec![[LogSum::new(), LogSum::new()]; latent.classes];
+    let samples = for_each_sample(latent, sampling, row, |utility| {
         let weight = joint_of_sample(utility, observed, tau);
         evidence.add(weight);
-        for (sum, u) in joint.iter_mut().zip(utility) {
-            sum.add(weight + log_sigmoid(*u as f64 / tau));
+        for ([first, second], u) in powers.iter_mut().zip(utility) {
+            let log_prob = log_sigmoid(*u as f64 / tau);
+            first.add(weight + log_prob);
+            second.add(weight + 2.0 * log_prob);
         }
     });
-    let evidence = evidence.log();
-    let mut out: Vec<f64> = joint.iter().map(|sum| sum.log() - evidence).collect();
+    let total = evidence.log();
+    let mut log_probs: Vec<f64> = powers.iter().map(|[first, _]| first.log() - total).collect();
+    let spread = |[first, second]: &[LogSum; 2]| {
+        (second.log() - total).exp() - (2.0 * (first.log() - total)).exp()
+    };
+    let mut variance: Vec<f64> = powers.iter().map(|powers| spread(powers).max(0.0)).collect();
     for (class, on) in observed {
-        out[*class] = if *on { 0.0 } else { f64::NEG_INFINITY };
+        log_probs[*class] = if *on { 0.0 } else { f64::NEG_INFINITY };
+        variance[*class] = 0.0;
     }
-    out
+    Conditional { log_probs, variance, log_evidence: total - samples.ln() }
 }
 
 /// log p_c and log(1 − p_c) by sampling, to compare with the closed form.

@@ -15,6 +15,23 @@ pub fn top1_accuracy(log_on: &[f32], classes: usize, multi_hot: &[bool]) -> f64 
     hits as f64 / examples as f64
 }
 
+/// The fraction of examples in which exactly the positive classes are more likely on than off.
+///
+/// ```
+/// # use aleator_metrics::classification::multilabel::subset_accuracy;
+/// let (high, low) = (0.9f32.ln(), 0.1f32.ln());
+/// let (on, off) = ([high, low, high, high], [low, high, low, low]);
+/// assert_eq!(subset_accuracy(&on, &off, 2, &[true, false, true, false]), 0.5);
+/// ```
+pub fn subset_accuracy(log_on: &[f32], log_off: &[f32], classes: usize, multi_hot: &[bool]) -> f64 {
+    let examples = check(log_on, log_off, classes, multi_hot);
+    let rows = log_on.chunks(classes).zip(log_off.chunks(classes)).zip(multi_hot.chunks(classes));
+    let is_hit = |((on, off), is_on): &((&[f32], &[f32]), &[bool])| {
+        on.iter().zip(*off).zip(*is_on).all(|((on, off), is_on)| (on > off) == *is_on)
+    };
+    rows.filter(is_hit).count() as f64 / examples as f64
+}
+
 /// The binary cross-entropy of each example, summed over its classes, `[N]`.
 pub fn example_nll(
     log_on: &[f32],

@@ -36,8 +36,19 @@ pub struct SummaryAccumulator {
 
 #[derive(Clone, Debug)]
 enum Counts {
-    OneClass { top1: usize, top5: usize, tallies: Vec<ClassTally> },
-    Multilabel { top1: usize, positive: Vec<usize>, nll: Vec<f64>, ranking: Box<EntryRanking> },
+    OneClass {
+        top1: usize,
+        top5: usize,
+        tallies: Vec<ClassTally>,
+    },
+    Multilabel {
+        top1: usize,
+        /// Examples in which exactly the positive classes are more likely on than off.
+        subsets: usize,
+        positive: Vec<usize>,
+        nll: Vec<f64>,
+        ranking: Box<EntryRanking>,
+    },
 }
 
 impl SummaryAccumulator {
@@ -51,7 +62,7 @@ impl SummaryAccumulator {
     pub fn of_multilabel(classes: usize, bins: usize) -> Self {
         let ranking = Box::new(EntryRanking::new(classes));
         let (positive, nll) = (vec![0; classes], vec![0.0; classes]);
-        Self::new(classes, bins, Counts::Multilabel { top1: 0, positive, nll, ranking })
+        Self::new(classes, bins, Counts::Multilabel { top1: 0, subsets: 0, positive, nll, ranking })
     }
 
     fn new(classes: usize, bins: usize, counts: Counts) -> Self {
@@ -109,7 +120,7 @@ impl SummaryAccumulator {
     }
 
     pub(super) fn add_multilabel(&mut self, log_on: &[f32], log_off: &[f32], multi_hot: &[bool]) {
-        let Counts::Multilabel { top1, positive, nll, ranking } = &mut self.counts else {
+        let Counts::Multilabel { top1, subsets, positive, nll, ranking } = &mut self.counts else {
             panic!("multilabel probabilities were added to scores of one class per example");
         };
         let classes = self.classes;
@@ -117,16 +128,18 @@ impl SummaryAccumulator {
         let rows = log_on.chunks(classes).zip(log_off.chunks(classes));
         for ((on, off), hot) in rows.zip(multi_hot.chunks(classes)) {
             *top1 += usize::from(hot[argmax(on)]);
-            let mut of_example = 0.0;
+            let (mut of_example, mut is_subset) = (0.0, true);
             for (class, ((on, off), is_on)) in on.iter().zip(off).zip(hot).enumerate() {
                 let loss = multilabel::loss(*on, *off, *is_on);
                 of_example += loss;
                 nll[class] += loss;
                 positive[class] += usize::from(*is_on);
+                is_subset &= (on > off) == *is_on;
                 self.brier += multilabel::squared_error(*on, *off, *is_on);
                 self.reliability.add_entry(*on, *is_on);
             }
             self.nll += of_example;
+            *subsets += usize::from(is_subset);
         }
         ranking.add(log_on, multi_hot);
     }
@@ -150,6 +163,7 @@ impl SummaryAccumulator {
             gap_error: None,
             mean_ap: None,
             mean_ap_error: None,
+            subset_accuracy: None,
             per_class: vec![],
             reliability,
         };
@@ -159,7 +173,7 @@ impl SummaryAccumulator {
                 summary.top5 = (self.classes > 5).then(|| mean(top5 as f64));
                 summary.per_class = tallies.iter().enumerate().map(of_tally).collect();
             }
-            Counts::Multilabel { top1, positive, nll, ranking } => {
+            Counts::Multilabel { top1, subsets, positive, nll, ranking } => {
                 let (gap, of_classes) = ranking.finish();
                 let known: Vec<Bounded> = of_classes.iter().copied().flatten().collect();
                 let over_known = |read: fn(&Bounded) -> f64| {
@@ -167,6 +181,7 @@ impl SummaryAccumulator {
                     (!known.is_empty()).then(|| sum / known.len() as f64)
                 };
                 summary.top1 = mean(top1 as f64);
+                summary.subset_accuracy = Some(mean(subsets as f64));
                 summary.gap = gap.map(|gap| gap.value);
                 summary.gap_error = gap.map(|gap| gap.error).filter(inexact);
                 summary.mean_ap = over_known(|ap| ap.value);

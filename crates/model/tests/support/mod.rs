@@ -2,8 +2,8 @@
 #![allow(dead_code)] // each test file uses its part
 
 use aleator_model::{
-    BatchNoise, Classifier, DiagScale, Draws, HeadTemperature, HetLinearConfig, Link, Noise,
-    NoiseKey, Targets, Temperature, TrainingLoss,
+    BatchNoise, Classifier, DiagScale, Draws, HeadTemperature, HetLinearConfig, Likelihood, Link,
+    Noise, NoiseKey, Targets, Temperature, TrainingLoss,
 };
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
@@ -26,6 +26,7 @@ pub fn config(noise: Noise, link: Link) -> HetLinearConfig {
         classes: 4,
         noise,
         link,
+        likelihood: Likelihood::Marginal,
         temperature: HeadTemperature::Fixed(tau(0.8)),
         diag_scale: DiagScale::Softplus,
         samples: 64,

@@ -55,6 +55,7 @@ impl ModelOutput {
             loadings: None,
             loading_scale: None,
             shared_loadings: None,
+            joint_log_probs: None,
         };
         Ok((predictions, confidence))
     }
@@ -110,6 +111,7 @@ fn select(all: &Predictions, rows: &[usize]) -> Predictions {
         loadings: of(&all.loadings, classes * rank),
         loading_scale: of(&all.loading_scale, classes),
         shared_loadings: all.shared_loadings.clone(),
+        joint_log_probs: of(&all.joint_log_probs, 1),
     }
 }
 

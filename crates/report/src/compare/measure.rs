@@ -21,6 +21,8 @@ pub enum Measure {
     Gap,
     /// The mean of the classes' average precision.
     MeanAp,
+    /// The share of examples whose predicted set of classes is exactly right.
+    SubsetAccuracy,
 }
 
 /// Which of two values is the better one.
@@ -34,8 +36,16 @@ pub enum Direction {
 
 impl Measure {
     /// All of them, in the order of tables.
-    pub const ALL: [Self; 7] =
-        [Self::Top1, Self::Top5, Self::Nll, Self::Brier, Self::Ece, Self::Gap, Self::MeanAp];
+    pub const ALL: [Self; 8] = [
+        Self::Top1,
+        Self::Top5,
+        Self::Nll,
+        Self::Brier,
+        Self::Ece,
+        Self::Gap,
+        Self::MeanAp,
+        Self::SubsetAccuracy,
+    ];
 
     /// Its name in `evaluation.json`.
     pub fn key(self) -> &'static str {
@@ -69,12 +79,13 @@ impl Measure {
             Self::Ece => ("ece", "ECE"),
             Self::Gap => ("gap", "gAP"),
             Self::MeanAp => ("mean_ap", "mean AP"),
+            Self::SubsetAccuracy => ("subset_accuracy", "whole set"),
         }
     }
 
     /// Whether it is shown in percent.
     pub fn is_share(self) -> bool {
-        matches!(self, Self::Top1 | Self::Top5 | Self::Gap | Self::MeanAp)
+        matches!(self, Self::Top1 | Self::Top5 | Self::Gap | Self::MeanAp | Self::SubsetAccuracy)
     }
 
     /// Which of two values is the better one.
@@ -99,6 +110,7 @@ impl Measure {
             Self::Ece => Some(summary.ece),
             Self::Gap => summary.gap,
             Self::MeanAp => summary.mean_ap,
+            Self::SubsetAccuracy => summary.subset_accuracy,
         }
     }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use aleator_metrics::classification::argmax;
 use aleator_run::{
-    EnsembleFile, ExampleRow, Field, Link, Noise, PredictionsFile, RunDir, RunError, Split,
-    SplitReader,
+    EnsembleFile, ExampleRow, Field, Likelihood, Link, Noise, PredictionsFile, RunDir, RunError,
+    Split, SplitReader,
 };
 use rayon::prelude::*;
 
@@ -55,11 +55,12 @@ impl Covariances {
                     .to_string(),
             ));
         }
-        if run.info().link == Link::Sigmoid {
+        if run.info().link == Link::Sigmoid && run.info().likelihood != Likelihood::Joint {
             return Err(none(
                 "its classes are on or off by themselves (head.link = \"sigmoid\"): its loss \
                  depends on the variance of each class alone, so the covariances between classes \
-                 are those of the initial weights and say nothing about the data"
+                 are those of the initial weights and say nothing about the data; train with \
+                 head.likelihood = \"joint\", which learns them"
                     .to_string(),
             ));
         }

@@ -81,6 +81,7 @@ impl Folds {
             seed: 0,
             fingerprint: "5d41".to_string(),
             link: Link::Softmax,
+            likelihood: Default::default(),
             noise: Noise::LowRank { rank: 1 },
             class_names: ["=cat", "dog", "<b>fox</b>", "owl"].map(String::from).to_vec(),
             input_shape: vec![4],
@@ -128,5 +129,6 @@ pub fn predictions(members: &[usize]) -> Predictions {
         mean,
         loading_scale: None,
         shared_loadings: None,
+        joint_log_probs: None,
     }
 }

@@ -42,6 +42,7 @@ impl Case {
             seed: 0,
             fingerprint: "5d41".to_string(),
             link,
+            likelihood: Default::default(),
             noise,
             class_names: names(classes),
             input_shape: vec![4],
@@ -97,6 +98,7 @@ pub fn random(noise: Noise, examples: usize, classes: usize, seed: u64) -> Predi
         loadings: None,
         loading_scale: None,
         shared_loadings: None,
+        joint_log_probs: None,
     };
     if noise != Noise::None {
         made.diag_scale = Some(numbers.take(cells).iter().map(|value| 0.5 + 0.3 * value).collect());

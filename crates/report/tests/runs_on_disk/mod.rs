@@ -44,6 +44,7 @@ impl Made {
                 seed,
                 fingerprint: "5d41".to_string(),
                 link: Link::Softmax,
+                likelihood: Default::default(),
                 noise: Noise::None,
                 class_names: class_names.clone(),
                 input_shape: vec![4],
@@ -98,6 +99,7 @@ pub fn summary(top1: f64, nll: f64) -> Summary {
         gap_error: None,
         mean_ap: None,
         mean_ap_error: None,
+        subset_accuracy: None,
         per_class: vec![],
         reliability: vec![],
     }

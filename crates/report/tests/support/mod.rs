@@ -63,6 +63,7 @@ impl Fixture {
             seed: self.seed,
             fingerprint: "5d41402abc".to_string(),
             link: self.link,
+            likelihood: Default::default(),
             noise: Noise::SharedLowRank { rank: self.rank },
             class_names: self.names.clone(),
             input_shape: vec![4],
@@ -152,6 +153,7 @@ impl Fixture {
             loadings: None,
             loading_scale: Some((0..mean.len()).map(|_| 0.5 + random.uniform()).collect()),
             shared_loadings: Some(self.shared_loadings()),
+            joint_log_probs: None,
             mean,
         }
     }

@@ -23,7 +23,7 @@ use crate::regular::open_file;
 /// # aleator_run::Predictions {
 /// #     classes: 2, rank: 0, temperature: 1.0, log_probs: vec![-0.1, -2.3, -0.7, -0.7],
 /// #     log_probs_off: None, mean: vec![1.5, -0.7, 0.0, 0.0], diag_scale: None, loadings: None,
-/// #     loading_scale: None, shared_loadings: None,
+/// #     loading_scale: None, shared_loadings: None, joint_log_probs: None,
 /// # }.save(&path)?;
 /// use aleator_run::{Field, PredictionsFile};
 ///
@@ -135,6 +135,7 @@ impl PredictionsFile {
     /// When there are no such rows.
     pub fn rows(&mut self, rows: Range<usize>) -> Result<Predictions, RunError> {
         let Metadata { classes, rank, temperature } = self.metadata;
+        let shared_loadings = self.shared_loadings.clone();
         let mut read = |field| self.read(field, rows.clone());
         Ok(Predictions {
             classes,
@@ -146,7 +147,8 @@ impl PredictionsFile {
             diag_scale: read(Field::DiagScale)?,
             loadings: read(Field::Loadings)?,
             loading_scale: read(Field::LoadingScale)?,
-            shared_loadings: self.shared_loadings.clone(),
+            shared_loadings,
+            joint_log_probs: read(Field::JointLogProbs)?,
         })
     }
 

@@ -31,6 +31,7 @@ use crate::error::RunError;
 ///     loadings: None,
 ///     loading_scale: None,
 ///     shared_loadings: None,
+///     joint_log_probs: None,
 /// };
 /// let mut writer = TopPredictionsWriter::create(&path, 1, 2)?;
 /// writer.push(&predictions)?;

@@ -30,6 +30,7 @@ use crate::error::RunError;
 ///     loadings: None,
 ///     loading_scale: None,
 ///     shared_loadings: None,
+///     joint_log_probs: None,
 /// };
 /// let mut writer = PredictionsWriter::create(&path, 2)?;
 /// writer.push(&piece(-0.1))?;

@@ -176,7 +176,7 @@ pub(super) fn write_path<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result
 }
 
 /// Whether a key says nothing that its absence does not.
-pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

@@ -128,6 +128,7 @@ fn with_consensus(
         loadings: None,
         loading_scale: None,
         shared_loadings: None,
+        joint_log_probs: None,
     }))
 }
 

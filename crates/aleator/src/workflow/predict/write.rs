@@ -297,6 +297,12 @@ fn column_names(predictor: &Predictor, columns: &PredictionColumns) -> Vec<Strin
         }
     }
     names.push("entropy".to_string());
+    if predictor.knows_sets() {
+        names.extend(["set", "set_probability"].map(String::from));
+    }
+    if predictor.is_given_labels() {
+        names.push("known_probability".to_string());
+    }
     if predictor.knows_true_class() {
         names.extend(["true_class", "true_probability"].map(String::from));
     }
@@ -328,6 +334,13 @@ fn columns_of(piece: &Prediction, columns: &PredictionColumns) -> Vec<Column> {
         all.push(numbers(&|it| it.classes[at].spread));
     }
     all.push(numbers(&|it| it.entropy));
+    if let Some(sets) = &piece.sets {
+        all.push(words(&|it| it.most_probable_set.clone().unwrap_or_default().join(";")));
+        all.push(numbers(&|it| it.set_probability.unwrap_or_default()));
+        if sets.known.is_some() {
+            all.push(numbers(&|it| it.known_probability.unwrap_or_default()));
+        }
+    }
     if piece.true_log_probs.is_some() {
         all.push(words(&|it| it.true_class.clone().unwrap_or_default()));
         all.push(numbers(&|it| it.true_probability.unwrap_or_default()));
