@@ -40,7 +40,7 @@ def source(folder, name, examples, seed):
 
 
 def sets(folder):
-    keys = {"data.validation": "", "tune": "off", "data.classes": CLASSES, "head.rank": RANK, "optimizer.refit": "false",
+    keys = {"data.validation": "", "tune": "off", "data.classes": CLASSES, "head.rank": RANK, "optimizer.refit": "false", "optimizer.memory": 1,
             "schedule.epochs": 2, "training.parts": 100, "training.workers": 1,
             "evaluation.batch": 64,
             "evaluation.predictions": "none", "data.label_kind": "multi-hot"}

@@ -189,7 +189,7 @@ impl PredictionsFile {
 /// # aleator_run::Predictions {
 /// #     classes: 2, rank: 0, temperature: 1.0, log_probs: vec![-0.1, -2.3, -0.7, -0.7],
 /// #     log_probs_off: None, mean: vec![1.5, -0.7, 0.0, 0.0], diag_scale: None, loadings: None,
-/// #     loading_scale: None, shared_loadings: None,
+/// #     loading_scale: None, shared_loadings: None, joint_log_probs: None,
 /// # }.save(&path)?;
 /// assert_eq!(aleator_run::tensor_shapes(&path)?["mean"], [2, 2]);
 /// # Ok::<(), aleator_run::RunError>(())
