@@ -40,10 +40,10 @@ def source(folder, name, examples, seed):
 
 
 def sets(folder):
-    keys = {"data.validation": "", "tune": "off", "data.classes": CLASSES, "head.rank": RANK, "optimizer.refit": "false", "optimizer.memory": 1,
-            "schedule.epochs": 2, "training.parts": 100, "training.workers": 1,
-            "evaluation.batch": 64,
-            "evaluation.predictions": "none", "data.label_kind": "multi-hot"}
+    keys = {"data.validation": "", "data.classes": CLASSES, "data.label_kind": "multi-hot",
+            "tune": "off", "head.rank": RANK, "optimizer.refit": "false", "optimizer.memory": 1,
+            "schedule.epochs": 2, "training.parts": 100, "evaluation.batch": 64,
+            "evaluation.predictions": "none"}
     for part, name in [("train", "train"), ("validation", "held_out")]:
         keys[f"data.{part}.features"] = f"{folder}/{name}.npy"
         keys[f"data.{part}.labels"] = f"{folder}/{name}.csv"
