@@ -4,6 +4,7 @@
 //!
 //! | the file holds | labels are taken as |
 //! |---|---|
+//! | under `head.link = "sigmoid"`: one column with `;` in it, or `id,label` with several rows of one id | sets of classes |
 //! | one column of whole numbers or words | single |
 //! | a table with columns `example`, `annotator`, `label` | annotators, long |
 //! | a table of words, or of whole numbers with blanks, −1 or above 1 | annotators, a column each |
@@ -20,6 +21,7 @@ mod by_id;
 mod classes;
 mod files;
 mod read;
+mod sets;
 mod table;
 mod votes;
 mod written;
@@ -30,6 +32,7 @@ use crate::ids::Ids;
 pub(crate) use classes::Classes;
 pub use files::{LabelFiles, LabelledExamples};
 pub(crate) use read::{CleanLabels, RawLabels, Role};
+pub(crate) use sets::{NONE, SEPARATOR};
 pub(crate) use table::Table;
 pub(crate) use written::Words;
 pub use written::{WrittenAnnotations, WrittenLabels};
@@ -128,20 +131,6 @@ impl Labels {
             }
             _ => self.hard(0, ids).expect("labels of one class"),
         }
-    }
-
-    /// Single and multi-hot labels as zeros and ones, `[N, K]`; `None` for the other kinds.
-    pub fn multi_hot_dense(&self, classes: usize) -> Option<Vec<f32>> {
-        let mut out = vec![0.0; self.len() * classes];
-        for (index, row) in out.chunks_exact_mut(classes).enumerate() {
-            let on = match self {
-                Self::Single(labels) => &labels[index..=index],
-                Self::MultiHot(sets) => sets.row(index),
-                Self::Soft(_) | Self::Annotations(_) => return None,
-            };
-            on.iter().for_each(|class| row[*class as usize] = 1.0);
-        }
-        Some(out)
     }
 
     /// The labels of these examples, in this order.

@@ -158,7 +158,7 @@ fn wrong_cells_are_refused_by_line() {
         assert_refused(refused, &path, words);
     }
     for (text, words) in [
-        ("{\"path\":\"images/a.png\",\"label\":[1]}\n", &["line 1", "label is neither"][..]),
+        ("{\"path\":\"images/a.png\",\"label\":{}}\n", &["line 1", "label is neither"][..]),
         ("{\"path\":\"images/a.png\"}\n", &["no column \"label\""]),
         ("\n[1]\n", &["line 2", "not a JSON object"]),
         ("{\"path\n", &["line 1", "not JSON"]),

@@ -138,7 +138,7 @@ fn duplicate_and_incomplete_examples_are_refused() {
         (&[("a.png", &image), ("a.cls", &[b'1'; 65])], &["a.cls", "65 bytes"]),
         (&[("a.png", &image), ("a.txt", b"\xff")], &["a.txt", "UTF-8"]),
         (&[("a.png", &image), ("a.json", b"{")], &["a.json", "not JSON"]),
-        (&[("a.png", &image), ("a.json", br#"{"label": [1]}"#)], &["x.tar/a", "label", "neither"]),
+        (&[("a.png", &image), ("a.json", br#"{"label": {}}"#)], &["x.tar/a", "label", "neither"]),
         (&[("a.png", &image), ("a.json", br#"{"weight": 0}"#)], &["x.tar/a", "weight 0"]),
         (&[("a.png", &image), ("a.cls", b"1"), ("b.png", &image)], &["x.tar/b", "has no label"]),
         (&[("a.png", &image), ("b.png", &image), ("b.cls", b"1")], &["x.tar/b", "has a label"]),

@@ -26,6 +26,7 @@ mod fuzz_harness;
 #[path = "golden/check.rs"]
 mod golden;
 mod label_encoding;
+mod label_sets;
 mod labels;
 mod labels_by_id;
 mod latent_noise;

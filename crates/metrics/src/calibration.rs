@@ -1,9 +1,11 @@
 //! Calibration: reliability bins, expected calibration error, temperature scaling.
 
+mod sample;
 mod temperature;
 
 use serde::{Deserialize, Serialize};
 
+pub use sample::TemperatureSample;
 pub use temperature::{
     HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, fit_temperature, fit_temperature_multilabel,
     fit_temperature_soft, scale_log_probs, scale_multilabel,
@@ -38,11 +40,9 @@ pub fn reliability(
 ) -> Vec<ReliabilityBin> {
     let examples = checks::log_probs(log_probs, classes);
     checks::labels(labels, examples, classes);
-    let outcomes = log_probs.chunks(classes).zip(labels).map(|(row, label)| {
-        let top = argmax(row);
-        ((row[top] as f64).exp(), f64::from(top == *label as usize))
-    });
-    fill_bins(outcomes, bins)
+    let mut sums = ReliabilitySums::new(bins);
+    sums.add_labels(log_probs, classes, labels);
+    sums.finish()
 }
 
 /// The same for soft targets: a prediction is correct to the extent of its class's probability in
@@ -58,12 +58,9 @@ pub fn reliability_soft(
 ) -> Vec<ReliabilityBin> {
     checks::log_probs(log_probs, classes);
     checks::targets(targets, log_probs.len());
-    let rows = log_probs.chunks(classes).zip(targets.chunks(classes));
-    let outcomes = rows.map(|(row, target)| {
-        let top = argmax(row);
-        ((row[top] as f64).exp(), target[top] as f64)
-    });
-    fill_bins(outcomes, bins)
+    let mut sums = ReliabilitySums::new(bins);
+    sums.add_soft(log_probs, classes, targets);
+    sums.finish()
 }
 
 /// Bins of equal width by the probability of the positive label, over all (example, class) pairs.
@@ -76,8 +73,9 @@ pub fn reliability_multilabel(
     bins: usize,
 ) -> Vec<ReliabilityBin> {
     multilabel::check_on(log_on, 1, multi_hot);
-    let pairs = log_on.iter().zip(multi_hot);
-    fill_bins(pairs.map(|(log_p, on)| ((*log_p as f64).exp(), f64::from(*on))), bins)
+    let mut sums = ReliabilitySums::new(bins);
+    log_on.iter().zip(multi_hot).for_each(|(log_p, on)| sums.add_entry(*log_p, *on));
+    sums.finish()
 }
 
 /// ECE: the distance between accuracy and confidence in each bin, averaged over predictions.
@@ -104,29 +102,65 @@ pub fn expected_calibration_error(bins: &[ReliabilityBin]) -> f64 {
     sum / count as f64
 }
 
-fn fill_bins(outcomes: impl Iterator<Item = (f64, f64)>, bins: usize) -> Vec<ReliabilityBin> {
-    assert!(bins > 0, "bins is 0, expected at least 1");
-    let mut sums = vec![(0usize, 0.0, 0.0); bins];
-    for (confidence, outcome) in outcomes {
+/// Reliability bins that are filled one prediction after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct ReliabilitySums {
+    /// Of each bin: predictions, the sum of their confidences, the sum of their outcomes.
+    sums: Vec<(usize, f64, f64)>,
+}
+
+impl ReliabilitySums {
+    pub fn new(bins: usize) -> Self {
+        assert!(bins > 0, "bins is 0, expected at least 1");
+        Self { sums: vec![(0, 0.0, 0.0); bins] }
+    }
+
+    /// Examples as [`reliability`] takes them.
+    pub fn add_labels(&mut self, log_probs: &[f32], classes: usize, labels: &[u32]) {
+        for (row, label) in log_probs.chunks(classes).zip(labels) {
+            let top = argmax(row);
+            self.add((row[top] as f64).exp(), f64::from(top == *label as usize));
+        }
+    }
+
+    /// Examples as [`reliability_soft`] takes them.
+    pub fn add_soft(&mut self, log_probs: &[f32], classes: usize, targets: &[f32]) {
+        for (row, target) in log_probs.chunks(classes).zip(targets.chunks(classes)) {
+            let top = argmax(row);
+            self.add((row[top] as f64).exp(), target[top] as f64);
+        }
+    }
+
+    /// One class of an example as [`reliability_multilabel`] takes them.
+    pub fn add_entry(&mut self, log_on: f32, is_on: bool) {
+        self.add((log_on as f64).exp(), f64::from(is_on));
+    }
+
+    fn add(&mut self, confidence: f64, outcome: f64) {
+        let bins = self.sums.len();
         // An edge belongs to the bin below it; a confidence rounded above 1 to the last bin.
         let bin = (confidence * bins as f64).ceil().max(1.0) as usize - 1;
-        let (count, confidences, outcomes) = &mut sums[bin.min(bins - 1)];
+        let (count, confidences, outcomes) = &mut self.sums[bin.min(bins - 1)];
         *count += 1;
         *confidences += confidence;
         *outcomes += outcome;
     }
-    let edge = |at: usize| at as f64 / bins as f64;
-    let bin = |(at, (count, confidences, outcomes)): (usize, (usize, f64, f64))| {
-        let mean = |sum: f64| (count > 0).then(|| sum / count as f64);
-        ReliabilityBin {
-            low: edge(at),
-            high: edge(at + 1),
-            count,
-            confidence: mean(confidences),
-            accuracy: mean(outcomes),
-        }
-    };
-    sums.into_iter().enumerate().map(bin).collect()
+
+    pub fn finish(self) -> Vec<ReliabilityBin> {
+        let bins = self.sums.len();
+        let edge = |at: usize| at as f64 / bins as f64;
+        let bin = |(at, (count, confidences, outcomes)): (usize, (usize, f64, f64))| {
+            let mean = |sum: f64| (count > 0).then(|| sum / count as f64);
+            ReliabilityBin {
+                low: edge(at),
+                high: edge(at + 1),
+                count,
+                confidence: mean(confidences),
+                accuracy: mean(outcomes),
+            }
+        };
+        self.sums.into_iter().enumerate().map(bin).collect()
+    }
 }
 
 #[cfg(test)]
@@ -136,8 +170,9 @@ mod tests {
     #[test]
     fn an_edge_belongs_to_the_bin_below_and_zero_to_the_first() {
         let confidences = [0.0, 0.25, 0.25001, 0.5, 0.75, 1.0, 1.0000001];
-        let bins = fill_bins(confidences.iter().map(|confidence| (*confidence, 1.0)), 4);
-        let counts: Vec<usize> = bins.iter().map(|bin| bin.count).collect();
+        let mut sums = ReliabilitySums::new(4);
+        confidences.iter().for_each(|confidence| sums.add(*confidence, 1.0));
+        let counts: Vec<usize> = sums.finish().iter().map(|bin| bin.count).collect();
         assert_eq!(counts, [2, 2, 1, 2]);
     }
 }

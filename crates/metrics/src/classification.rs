@@ -39,12 +39,13 @@ pub fn top_k_accuracy(log_probs: &[f32], classes: usize, labels: &[u32], k: usiz
     let examples = checks::log_probs(log_probs, classes);
     checks::labels(labels, examples, classes);
     assert!(k > 0, "k is 0, expected at least 1");
-    let hits = log_probs
-        .chunks(classes)
-        .zip(labels)
-        .filter(|(row, label)| classes_before(row, **label as usize) < k)
-        .count();
-    hits as f64 / examples as f64
+    top_k_hits(log_probs, classes, labels, k) as f64 / examples as f64
+}
+
+/// The number of examples whose label is among the `k` most probable classes.
+pub(crate) fn top_k_hits(log_probs: &[f32], classes: usize, labels: &[u32], k: usize) -> usize {
+    let rows = log_probs.chunks(classes).zip(labels);
+    rows.filter(|(row, label)| classes_before(row, **label as usize) < k).count()
 }
 
 /// The number of classes that are more probable, or equally probable with a lower index.
@@ -94,29 +95,36 @@ pub fn nll_soft(log_probs: &[f32], classes: usize, targets: &[f32]) -> f64 {
 pub fn brier(log_probs: &[f32], classes: usize, labels: &[u32]) -> f64 {
     let examples = checks::log_probs(log_probs, classes);
     checks::labels(labels, examples, classes);
-    let mut sum = 0.0;
-    for (row, label) in log_probs.chunks(classes).zip(labels) {
-        for (class, log_p) in row.iter().enumerate() {
+    squared_errors(log_probs, classes, labels).sum::<f64>() / examples as f64
+}
+
+/// `(p_k − 1[k = y])²` of each class of each example.
+pub(crate) fn squared_errors(
+    log_probs: &[f32],
+    classes: usize,
+    labels: &[u32],
+) -> impl Iterator<Item = f64> {
+    log_probs.chunks(classes).zip(labels).flat_map(|(row, label)| {
+        row.iter().enumerate().map(|(class, log_p)| {
             let log_p = *log_p as f64;
-            let right = class == *label as usize;
             // exp_m1 keeps the digits of p − 1 where p is close to 1.
-            let error = if right { log_p.exp_m1() } else { log_p.exp() };
-            sum += error * error;
-        }
-    }
-    sum / examples as f64
+            let error = if class == *label as usize { log_p.exp_m1() } else { log_p.exp() };
+            error * error
+        })
+    })
 }
 
 /// The mean over examples of `Σ_k (p_k − t_k)²`.
 pub fn brier_soft(log_probs: &[f32], classes: usize, targets: &[f32]) -> f64 {
     let examples = checks::log_probs(log_probs, classes);
     checks::targets(targets, log_probs.len());
-    let mut sum = 0.0;
-    for (log_p, target) in log_probs.iter().zip(targets) {
-        let error = (*log_p as f64).exp() - *target as f64;
-        sum += error * error;
-    }
-    sum / examples as f64
+    squared_errors_soft(log_probs, targets).sum::<f64>() / examples as f64
+}
+
+/// `(p_k − t_k)²` of each class of each example.
+pub(crate) fn squared_errors_soft(log_probs: &[f32], targets: &[f32]) -> impl Iterator<Item = f64> {
+    let error = |(log_p, target): (&f32, &f32)| (*log_p as f64).exp() - *target as f64;
+    log_probs.iter().zip(targets).map(error).map(|error| error * error)
 }
 
 /// Counts of one class.
@@ -160,6 +168,12 @@ pub fn per_class(
     checks::classes("predictions", predictions, classes);
     checks::same_shape("nll", nll.len(), labels.len());
     let mut tallies = vec![ClassTally::default(); classes];
+    tally(&mut tallies, predictions, labels, nll);
+    tallies
+}
+
+/// Adds examples to the counts of the classes.
+pub(crate) fn tally(tallies: &mut [ClassTally], predictions: &[u32], labels: &[u32], nll: &[f64]) {
     for ((prediction, label), nll) in predictions.iter().zip(labels).zip(nll) {
         assert!(!nll.is_nan(), "nll contains a NaN");
         tallies[*prediction as usize].predicted += 1;
@@ -168,7 +182,6 @@ pub fn per_class(
         tally.nll += nll;
         tally.correct += usize::from(prediction == label);
     }
-    tallies
 }
 
 /// The confusion matrix: how often each label occurs with each prediction.

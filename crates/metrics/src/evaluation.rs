@@ -9,7 +9,7 @@ use crate::calibration::{
     scale_multilabel,
 };
 use crate::classification::{example_nll, example_nll_soft, multilabel};
-use crate::summary::Summary;
+use crate::summary::{Summary, SummaryAccumulator};
 use crate::true_class::TrueClass;
 
 /// The format of `evaluation.json`.
@@ -46,14 +46,16 @@ impl LogProbs {
     /// # Panics
     /// If the labels do not fit the probabilities, in kind or size.
     pub fn summary(&self, truth: &Truth) -> Summary {
-        let (on, classes, bins) = (&self.on, self.classes, RELIABILITY_BINS);
-        match (&self.off, truth) {
-            (None, Truth::Classes(labels)) => Summary::single_label(on, classes, labels, bins),
-            (None, Truth::Soft(targets)) => Summary::soft(on, classes, targets, bins),
-            (None, Truth::MultiHot(_)) => panic!("multilabel scores need log(1 - p)"),
-            (Some(off), _) => {
-                Summary::multilabel(on, off, classes, &truth.multi_hot(classes), bins)
-            }
+        let mut scores = self.accumulator();
+        scores.add(self, truth);
+        scores.finish()
+    }
+
+    /// The empty scores of probabilities of this kind.
+    fn accumulator(&self) -> SummaryAccumulator {
+        match self.off {
+            None => SummaryAccumulator::of_one_class(self.classes, RELIABILITY_BINS),
+            Some(_) => SummaryAccumulator::of_multilabel(self.classes, RELIABILITY_BINS),
         }
     }
 
@@ -98,7 +100,7 @@ impl LogProbs {
 
 impl Truth {
     /// The classes that are positive, `[N, K]`.
-    fn multi_hot(&self, classes: usize) -> Cow<'_, [bool]> {
+    pub(crate) fn multi_hot(&self, classes: usize) -> Cow<'_, [bool]> {
         match self {
             Self::MultiHot(hot) => Cow::Borrowed(hot),
             Self::Classes(labels) => {
@@ -132,10 +134,64 @@ impl SplitEvaluation {
         clean: Option<&Truth>,
         calibration: Option<&Calibration>,
     ) -> Self {
-        Self {
-            given: log_probs.summary(given),
-            clean: clean.map(|truth| log_probs.summary(truth)),
-            calibrated: calibration.map(|it| log_probs.scaled(it.temperature).summary(given)),
+        let mut scores = SplitAccumulator::new(calibration.map(|it| it.temperature));
+        scores.add(log_probs, given, clean);
+        scores.finish()
+    }
+}
+
+/// Adds up a [`SplitEvaluation`], one batch after the other.
+///
+/// ```
+/// use aleator_metrics::{LogProbs, SplitAccumulator, Truth};
+///
+/// let mut scores = SplitAccumulator::new(None);
+/// for label in [0, 1] {
+///     let batch = LogProbs { classes: 2, on: vec![0.9f32.ln(), 0.1f32.ln()], off: None };
+///     scores.add(&batch, &Truth::Classes(vec![label]), Some(&Truth::Classes(vec![0])));
+/// }
+/// let split = scores.finish();
+/// assert_eq!((split.given.top1, split.clean.unwrap().top1), (0.5, 1.0));
+/// ```
+#[derive(Clone, Debug)]
+pub struct SplitAccumulator {
+    temperature: Option<f64>,
+    given: Option<SummaryAccumulator>,
+    clean: Option<SummaryAccumulator>,
+    calibrated: Option<SummaryAccumulator>,
+}
+
+impl SplitAccumulator {
+    /// With scores at this temperature, where there is one.
+    pub fn new(temperature: Option<f64>) -> Self {
+        Self { temperature, given: None, clean: None, calibrated: None }
+    }
+
+    /// Adds examples, whose true labels are known for all batches or none.
+    ///
+    /// # Panics
+    /// If the labels do not fit the probabilities, in kind or size.
+    pub fn add(&mut self, log_probs: &LogProbs, given: &Truth, clean: Option<&Truth>) {
+        let empty = || log_probs.accumulator();
+        self.given.get_or_insert_with(empty).add(log_probs, given);
+        if let Some(clean) = clean {
+            self.clean.get_or_insert_with(empty).add(log_probs, clean);
+        }
+        if let Some(temperature) = self.temperature {
+            let scaled = log_probs.scaled(temperature);
+            self.calibrated.get_or_insert_with(empty).add(&scaled, given);
+        }
+    }
+
+    /// The scores of all examples.
+    ///
+    /// # Panics
+    /// If no example was added.
+    pub fn finish(self) -> SplitEvaluation {
+        SplitEvaluation {
+            given: self.given.expect("a split has examples").finish(),
+            clean: self.clean.map(SummaryAccumulator::finish),
+            calibrated: self.calibrated.map(SummaryAccumulator::finish),
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`summary`] | [`Summary`]: all scores of one model on one set of examples, as written to JSON |
-//! | `evaluation` | [`Evaluation`]: the contents of `evaluation.json`, computed from probabilities |
+//! | [`summary`] | [`Summary`]: all scores of one model on one set of examples, as written to JSON; [`SummaryAccumulator`] adds them up batch by batch |
+//! | `evaluation` | [`Evaluation`]: the contents of `evaluation.json`, computed from probabilities, whole or by [`SplitAccumulator`] |
 //! | [`classification`] | top-k accuracy, NLL, Brier score, counts and confusions, one class per example |
 //! | [`classification::multilabel`] | the same for classes that are each positive or negative; average precision |
 //! | [`calibration`] | reliability bins, expected calibration error, temperature scaling |
@@ -40,12 +40,14 @@ pub mod summary;
 mod true_class;
 
 pub use calibration::ReliabilityBin;
+pub use calibration::TemperatureSample;
 pub use evaluation::{
-    Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, RELIABILITY_BINS, SplitEvaluation, Truth,
+    Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, RELIABILITY_BINS, SplitAccumulator,
+    SplitEvaluation, Truth,
 };
 pub use normal::{normal_cdf, normal_quantile, probability_above_zero};
-pub use summary::{ClassSummary, Summary};
-pub use true_class::{MOST_CONFUSED, TrueClass};
+pub use summary::{ClassSummary, Summary, SummaryAccumulator};
+pub use true_class::{MOST_CONFUSED, TrueClass, TrueClassSample};
 
 /// The mean over at least one example, summed in index order.
 fn mean_of_examples(values: &[f64]) -> f64 {

@@ -2,6 +2,12 @@
 //!
 //! Items of equal score share one threshold and have no order. Scores may be infinite.
 
+mod entries;
+mod score_bins;
+
+pub(crate) use entries::EntryRanking;
+pub(crate) use score_bins::Bounded;
+
 /// The probability that a relevant item scores above an irrelevant one, where ties count half;
 /// `None` if all items are relevant or none is.
 ///

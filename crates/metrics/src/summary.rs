@@ -5,13 +5,13 @@
 //! `"Infinity"`, which Python's `float` and JavaScript's `Number` parse. A large finite number in
 //! its place would be averaged and plotted like a measured one.
 
+mod accumulator;
+
 use serde::{Deserialize, Serialize};
 
-use crate::calibration::{
-    ReliabilityBin, expected_calibration_error, reliability, reliability_multilabel,
-    reliability_soft,
-};
-use crate::classification::{self, ClassTally, multilabel};
+pub use accumulator::SummaryAccumulator;
+
+use crate::calibration::ReliabilityBin;
 use crate::mean_of_examples;
 
 /// The scores of one model on one set of examples.
@@ -40,9 +40,15 @@ pub struct Summary {
     /// gAP: average precision of all (example, class) pairs ranked together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<f64>,
+    /// How far `gap` may be off; `None` where it is exact, as it is up to 2²⁴ pairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap_error: Option<f64>,
     /// mAP: the mean of the classes' average precision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_ap: Option<f64>,
+    /// How far `mean_ap` may be off; `None` where it is exact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_ap_error: Option<f64>,
     /// The fraction of examples whose predicted set of multilabel classes is exactly the positive
     /// ones. Predicted are the classes more likely on than off; of a joint likelihood the most
     /// probable set.
@@ -82,10 +88,9 @@ pub struct ClassSummary {
 impl Summary {
     /// Scores log p, `[N, K]`, against one label per example, `[N]`, with `bins` reliability bins.
     pub fn single_label(log_probs: &[f32], classes: usize, labels: &[u32], bins: usize) -> Self {
-        let nll = classification::example_nll(log_probs, classes, labels);
-        let reliability = reliability(log_probs, classes, labels, bins);
-        let brier = classification::brier(log_probs, classes, labels);
-        Self::of_labels(log_probs, classes, labels, &nll, brier, reliability)
+        let mut scores = SummaryAccumulator::of_one_class(classes, bins);
+        scores.add_labels(log_probs, labels);
+        scores.finish()
     }
 
     /// Scores log p against soft targets, both `[N, K]`.
@@ -93,11 +98,9 @@ impl Summary {
     /// Accuracies and counts use the most probable class of each target; NLL, Brier score and
     /// reliability use the whole target.
     pub fn soft(log_probs: &[f32], classes: usize, targets: &[f32], bins: usize) -> Self {
-        let nll = classification::example_nll_soft(log_probs, classes, targets);
-        let labels = classification::target_labels(targets, classes);
-        let reliability = reliability_soft(log_probs, classes, targets, bins);
-        let brier = classification::brier_soft(log_probs, classes, targets);
-        Self::of_labels(log_probs, classes, &labels, &nll, brier, reliability)
+        let mut scores = SummaryAccumulator::of_one_class(classes, bins);
+        scores.add_soft(log_probs, targets);
+        scores.finish()
     }
 
     /// Scores log p and log(1 − p) against the classes that are positive, all `[N, K]`.
@@ -116,31 +119,9 @@ impl Summary {
         multi_hot: &[bool],
         bins: usize,
     ) -> Self {
-        let nll = multilabel::class_nll(log_on, log_off, classes, multi_hot);
-        let ap = multilabel::class_average_precision(log_on, classes, multi_hot);
-        let counts = multilabel::class_counts(multi_hot, classes);
-        let of_class = |class| ClassSummary {
-            class,
-            count: counts[class],
-            top1: None,
-            precision: None,
-            nll: Some(nll[class]),
-            ap: ap[class],
-        };
-        let reliability = reliability_multilabel(log_on, multi_hot, bins);
-        Self {
-            examples: log_on.len() / classes,
-            top1: multilabel::top1_accuracy(log_on, classes, multi_hot),
-            top5: None,
-            nll: multilabel::nll(log_on, log_off, classes, multi_hot),
-            brier: multilabel::brier(log_on, log_off, classes, multi_hot),
-            ece: expected_calibration_error(&reliability),
-            gap: multilabel::global_average_precision(log_on, multi_hot),
-            mean_ap: multilabel::mean_over_known(&ap),
-            subset_accuracy: Some(multilabel::subset_accuracy(log_on, log_off, classes, multi_hot)),
-            per_class: (0..classes).map(of_class).collect(),
-            reliability,
-        }
+        let mut scores = SummaryAccumulator::of_multilabel(classes, bins);
+        scores.add_multilabel(log_on, log_off, multi_hot);
+        scores.finish()
     }
 
     /// These scores under a joint likelihood: with log P of all labels of each example together,
@@ -162,40 +143,6 @@ impl Summary {
             self.subset_accuracy = Some(count as f64 / hits.len() as f64);
         }
         self
-    }
-
-    fn of_labels(
-        log_probs: &[f32],
-        classes: usize,
-        labels: &[u32],
-        nll: &[f64],
-        brier: f64,
-        reliability: Vec<ReliabilityBin>,
-    ) -> Self {
-        let predictions = classification::predictions(log_probs, classes);
-        let tallies = classification::per_class(&predictions, labels, nll, classes);
-        let top = |k| classification::top_k_accuracy(log_probs, classes, labels, k);
-        let of_class = |(class, tally): (usize, &ClassTally)| ClassSummary {
-            class,
-            count: tally.count,
-            top1: tally.recall(),
-            precision: tally.precision(),
-            nll: tally.mean_nll(),
-            ap: None,
-        };
-        Self {
-            examples: labels.len(),
-            top1: top(1),
-            top5: (classes > 5).then(|| top(5)),
-            nll: mean_of_examples(nll),
-            brier,
-            ece: expected_calibration_error(&reliability),
-            gap: None,
-            mean_ap: None,
-            subset_accuracy: None,
-            per_class: tallies.iter().enumerate().map(of_class).collect(),
-            reliability,
-        }
     }
 }
 

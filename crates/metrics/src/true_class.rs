@@ -58,7 +58,13 @@ impl TrueClass {
     /// # Panics
     /// If the labels do not fit the utilities in size.
     pub fn fit(utilities: &[f32], classes: usize, given: &Truth) -> Option<Self> {
-        let evidence = Evidence::new(utilities, classes, given)?;
+        let mut sample = TrueClassSample::new(utilities.len() / classes, classes);
+        sample.add(utilities, given);
+        sample.fit()
+    }
+
+    fn of(evidence: Evidence) -> Self {
+        let classes = evidence.classes;
         let frequencies = evidence.label_frequencies();
         let flips = |log_alpha: f64| {
             let flips = Flips::fit(&evidence, log_alpha.exp(), &frequencies);
@@ -67,7 +73,7 @@ impl TrueClass {
         let (log_alpha, rate) = maximise(flips);
         if classes > MOST_CONFUSED {
             let same = frequencies.iter().map(|frequency| 1.0 - rate * (1.0 - frequency));
-            return Some(Self::new(&evidence, log_alpha.exp(), same, None));
+            return Self::new(&evidence, log_alpha.exp(), same, None);
         }
         let around = Rows::around(rate, &frequencies);
         let confusion = |log_alpha: f64| {
@@ -76,7 +82,7 @@ impl TrueClass {
         };
         let (log_alpha, rows) = maximise(confusion);
         let diagonal = rows.cells.iter().step_by(classes + 1).copied();
-        Some(Self::new(&evidence, log_alpha.exp(), diagonal, Some(&rows)))
+        Self::new(&evidence, log_alpha.exp(), diagonal, Some(&rows))
     }
 
     /// `diagonal` is that of C.
@@ -109,6 +115,73 @@ impl TrueClass {
             })
             .collect();
         scale_log_probs(&below_zero, classes, 1.0 / self.sharpness)
+    }
+}
+
+/// Some of the utilities and labels of a split, which come batch by batch, to fit [`TrueClass`] to.
+///
+/// ```
+/// use aleator_metrics::{TrueClass, TrueClassSample, Truth};
+///
+/// let row = |n: u32| if n % 3 == 0 { [1.0, -1.0] } else { [-1.0, 1.0] };
+/// let mut sample = TrueClassSample::new(300, 2);
+/// (0..300).for_each(|n| sample.add(&row(n), &Truth::Classes(vec![n % 2])));
+/// let (all, labels) = ((0..300).flat_map(row).collect::<Vec<f32>>(), (0..300).map(|n| n % 2));
+/// let whole = TrueClass::fit(&all, 2, &Truth::Classes(labels.collect()));
+/// assert_eq!(sample.fit(), whole);
+/// ```
+#[derive(Clone, Debug)]
+pub struct TrueClassSample {
+    /// Every n-th example is held.
+    every: usize,
+    /// Examples that were added.
+    seen: usize,
+    evidence: Evidence,
+}
+
+impl TrueClassSample {
+    /// For a split of `examples` examples.
+    pub fn new(examples: usize, classes: usize) -> Self {
+        /// The fit takes seconds up to this many numbers; more are represented by every n-th
+        /// example.
+        const MOST: usize = 1 << 21;
+        let every = (examples * classes).div_ceil(MOST).max(1);
+        let evidence = Evidence { classes, utilities: vec![], labels: vec![], total: 0.0 };
+        Self { every, seen: 0, evidence }
+    }
+
+    /// Adds utilities μ/τ, `[N, K]`, and given labels. Multilabel classes are not held.
+    ///
+    /// # Panics
+    /// If the labels do not fit the utilities in size.
+    pub fn add(&mut self, utilities: &[f32], given: &Truth) {
+        let classes = self.evidence.classes;
+        let examples = utilities.len() / classes;
+        match given {
+            Truth::Classes(labels) => assert_eq!(labels.len(), examples, "labels must be [N]"),
+            Truth::Soft(rows) => assert_eq!(rows.len(), utilities.len(), "labels must be [N, K]"),
+            Truth::MultiHot(_) => return,
+        }
+        let first = self.seen.next_multiple_of(self.every) - self.seen;
+        for example in (first..examples).step_by(self.every) {
+            let cells = example * classes..(example + 1) * classes;
+            let shares = |row: &[f32]| {
+                let shares = row.iter().enumerate().filter(|(_, share)| **share > 0.0);
+                shares.map(|(class, share)| (class, f64::from(*share))).collect()
+            };
+            let labels = match given {
+                Truth::Classes(all) => vec![(all[example] as usize, 1.0)],
+                Truth::Soft(all) => shares(&all[cells.clone()]),
+                Truth::MultiHot(_) => vec![],
+            };
+            self.evidence.push(&utilities[cells], labels);
+        }
+        self.seen += examples;
+    }
+
+    /// The law; `None` for multilabel classes, and where no utility is finite.
+    pub fn fit(self) -> Option<TrueClass> {
+        (!self.evidence.labels.is_empty()).then(|| TrueClass::of(self.evidence))
     }
 }
 
@@ -148,6 +221,7 @@ const GAIN: f64 = 1e-7;
 const STEPS: usize = 300;
 
 /// Utilities and labels.
+#[derive(Clone, Debug)]
 struct Evidence {
     classes: usize,
     /// `[N, K]`; the largest of each row is 0.
@@ -159,38 +233,18 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn new(utilities: &[f32], classes: usize, given: &Truth) -> Option<Self> {
-        /// The fit takes seconds up to this many numbers; more are represented by every n-th
-        /// example.
-        const MOST: usize = 1 << 21;
-        let examples = utilities.len() / classes;
-        match given {
-            Truth::Classes(labels) => assert_eq!(labels.len(), examples, "labels must be [N]"),
-            Truth::Soft(rows) => assert_eq!(rows.len(), utilities.len(), "labels must be [N, K]"),
-            Truth::MultiHot(_) => return None,
+    /// Adds an example, unless a utility is not finite.
+    fn push(&mut self, utilities: &[f32], labels: Vec<(usize, f64)>) {
+        if !utilities.iter().all(|value| value.is_finite()) {
+            return;
         }
-        let every = utilities.len().div_ceil(MOST).max(1);
-        let (mut kept, mut labels) = (vec![], vec![]);
-        for example in (0..examples).step_by(every) {
-            let cells = example * classes..(example + 1) * classes;
-            let row = &utilities[cells.clone()];
-            if !row.iter().all(|value| value.is_finite()) {
-                continue;
-            }
-            let at = kept.len() / classes;
-            let most = f64::from(row.iter().copied().fold(f32::NEG_INFINITY, f32::max));
-            kept.extend(row.iter().map(|value| f64::from(*value) - most));
-            match given {
-                Truth::Classes(all) => labels.push((at, all[example] as usize, 1.0)),
-                Truth::Soft(all) => {
-                    let shares = all[cells].iter().enumerate().filter(|(_, share)| **share > 0.0);
-                    labels.extend(shares.map(|(class, share)| (at, class, f64::from(*share))));
-                }
-                Truth::MultiHot(_) => return None,
-            }
+        let at = self.utilities.len() / self.classes;
+        let most = f64::from(utilities.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+        self.utilities.extend(utilities.iter().map(|value| f64::from(*value) - most));
+        for (class, share) in labels {
+            self.labels.push((at, class, share));
+            self.total += share;
         }
-        let total = labels.iter().map(|(.., share)| share).sum();
-        (!labels.is_empty()).then_some(Self { classes, utilities: kept, labels, total })
     }
 
     /// The frequency of each label, as if each class had been seen once more.

@@ -1,5 +1,6 @@
 //! The integration tests of this crate: one program, linked once.
 
+mod accumulator;
 mod calibration;
 mod classification;
 mod evaluation;

@@ -1,11 +1,16 @@
 //! Deep ensembles: the mean of the members' probabilities, from their files.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use aleator_metrics::{EVALUATION_FORMAT, Evaluation, LogProbs, SplitEvaluation, TrueClass, Truth};
+use aleator_metrics::{
+    EVALUATION_FORMAT, Evaluation, LogProbs, SplitAccumulator, SplitEvaluation, TrueClass,
+    TrueClassSample, Truth,
+};
 use aleator_run::{
     AtomicFolder, CreateRun, EVALUATION, EnsembleFile, EvaluatedRun, ExampleRow, Field, Link,
-    MeanPredictions, Predictions, RunDir, RunError, Split, SplitReader, read_text,
+    MeanPredictions, Predictions, PredictionsFile, PredictionsWriter, RunDir, RunError, Split,
+    SplitReader, read_text,
 };
 
 use crate::error::ReportError;
@@ -28,16 +33,14 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
             return Err(ReportError::different(first.path(), other, "averaged with", reason));
         }
     }
-    let split = |split: Split| {
-        let predictions = average(&runs, split)?;
-        let scores = measure(&predictions, split, first, &examples)?;
-        Ok::<_, ReportError>((predictions, scores))
-    };
-    let (validation, validation_scores) = split(Split::Validation)?;
-    let given = truth(&rows_of(&examples, Split::Validation), first, |row| row.label.as_deref())?;
-    let true_class = TrueClass::fit(&validation.mean, validation.classes, &given);
+    let recipe = first.recipe_path();
+    let recipe = read_text(&recipe).map_err(RunError::io("read", &recipe))?;
+    let directory = new_directory(out)?;
+    let run = RunDir::create(directory.path(), &CreateRun { recipe, info: first.info().clone() })?;
+    let split = |split: Split| average(&runs, split, &run.predictions_path(split));
+    let (validation, true_class) = split(Split::Validation)?;
     let has_test = first.info().examples.test > 0;
-    let (test, test_scores) = has_test.then(|| split(Split::Test)).transpose()?.unzip();
+    let test = has_test.then(|| split(Split::Test)).transpose()?.map(|(scores, _)| scores);
     let evaluation = Evaluation {
         format: EVALUATION_FORMAT,
         weights: "ensemble".to_string(),
@@ -45,18 +48,10 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
         class_names: first.info().class_names.clone(),
         calibration: None,
         true_class,
-        validation: validation_scores,
-        test: test_scores,
+        validation,
+        test,
     };
-    let recipe = first.recipe_path();
-    let recipe = read_text(&recipe).map_err(RunError::io("read", &recipe))?;
-    let directory = new_directory(out)?;
-    let run = RunDir::create(directory.path(), &CreateRun { recipe, info: first.info().clone() })?;
     run.write_examples(examples)?;
-    validation.save(&run.predictions_path(Split::Validation))?;
-    if let Some(test) = &test {
-        test.save(&run.predictions_path(Split::Test))?;
-    }
     EnsembleFile::of(dirs, out)?.save(run.path())?;
     run.write_json(EVALUATION, &evaluation)?;
     directory.commit()?;
@@ -95,41 +90,79 @@ fn example_difference(ours: &[ExampleRow], theirs: &[ExampleRow]) -> Option<Stri
     Some(format!("one has example {:?} where the other has {:?}", a.id, b.id))
 }
 
-/// The mean probabilities of one split.
-fn average(runs: &[RunDir], split: Split) -> Result<Predictions, ReportError> {
-    let (first, others) = runs.split_first().ok_or(ReportError::TooFew(0))?;
-    let mut mean = MeanPredictions::new(&probabilities(first, split)?);
-    for other in others {
-        mean.add(&probabilities(other, split)?);
+/// Writes the mean probabilities of one split, piece by piece; returns their scores and their law of
+/// the true class.
+fn average(
+    runs: &[RunDir],
+    split: Split,
+    path: &Path,
+) -> Result<(SplitEvaluation, Option<TrueClass>), ReportError> {
+    let first = &runs[0];
+    let readers = runs.iter().map(|run| SplitReader::open(run, split));
+    let mut readers = readers.collect::<Result<Vec<_>, _>>()?;
+    let (total, classes) = (readers[0].file.examples(), readers[0].file.classes());
+    if total == 0 {
+        return Err(RunError::damaged(readers[0].file.path(), "holds no examples").into());
     }
-    Ok(mean.finish())
+    let is_known = readers[0].examples.iter().all(|row| row.clean_label.is_some());
+    let mut scores = SplitAccumulator::new(None);
+    let mut true_class = TrueClassSample::new(total, classes);
+    let mut writer = PredictionsWriter::create(path, total)?;
+    let mut joint = Some(vec![]);
+    for rows in readers[0].pieces(classes, usize::MAX) {
+        let mut members = vec![];
+        for reader in &mut readers {
+            members.push(probabilities(&mut reader.file, rows.clone(), first.info().link)?);
+        }
+        let mut mean = MeanPredictions::new(&members[0]);
+        members[1..].iter().for_each(|member| mean.add(member));
+        let mean = mean.finish();
+        let examples = &readers[0].examples[rows];
+        let given = truth(examples, first, |row| row.label.as_deref())?;
+        let clean = is_known
+            .then(|| truth(examples, first, |row| row.clean_label.as_deref()))
+            .transpose()?;
+        true_class.add(&mean.mean, &given);
+        writer.push(&mean)?;
+        let Predictions { log_probs: on, log_probs_off: off, joint_log_probs, .. } = mean;
+        scores.add(&LogProbs { classes, on, off }, &given, clean.as_ref());
+        joint = joint.zip(joint_log_probs).map(|(all, piece)| [all, piece].concat());
+    }
+    writer.commit()?;
+    let mut scores = scores.finish();
+    if let Some(joint) = joint {
+        scores.given = scores.given.with_joint(&joint, None);
+    }
+    Ok((scores, true_class.fit()))
 }
 
-/// What a run predicts, without its covariance.
-fn probabilities(run: &RunDir, split: Split) -> Result<Predictions, RunError> {
-    let mut file = SplitReader::open(run, split)?.file;
-    let all = 0..file.examples();
-    let temperature = file.temperature();
+/// What a run predicts for some examples, without its covariance.
+fn probabilities(
+    file: &mut PredictionsFile,
+    rows: Range<usize>,
+    link: Link,
+) -> Result<Predictions, RunError> {
+    let first = rows.start;
     let member = Predictions {
         classes: file.classes(),
         rank: 0,
-        temperature,
-        log_probs: file.read(Field::LogProbs, all.clone())?.unwrap_or_default(),
-        log_probs_off: file.read(Field::LogProbsOff, all.clone())?,
-        mean: file.read(Field::Mean, all.clone())?.unwrap_or_default(),
+        temperature: file.temperature(),
+        log_probs: file.read(Field::LogProbs, rows.clone())?.unwrap_or_default(),
+        log_probs_off: file.read(Field::LogProbsOff, rows.clone())?,
+        mean: file.read(Field::Mean, rows.clone())?.unwrap_or_default(),
         diag_scale: None,
         loadings: None,
         loading_scale: None,
         shared_loadings: None,
-        joint_log_probs: file.read(Field::JointLogProbs, all)?,
+        joint_log_probs: file.read(Field::JointLogProbs, rows)?,
     };
-    check_probabilities(&member, run.info().link)
+    check_probabilities(&member, link, first)
         .map_err(|message| RunError::damaged(file.path(), message))?;
     Ok(member)
 }
 
-/// Checks that these are probabilities as the link gives them, of at least one example.
-fn check_probabilities(member: &Predictions, link: Link) -> Result<(), String> {
+/// Checks that these are probabilities as the link gives them, of the examples from `first` on.
+fn check_probabilities(member: &Predictions, link: Link, first: usize) -> Result<(), String> {
     /// Rounding lifts the logarithm of a probability above 0 by far less.
     const ROUNDING: f32 = 1e-3;
     let all = member.log_probs.iter().chain(member.log_probs_off.iter().flatten());
@@ -138,54 +171,27 @@ fn check_probabilities(member: &Predictions, link: Link) -> Result<(), String> {
     }
     let impossible = |values: &[f32]| values.iter().all(|value| *value == f32::NEG_INFINITY);
     let wrong = match (link, &member.log_probs_off) {
-        _ if member.examples() == 0 => Some("holds no examples".to_string()),
         (Link::Softmax, Some(_)) => {
             Some("log_probs_off is for head.link = \"sigmoid\"".to_string())
         }
         (Link::Sigmoid, None) => Some("log_probs_off is missing".to_string()),
         (Link::Softmax, None) => {
             let row = member.log_probs.chunks_exact(member.classes).position(impossible);
-            row.map(|row| format!("row {row} has no class that is possible"))
+            row.map(|row| format!("row {} has no class that is possible", first + row))
         }
         (Link::Sigmoid, Some(off)) => {
             let mut pairs = member.log_probs.iter().zip(off);
             let at = pairs.position(|(on, off)| impossible(&[*on, *off]));
-            at.map(|at| format!("row {} can be neither on nor off", at / member.classes))
+            let row = at.map(|at| first + at / member.classes);
+            row.map(|row| format!("row {row} can be neither on nor off"))
         }
     };
     wrong.map_or(Ok(()), Err)
 }
 
-fn measure(
-    predictions: &Predictions,
-    split: Split,
-    run: &RunDir,
-    examples: &[ExampleRow],
-) -> Result<SplitEvaluation, RunError> {
-    let rows = rows_of(examples, split);
-    let log_probs = LogProbs {
-        classes: predictions.classes,
-        on: predictions.log_probs.clone(),
-        off: predictions.log_probs_off.clone(),
-    };
-    let given = truth(&rows, run, |row| row.label.as_deref())?;
-    let is_known = rows.iter().all(|row| row.clean_label.is_some());
-    let clean =
-        is_known.then(|| truth(&rows, run, |row| row.clean_label.as_deref())).transpose()?;
-    let all = SplitEvaluation::new(&log_probs, &given, clean.as_ref(), None);
-    Ok(match &predictions.joint_log_probs {
-        Some(joint) => SplitEvaluation { given: all.given.with_joint(joint, None), ..all },
-        None => all,
-    })
-}
-
-fn rows_of(examples: &[ExampleRow], split: Split) -> Vec<&ExampleRow> {
-    examples.iter().filter(|row| row.split == split).collect()
-}
-
 /// The labels that predictions are measured against.
 fn truth(
-    rows: &[&ExampleRow],
+    rows: &[ExampleRow],
     run: &RunDir,
     label: fn(&ExampleRow) -> Option<&[u32]>,
 ) -> Result<Truth, RunError> {

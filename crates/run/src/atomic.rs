@@ -188,6 +188,41 @@ impl AtomicFolder {
     }
 }
 
+/// A file that is written under a temporary name and takes its place when it is complete.
+///
+/// Dropped before [`commit`](Self::commit), it leaves nothing.
+#[derive(Debug)]
+pub(crate) struct AtomicFile {
+    /// Where to write the content.
+    pub file: File,
+    temporary: Temporary,
+    place: PathBuf,
+}
+
+impl AtomicFile {
+    /// An empty file beside `place`, whose parent must exist.
+    pub fn create(place: &Path) -> Result<Self, RunError> {
+        let temporary = Temporary(temporary_sibling(place)?);
+        let file = open_own(&temporary.0, File::options().write(true).create_new(true))
+            .map_err(RunError::io("write", place))?;
+        Ok(Self { file, temporary, place: place.to_path_buf() })
+    }
+
+    /// Where the file goes.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// Brings the content to the disk and the file to its place.
+    pub fn commit(self) -> Result<(), RunError> {
+        let Self { file, temporary, place } = self;
+        file.sync_all().map_err(RunError::io("write", &place))?;
+        drop(file);
+        fs::rename(&temporary.0, &place).map_err(RunError::io("write", &place))?;
+        sync_parent(&place)
+    }
+}
+
 /// Removes a folder and all that is in it, so that its name never stands for a part of it; one
 /// that is not there is removed already.
 pub fn remove_folder(path: &Path) -> Result<(), RunError> {

@@ -77,6 +77,18 @@ pub enum RunError {
         /// The split.
         split: &'static str,
     },
+    /// The recipe of the run keeps no complete predictions.
+    #[error(
+        "{} keeps no complete predictions of the {split} split, which are needed here; set \
+         evaluation.predictions = \"all\" in {}, then `aleator eval {}`",
+        dir.display(), dir.join("recipe.toml").display(), dir.display()
+    )]
+    NotKept {
+        /// The run.
+        dir: PathBuf,
+        /// The split.
+        split: &'static str,
+    },
     /// The directory was written in another format.
     #[error(
         "{} has format {found}, written by aleator {writer}; this is aleator {}, which reads \

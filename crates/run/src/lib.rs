@@ -37,7 +37,7 @@ pub use atomic::{
     AtomicFolder, check_vacant, read_json, remove_folder, remove_leftovers, remove_leftovers_of,
     with_default_permissions, write_file, write_file_by, write_json,
 };
-pub use average::MeanPredictions;
+pub use average::{MeanPredictions, log_mean};
 pub use csv_file::CsvFile;
 pub use difference::Difference;
 pub use document::{Document, Node, Origin, Table, Value};
@@ -51,7 +51,9 @@ pub use finished::{
 pub use group::{GroupFile, GroupKind, GroupMember};
 pub use load::{PICTURES, Resolved, load, load_over, pictured_data};
 pub use log::MetricsLog;
-pub use predictions::{Field, Predictions, PredictionsFile, tensor_shapes};
+pub use predictions::{
+    Field, Predictions, PredictionsFile, PredictionsWriter, TopPredictionsWriter, tensor_shapes,
+};
 pub use presets::{Preset, paper_recipes, presets};
 pub use recipe::{Likelihood, Link, Noise, Overlay, Recipe};
 pub use recipe_error::RecipeError;

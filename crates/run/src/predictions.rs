@@ -1,18 +1,17 @@
 //! The predictions of a model for the examples of a split, as a file.
 
 mod file;
+mod top;
+mod writer;
 
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::path::Path;
 
-use safetensors::serialize_to_file;
-use safetensors::tensor::{Dtype, SafeTensorError, View};
 use serde::{Deserialize, Serialize};
 
 pub use file::{PredictionsFile, tensor_shapes};
+pub use top::TopPredictionsWriter;
+pub use writer::PredictionsWriter;
 
-use crate::atomic;
 use crate::error::RunError;
 
 /// The probabilities of N examples and the Normal on the utilities that they come from.
@@ -174,19 +173,11 @@ impl Predictions {
         }
     }
 
-    /// Writes a safetensors file atomically.
+    /// Writes a safetensors file atomically; [`PredictionsWriter`] writes one in pieces.
     pub fn save(&self, path: &Path) -> Result<(), RunError> {
-        self.check().map_err(|message| RunError::damaged(path, message))?;
-        let metadata = serde_json::to_string(&self.metadata())
-            .map_err(|error| RunError::damaged(path, error))?;
-        let metadata = HashMap::from([(METADATA.to_string(), metadata)]);
-        let tensors = self.tensors().map(|(field, tensor)| (field.name(), tensor));
-        atomic::write_file_by(path, |temporary| {
-            serialize_to_file(tensors, Some(metadata), temporary).map_err(|error| match error {
-                SafeTensorError::IoError(source) => RunError::io("write", path)(source),
-                other => RunError::damaged(path, other),
-            })
-        })
+        let mut writer = PredictionsWriter::create(path, self.examples())?;
+        writer.push(self)?;
+        writer.commit()
     }
 
     /// Reads a file that [`save`](Self::save) wrote; [`PredictionsFile`] reads a part of one.
@@ -214,15 +205,13 @@ impl Predictions {
     }
 
     /// The tensors of the file, in the order of their names.
-    fn tensors(&self) -> impl Iterator<Item = (Field, Tensor<'_>)> {
-        Field::ALL.into_iter().filter_map(|field| {
-            let shape = field.shape(self.examples(), self.metadata());
-            self.values(field).map(|values| (field, Tensor { values, shape }))
-        })
+    fn tensors(&self) -> impl Iterator<Item = (Field, &[f32])> {
+        Field::ALL.into_iter().filter_map(|field| Some((field, self.values(field)?)))
     }
 
-    /// Checks that the fields agree with each other and hold no NaN.
-    fn check(&self) -> Result<(), String> {
+    /// Checks that the fields agree with each other and hold no NaN; `first` is the row of the file
+    /// that they begin with.
+    fn check(&self, first: usize) -> Result<(), String> {
         self.metadata().check()?;
         let (found, classes) = (self.log_probs.len(), self.classes);
         if !found.is_multiple_of(classes) {
@@ -231,13 +220,15 @@ impl Predictions {
             ));
         }
         check_pair(self.loading_scale.is_some(), self.shared_loadings.is_some())?;
-        for (field, Tensor { values, shape }) in self.tensors() {
+        for (field, values) in self.tensors() {
+            let shape = field.shape(self.examples(), self.metadata());
             let size = shape.iter().try_fold(1_usize, |size, &side| size.checked_mul(side));
             if size != Some(values.len()) {
                 let (name, found) = (field.name(), values.len());
                 return Err(format!("tensor {name:?} must be {shape:?}, found {found} numbers"));
             }
-            check_numbers(field, values, 0, shape[1..].iter().product())?;
+            let first = if field == Field::SharedLoadings { 0 } else { first };
+            check_numbers(field, values, first, shape[1..].iter().product())?;
         }
         Ok(())
     }
@@ -259,28 +250,5 @@ fn check_numbers(field: Field, values: &[f32], first: usize, width: usize) -> Re
             let (name, row) = (field.name(), first + at / width);
             Err(format!("tensor {name:?}: row {row}, number {} is not a number (NaN)", at % width))
         }
-    }
-}
-
-struct Tensor<'a> {
-    values: &'a [f32],
-    shape: Vec<usize>,
-}
-
-impl View for Tensor<'_> {
-    fn dtype(&self) -> Dtype {
-        Dtype::F32
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Owned(self.values.iter().flat_map(|value| value.to_le_bytes()).collect())
-    }
-
-    fn data_len(&self) -> usize {
-        size_of_val(self.values)
     }
 }

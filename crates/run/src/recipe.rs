@@ -319,6 +319,37 @@ pub struct Evaluation {
     /// Loadings are written with the predictions of a split where they need no more than this.
     #[serde(deserialize_with = "count::<0, MANY, _, _>")]
     pub loadings_mib: usize,
+    /// Which predictions are written.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub predictions: KeptPredictions,
+}
+
+/// `evaluation.predictions`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeptPredictions {
+    /// `"all"`, or no key: all numbers of all classes.
+    #[default]
+    All,
+    /// `"none"`: only the scores.
+    None,
+    /// A number: this many most probable classes of each example.
+    Top(usize),
+}
+
+impl Serialize for KeptPredictions {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::All => to.serialize_str("all"),
+            Self::None => to.serialize_str("none"),
+            Self::Top(count) => to.serialize_u64(*count as u64),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for KeptPredictions {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(range::AllNoneOrCount)
+    }
 }
 
 /// `evaluation.weights`.

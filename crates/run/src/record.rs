@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::atomic::{self, AtomicFolder, exists};
 use crate::error::RunError;
 use crate::recipe::range::is_default;
-use crate::recipe::{Likelihood, Link, Noise, Recipe};
+use crate::recipe::{KeptPredictions, Likelihood, Link, Noise, Recipe};
 use crate::regular::{check_own_folder, open_own, read_file};
 
 /// The version of the directory's layout, and of `group.json`, that this program writes and reads.
@@ -268,6 +268,20 @@ impl RunDir {
     /// The predictions for a split: see [`Predictions`](crate::Predictions).
     pub fn predictions_path(&self, split: Split) -> PathBuf {
         self.path.join(PREDICTIONS).join(format!("{}.safetensors", split.name()))
+    }
+
+    /// The most probable classes of a split: see
+    /// [`TopPredictionsWriter`](crate::TopPredictionsWriter).
+    pub fn top_predictions_path(&self, split: Split) -> PathBuf {
+        self.path.join(PREDICTIONS).join(format!("{}.top.safetensors", split.name()))
+    }
+
+    /// Whether there are no complete predictions of a split because the recipe keeps none
+    /// (`evaluation.predictions`).
+    pub fn keeps_no_predictions(&self, split: Split) -> bool {
+        let kept = || self.recipe().map(|it| it.recipe.evaluation.predictions);
+        !self.predictions_path(split).exists()
+            && kept().is_ok_and(|kept| kept != KeptPredictions::All)
     }
 
     /// Locks the directory for writing until the lock is dropped, and removes what a killed writer

@@ -28,13 +28,17 @@ impl SplitReader {
     /// Opens a split.
     ///
     /// # Errors
-    /// When the split is not evaluated, or its two files do not agree with each other or with
+    /// When the split is not evaluated, its predictions were not kept, or its two files do not agree with each other or with
     /// `run.json`.
     pub fn open(run: &RunDir, split: Split) -> Result<Self, RunError> {
         let path = run.predictions_path(split);
         if !path.exists() {
-            let dir = run.path().to_path_buf();
-            return Err(RunError::NotEvaluated { dir, split: split.name() });
+            let (dir, kept_none) = (run.path().to_path_buf(), run.keeps_no_predictions(split));
+            let split = split.name();
+            return Err(match kept_none {
+                true => RunError::NotKept { dir, split },
+                false => RunError::NotEvaluated { dir, split },
+            });
         }
         let file = PredictionsFile::open(&path)?;
         let mut examples = run.read_examples()?;

@@ -284,6 +284,9 @@ fn impossible_training_is_refused() {
     }
     refuses_values("digits-full", "training.ema", &["0", "1", "1.5", "nan"], "above 0 and below 1");
     refuses_values("digits-full", "evaluation.loadings_mib", &["-1"], "an integer from 0");
+    let which = "must be \"all\", \"none\" or an integer from 1";
+    let wrong = ["0", "-1", "some", "1.5", "true", "[]", "99999999999999999999"];
+    refuses_values("digits-full", "evaluation.predictions", &wrong, which);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use aleator_run::{Field, Predictions, PredictionsFile, RunError};
+use aleator_run::{
+    Field, Predictions, PredictionsFile, PredictionsWriter, RunError, TopPredictionsWriter,
+};
 use tempfile::TempDir;
 
 const EXAMPLES: usize = 5;
@@ -188,4 +190,75 @@ fn a_header_that_disagrees_is_refused_by_name() {
 fn rows_that_are_not_there_are_a_mistake_of_the_caller() {
     let saved = Saved::new(&predictions());
     let _ = PredictionsFile::open(&saved.path).unwrap().rows(4..6);
+}
+
+/// The rows of some tensors of [`predictions`].
+fn piece(rows: std::ops::Range<usize>) -> Predictions {
+    let part =
+        |values: Vec<f32>, width: usize| values[rows.start * width..rows.end * width].to_vec();
+    let all = predictions();
+    Predictions {
+        log_probs: part(all.log_probs, CLASSES),
+        mean: part(all.mean, CLASSES),
+        diag_scale: all.diag_scale.map(|it| part(it, CLASSES)),
+        loadings: all.loadings.map(|it| part(it, CLASSES * RANK)),
+        loading_scale: all.loading_scale.map(|it| part(it, CLASSES)),
+        ..all
+    }
+}
+
+#[test]
+fn a_file_written_in_pieces_has_the_bytes_that_the_library_of_the_format_writes() {
+    let saved = Saved::new(&predictions());
+    let written = fs::read(&saved.path).unwrap();
+    for size in [1, 2, EXAMPLES] {
+        let mut writer = PredictionsWriter::create(&saved.path, EXAMPLES).unwrap();
+        for start in (0..EXAMPLES).step_by(size) {
+            writer.push(&piece(start..EXAMPLES.min(start + size))).unwrap();
+        }
+        assert!(fs::read(&saved.path).unwrap() == written, "replaced before it is complete");
+        writer.commit().unwrap();
+        assert!(fs::read(&saved.path).unwrap() == written, "pieces of {size}");
+    }
+    let tensors = safetensors::SafeTensors::deserialize(&written).unwrap();
+    let (_, header) = safetensors::SafeTensors::read_metadata(&written).unwrap();
+    assert_eq!(tensors.len(), 6);
+    let again = safetensors::serialize(tensors.tensors(), header.metadata().clone()).unwrap();
+    assert!(again == written, "the library writes other bytes");
+}
+
+#[test]
+fn a_piece_that_is_not_a_number_is_refused_with_its_row_and_leaves_the_old_file() {
+    let saved = Saved::new(&predictions());
+    let written = fs::read(&saved.path).unwrap();
+    let mut writer = PredictionsWriter::create(&saved.path, EXAMPLES).unwrap();
+    writer.push(&piece(0..3)).unwrap();
+    let mut bad = piece(3..5);
+    bad.mean[4] = f32::NAN;
+    refused(writer.push(&bad), &["\"mean\"", "row 4, number 1"]);
+    drop(writer);
+    assert!(fs::read(&saved.path).unwrap() == written);
+    assert_eq!(fs::read_dir(saved.path.parent().unwrap()).unwrap().count(), 1);
+}
+
+#[test]
+fn the_most_probable_classes_are_written_in_pieces() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("test.top.safetensors");
+    let mut writer = TopPredictionsWriter::create(&path, EXAMPLES, 2).unwrap();
+    writer.push(&piece(0..2)).unwrap();
+    writer.push(&piece(2..5)).unwrap();
+    writer.commit().unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let numbers = |name: &str| {
+        let (words, _) = file.tensor(name).unwrap().data().as_chunks::<4>();
+        words.to_vec()
+    };
+    let classes: Vec<i32> = numbers("classes").into_iter().map(i32::from_le_bytes).collect();
+    let log_probs: Vec<f32> = numbers("log_probs").into_iter().map(f32::from_le_bytes).collect();
+    assert_eq!(classes, [0, 1].repeat(EXAMPLES));
+    let expected = predictions().log_probs;
+    let expected: Vec<f32> = expected.chunks(CLASSES).flat_map(|row| row[..2].to_vec()).collect();
+    assert_eq!(log_probs, expected);
 }

@@ -6,9 +6,9 @@ use aleator_data::InputShape;
 use aleator_run::RunDir;
 use aleator_run::recipe::{Layers, Recipe};
 
-use crate::evaluate::Scorer;
 use crate::experiment::Shape;
 use crate::outputs::floats;
+use crate::scorer::Scorer;
 use crate::trained::evaluated_state;
 use crate::{Checkpoints, TrainError};
 

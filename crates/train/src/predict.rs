@@ -6,15 +6,18 @@ use std::sync::Arc;
 
 use aleator_data::{Ids, InputShape, Inputs, Split};
 use aleator_kernels::multilabel::Conditional;
-use aleator_metrics::{Calibration, Evaluation, LogProbs, Summary, TrueClass, Truth};
+use aleator_metrics::{
+    Calibration, Evaluation, LogProbs, SplitAccumulator, SplitEvaluation, Summary, TrueClass,
+};
 use aleator_run::recipe::{Likelihood, Link, Recipe};
-use aleator_run::{MeanPredictions, Predictions, RunDir};
+use aleator_run::{MeanPredictions, Predictions, RunDir, log_mean};
 use serde::{Deserialize, Serialize};
 
-use crate::evaluate::{Scorer, truth};
+use crate::evaluate::{clean, truth};
 use crate::experiment::Shape;
 use crate::joint::JointLabels;
 use crate::outputs::{self, floats};
+use crate::scorer::{JointScores, Scorer};
 use crate::trained::evaluated_state;
 use crate::{Event, Observer, Prediction, SetPredictions, TrainError};
 
@@ -312,32 +315,26 @@ impl Predictor {
         observer: &mut Observer<'_>,
     ) -> Result<NewScores, TrainError> {
         let (classes, total) = (self.class_names.len(), split.len());
-        let off = (self.link == Link::Sigmoid).then(Vec::new);
-        let mut label = LogProbs { classes, on: vec![], off };
-        let mut of_truth = self.true_class.is_some().then(Vec::new);
+        let (mut label, mut of_truth) = (SplitAccumulator::new(None), None);
         for start in (0..total).step_by(self.batch) {
             let rows = start..total.min(start + self.batch);
             let names = rows.clone().map(|at| split.ids.name(at).into_owned()).collect();
             let piece = self.predict_named(&split.inputs, &split.rows[rows.clone()], names)?;
-            label.on.extend(piece.predictions.log_probs);
-            if let (Some(off), Some(piece)) = (&mut label.off, piece.predictions.log_probs_off) {
-                off.extend(piece);
-            }
-            if let (Some(all), Some(piece)) = (&mut of_truth, piece.true_log_probs) {
-                all.extend(piece);
+            let (given, clean) = (truth(split, rows.clone()), clean(split, rows.clone()));
+            let Predictions { log_probs: on, log_probs_off: off, .. } = piece.predictions;
+            label.add(&LogProbs { classes, on, off }, &given, clean.as_ref());
+            if let Some(on) = piece.true_log_probs {
+                let log_probs = LogProbs { classes, on, off: None };
+                let scores = of_truth.get_or_insert_with(|| SplitAccumulator::new(None));
+                scores.add(&log_probs, &given, clean.as_ref());
             }
             observer(Event::Evaluating { split: "given", done: rows.end, total });
         }
-        let of_truth = of_truth.map(|on| LogProbs { classes, on, off: None });
-        let against = |labels: &Truth| {
-            (label.summary(labels), of_truth.as_ref().map(|probs| probs.summary(labels)))
-        };
-        let (given, true_class) = against(&truth(split));
+        let SplitEvaluation { given, clean: label, .. } = label.finish();
         let given = self.joint_score(split, given)?;
-        let clean = split.clean_labels.clone().map(|labels| {
-            let (label, true_class) = against(&Truth::Classes(labels));
-            CleanScores { label, true_class }
-        });
+        let of_truth = of_truth.map(SplitAccumulator::finish);
+        let (true_class, true_clean) = of_truth.map(|it| (it.given, it.clean)).unzip();
+        let clean = label.map(|label| CleanScores { label, true_class: true_clean.flatten() });
         Ok(NewScores { label: given, true_class, clean, checkpoint: self.checkpoint })
     }
 }
@@ -348,14 +345,20 @@ impl Predictor {
         if self.members.iter().any(|member| member.likelihood != Likelihood::Joint) {
             return Ok(apart);
         }
-        let scored = self.members.iter().map(|member| member.predictions(split, 0, &mut |_| {}));
-        let mut scored = scored.collect::<Result<Vec<_>, _>>()?;
-        if scored.len() == 1 {
-            return Ok(scored.remove(0).joint(apart));
+        let mut all = vec![];
+        for member in &self.members {
+            let mut joint = JointScores::default();
+            member.score(split, 0, &mut |_| {}, &mut |_, batch| {
+                joint.add(&batch);
+                Ok(())
+            })?;
+            all.push(joint);
         }
-        let members: Vec<Predictions> = scored.into_iter().map(|it| it.predictions).collect();
-        let joint = average(&members).joint_log_probs;
-        Ok(apart.with_joint(&joint.expect("all members have it"), None))
+        if let [joint] = &all[..] {
+            return Ok(joint.complete(apart));
+        }
+        let members: Vec<Vec<f32>> = all.into_iter().map(|joint| joint.log_probs).collect();
+        Ok(apart.with_joint(&log_mean(&members), None))
     }
 }
 

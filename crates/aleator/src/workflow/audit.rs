@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use aleator_data::{Sources, Thumbnails};
 use aleator_report::audit::{Acceptance, Audit, ReviewRecord, analyse};
-use aleator_run::recipe::{HeldOut, Method};
+use aleator_run::recipe::{HeldOut, KeptPredictions, Method};
 use aleator_run::{
     PICTURES, Recipe, RunError, lock_folder, pictured_data, read_json, write_file, write_json,
 };
@@ -146,6 +146,8 @@ fn group_of(
     let member = |fold: usize| {
         let mut recipe = experiment.recipe.clone();
         recipe.data.test = Some(HeldOut::Fold { fold, folds, seed: 0 });
+        // The audit reads them.
+        recipe.evaluation.predictions = KeptPredictions::All;
         Member { name: format!("fold-{fold}"), recipe, seed }
     };
     Ok(Group::new(Kind::Audit, (0..folds).map(member).collect())?)

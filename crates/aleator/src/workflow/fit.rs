@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use aleator_metrics::Evaluation;
 use aleator_report::ensemble::ensemble_once;
+use aleator_run::{RunDir, Split};
 use aleator_train::group::{self, Group, Kind};
 
 use crate::workflow::group::start;
@@ -20,7 +21,8 @@ pub struct Fit {
     pub ensemble: Option<(PathBuf, Evaluation)>,
 }
 
-/// Trains and evaluates an experiment in a new directory; with several seeds, also their ensemble.
+/// Trains and evaluates an experiment in a new directory; with several seeds, also their ensemble,
+/// if the recipe keeps complete predictions.
 ///
 /// Stopped or killed at any point, [`resume`](crate::resume) continues it to the same bits.
 ///
@@ -35,7 +37,12 @@ pub fn fit(experiment: &Experiment, out: &Path, watch: &mut Watch<'_>) -> Result
 
 /// What is left to do when all runs are trained.
 pub(crate) fn conclude(out: &Path, runs: Vec<TrainedRun>) -> Result<Fit, Error> {
-    let ensemble = if runs.len() > 1 {
+    let kept = |run: &TrainedRun| -> Result<bool, Error> {
+        Ok(!RunDir::open(&run.dir)?.keeps_no_predictions(Split::Validation))
+    };
+    // Without the predictions of the members there is nothing to average.
+    let all_kept = runs.iter().map(kept).collect::<Result<Vec<_>, _>>()?;
+    let ensemble = if runs.len() > 1 && all_kept.iter().all(|kept| *kept) {
         let dirs: Vec<PathBuf> = runs.iter().map(|run| run.dir.clone()).collect();
         let dir = out.join("ensemble");
         let evaluation = ensemble_once(&dirs, &dir)?;

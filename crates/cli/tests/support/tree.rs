@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
-
 use super::Place;
 
 /// The content of every file by its path; folders have none.
@@ -63,11 +61,8 @@ impl Tree {
             // What becomes `untuned.toml` is `recipe.toml` at first.
             let is_in = |tree: &Self| tree.0.values().any(|it| it.as_ref() == Some(content));
             let is_log = name.ends_with(".jsonl") && starts(whole.0.get(name), content);
-            let is_whole = has_times(name)
-                || is_in(whole)
-                || is_in(before)
-                || is_log
-                || is_untuned(name, content, whole);
+            let is_untuned = name.ends_with("run.json") && is_untuned(whole.0.get(name), content);
+            let is_whole = has_times(name) || is_in(whole) || is_in(before) || is_log || is_untuned;
             assert!(is_whole, "{what}: half of {name} is left");
         }
         // Without `evaluation.json` a run is not finished, and nobody takes new predictions and an
@@ -84,17 +79,6 @@ impl Tree {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter(|(_, content)| content.is_some()).map(|(name, _)| name.as_str())
     }
-}
-
-/// Whether it is the complete `run.json` of a run whose rank is not chosen yet.
-fn is_untuned(name: &str, content: &[u8], whole: &Tree) -> bool {
-    let facts = |content: &[u8]| {
-        let mut facts: Value = serde_json::from_slice(content).ok()?;
-        facts.as_object_mut()?.remove("noise")?;
-        Some(facts)
-    };
-    let after = whole.0.get(name).and_then(Option::as_ref).and_then(|content| facts(content));
-    name.ends_with("run.json") && after.is_some() && facts(content) == after
 }
 
 fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, Option<Vec<u8>>>) {
@@ -121,6 +105,17 @@ fn is_temporary(name: &str) -> bool {
 /// Whether a log begins like this.
 fn starts(log: Option<&Option<Vec<u8>>>, with: &[u8]) -> bool {
     matches!(log, Some(Some(log)) if log.starts_with(with))
+}
+
+/// Whether this is `run.json` before settings were chosen: the rank of its noise may be another.
+fn is_untuned(tuned: Option<&Option<Vec<u8>>>, content: &[u8]) -> bool {
+    let without_noise = |content: &[u8]| {
+        let mut info: serde_json::Value = serde_json::from_slice(content).ok()?;
+        info.as_object_mut()?.remove("noise")?;
+        Some(info)
+    };
+    let found = without_noise(content);
+    matches!(tuned, Some(Some(tuned)) if found.is_some() && found == without_noise(tuned))
 }
 
 /// Of a file with times only the length must be the same.

@@ -16,8 +16,8 @@ use crate::labels::{Words, WrittenAnnotations};
 use rows::{Field, Row};
 
 pub(crate) use rows::weight_of;
-pub(super) use rows::word;
 pub(crate) use rows::{Manifest, Overview, is_manifest_name};
+pub(super) use rows::{label_word, word};
 
 /// Opens the images of a manifest, or of one split of it.
 pub(crate) fn open(

@@ -6,6 +6,7 @@ use aleator_run::recipe::{LabelKind, Link};
 
 use super::classes::Classes;
 use super::read::{RawLabels, Role};
+use super::sets::WrittenSets;
 use super::table::{Table, is_one};
 use super::votes::{LongTable, unknown_example};
 use super::{Labels, pick};
@@ -59,9 +60,17 @@ impl LabelsById {
         if cells.column(at).any(|cell| is_one(cell, &ID)) {
             return Ok(None);
         }
-        let ids = cells.column(at).map(unguarded).collect();
+        let ids: Vec<String> = cells.column(at).map(unguarded).collect();
         let others: Vec<usize> = (0..header.len()).filter(|column| *column != at).collect();
         let named = others.iter().copied().find(|column| is_one(&header[*column], &LABEL));
+        if let Some(column) = named.filter(|_| link == Link::Sigmoid)
+            && let Some((ids, sets)) = sets(spec, kind, &header, &ids, cells.column(column))?
+        {
+            let labels = Box::new(RawLabels::Sets(sets));
+            let (path, may_leave_out) = (spec.to_string(), role == Role::Training);
+            let (words, weights) = (None, None);
+            return Ok(Some(Self { path, ids, labels, words, weights, may_leave_out }));
+        }
         let is_binary = |cell: &str| matches!(cell.trim(), "0" | "1");
         let binary = others.iter().all(|column| cells.column(*column).all(is_binary));
         let each_class = match kind {
@@ -117,6 +126,9 @@ impl LabelsById {
         };
         let labels = match self.words.as_ref().and_then(named) {
             Some(labels) => Labels::Single(labels),
+            None if matches!(*self.labels, RawLabels::Sets(_)) => {
+                self.labels.read(classes, &Ids::Names(self.ids.clone()), link)?
+            }
             None => self.labels.read(classes, &Ids::Rows(self.ids.len()), link)?,
         };
         Ok(labels.select(&rows))
@@ -151,6 +163,39 @@ impl LabelsById {
             ids.name(first)
         )))
     }
+}
+
+/// The ids and sets of a table with one column of labels, whose rows name several classes of one
+/// example: in one cell, or in a row each. `None` where every row is one class.
+fn sets<'a>(
+    spec: &str,
+    kind: LabelKind,
+    header: &[String],
+    ids: &[String],
+    labels: impl Iterator<Item = &'a str>,
+) -> Result<Option<(Vec<String>, WrittenSets)>, DataError> {
+    let labels: Vec<String> = labels.map(unguarded).collect();
+    let distinct: BTreeSet<&str> = ids.iter().map(|id| id.trim()).collect();
+    let long = distinct.len() < ids.len();
+    let is_binary = |cell: &String| matches!(cell.trim(), "0" | "1");
+    let kind = match kind {
+        // A column of zeros and ones is a class that is on or off.
+        LabelKind::MultiHot if !long && labels.iter().all(is_binary) => return Ok(None),
+        LabelKind::Auto if long => LabelKind::MultiHot,
+        kind => kind,
+    };
+    if !RawLabels::are_sets(&labels, kind, Link::Sigmoid) {
+        return Ok(None);
+    }
+    if header.iter().any(|name| is_one(name, &WEIGHT)) {
+        let message = "has a column \"weight\", and weights need head.link = \"softmax\"; remove \
+                       the column";
+        return Err(DataError::invalid(spec, message));
+    }
+    let rows = ids.iter().map(|id| id.trim()).zip(labels.iter().map(String::as_str));
+    let (ids, texts) = WrittenSets::grouped(rows);
+    let sets = WrittenSets::new(spec.as_ref(), texts.iter().map(String::as_str));
+    Ok(Some((ids, sets)))
 }
 
 fn weights<'a>(spec: &str, cells: impl Iterator<Item = &'a str>) -> Result<Vec<f32>, DataError> {

@@ -108,6 +108,7 @@ impl Classes {
                 found.add_written(labels)
             }
             RawLabels::Annotated(votes) => found.add_written(&votes.labels),
+            RawLabels::Sets(sets) => found.add_written(&sets.labels),
             RawLabels::ById(LabelsById { labels, words, .. }) => {
                 let carried = |names: &&[String]| {
                     words.as_ref().is_some_and(|words| {

@@ -6,6 +6,7 @@ use aleator_run::recipe::{LabelKind, Link};
 
 use super::by_id::LabelsById;
 use super::classes::Classes;
+use super::sets::{SEPARATOR, WrittenSets};
 use super::table::{Cell, Table};
 use super::votes::{self, LongTable};
 use super::written::{WrittenAnnotations, WrittenLabels};
@@ -38,6 +39,8 @@ pub(crate) enum RawLabels {
     Written(WrittenLabels),
     /// From the inputs' own files: several per example, with their annotators.
     Annotated(WrittenAnnotations),
+    /// A set of classes for each example.
+    Sets(WrittenSets),
     /// A row for each example, with its id.
     ById(LabelsById),
 }
@@ -68,7 +71,7 @@ pub(crate) enum Role {
 
 impl Role {
     /// The kind of labels to read: what is held out may be labelled in another way.
-    fn kind(self, kind: LabelKind) -> LabelKind {
+    pub fn kind(self, kind: LabelKind) -> LabelKind {
         let free = self == Self::HeldOut && kind != LabelKind::MultiHot;
         if free { LabelKind::Auto } else { kind }
     }
@@ -119,6 +122,12 @@ impl RawLabels {
 
     /// A table whose rows are in the order of the examples.
     pub(super) fn of_table(table: Table, kind: LabelKind, link: Link) -> Result<Self, DataError> {
+        if let (Values::Text(texts), 1) = (&table.cells, table.width)
+            && Self::are_sets(texts, kind, link)
+        {
+            let texts = texts.iter().map(String::as_str);
+            return Ok(Self::Sets(WrittenSets::new(table.path.as_ref(), texts)));
+        }
         match kind {
             LabelKind::Auto => Self::recognise(table, link),
             LabelKind::Single if table.width == 1 => Ok(Self::Single(table)),
@@ -133,6 +142,33 @@ impl RawLabels {
                 _ => Ok(Self::Soft(table)),
             },
             LabelKind::Annotators => Ok(Self::annotators(table)),
+        }
+    }
+
+    /// Whether texts, one for each example, are sets of classes.
+    pub(super) fn are_sets(texts: &[String], kind: LabelKind, link: Link) -> bool {
+        let written = || texts.iter().any(|text| WrittenSets::is_set(text));
+        link == Link::Sigmoid
+            && (kind == LabelKind::MultiHot || kind == LabelKind::Auto && written())
+    }
+
+    /// Names or numbers in the files of the inputs: one class or a set for each example.
+    pub fn written(labels: WrittenLabels, kind: LabelKind, link: Link) -> Result<Self, DataError> {
+        if Self::are_sets(labels.distinct(), kind, link) {
+            let texts = (0..labels.len()).map(|example| labels.get(example));
+            return Ok(Self::Sets(WrittenSets::new(labels.path(), texts)));
+        }
+        let is_list = |text: &&String| text.ends_with(SEPARATOR);
+        match labels.distinct().iter().find(is_list).filter(|_| link == Link::Softmax) {
+            None => Ok(Self::Written(labels)),
+            Some(list) => {
+                let list = list.trim_end_matches(SEPARATOR);
+                let message = format!(
+                    "has lists of classes as labels, such as {list:?}, which need head.link = \
+                     \"sigmoid\": use a multilabel preset, or give each example one class"
+                );
+                Err(DataError::invalid(labels.path(), message))
+            }
         }
     }
 
@@ -194,7 +230,7 @@ impl RawLabels {
     /// Whether each class is on or off.
     pub fn is_multi_hot(&self) -> bool {
         match self {
-            Self::MultiHot(_) => true,
+            Self::MultiHot(_) | Self::Sets(_) => true,
             Self::ById(labels) => labels.labels.is_multi_hot(),
             _ => false,
         }
@@ -223,6 +259,7 @@ impl RawLabels {
             Self::Long(table) => votes::long(table, classes, ids).map(Labels::Annotations),
             Self::Written(labels) => labels.read(classes, ids).map(Labels::Single),
             Self::Annotated(votes) => votes.read(classes, ids).map(Labels::Annotations),
+            Self::Sets(sets) => sets.read(classes, ids).map(Labels::MultiHot),
             Self::ById(labels) => labels.read(classes, ids, link),
         }
     }

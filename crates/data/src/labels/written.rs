@@ -104,21 +104,37 @@ impl WrittenLabels {
     pub(super) fn cells(&self) -> Vec<Cell<'_>> {
         let numbers: Option<Vec<Cell>> =
             self.words.iter().map(|word| word.parse().ok().map(Cell::Whole)).collect();
-        numbers.unwrap_or_else(|| self.words.iter().map(|word| Cell::Word(word)).collect())
+        let mut cells: Vec<Cell> = self.words.iter().map(|word| Cell::Word(word)).collect();
+        cells.iter_mut().filter(|cell| **cell == Cell::Word("")).for_each(|it| *it = Cell::Missing);
+        numbers.unwrap_or(cells)
     }
 
     /// The class of each.
     pub(super) fn read(&self, classes: &Classes, ids: &Ids) -> Result<Vec<u32>, DataError> {
+        self.classes(classes, &|index| self.place(index, ids))
+    }
+
+    /// The class of each; `place` names a label in messages.
+    pub(super) fn classes(
+        &self,
+        classes: &Classes,
+        place: &dyn Fn(usize) -> String,
+    ) -> Result<Vec<u32>, DataError> {
         let class = |(word, cell): (usize, Cell)| {
             let first = self.positions.iter().position(|position| *position as usize == word);
             classes.class(cell, &|message| {
-                let place = first.map_or(String::new(), |first| self.place(first, ids) + ": ");
+                let place = first.map_or(String::new(), |first| place(first) + ": ");
                 DataError::invalid(&self.path, format!("{place}{message}"))
             })
         };
         let cells = self.cells().into_iter().enumerate();
         let class_of: Vec<u32> = cells.map(class).collect::<Result<_, _>>()?;
         Ok(self.positions.iter().map(|word| class_of[*word as usize]).collect())
+    }
+
+    /// Every distinct label as it stands in the file.
+    pub(crate) fn distinct(&self) -> &[String] {
+        &self.words
     }
 
     fn place(&self, index: usize, ids: &Ids) -> String {

@@ -53,13 +53,15 @@ impl OpenSource {
                 (RawLabels::load(spec, data.label_kind, link, role)?, opened.class_names)
             }
             (None, Some(labels)) => {
-                check_carried(data.label_kind, &labels, role, &path)?;
+                check_carried(data.label_kind, link, &labels, role, &path)?;
                 let (names, path) = (opened.class_names, path.clone());
                 match labels {
                     CarriedLabels::Classes(labels) => {
                         (RawLabels::Carried { labels, names, path }, None)
                     }
-                    CarriedLabels::Written(labels) => (RawLabels::Written(labels), names),
+                    CarriedLabels::Written(labels) => {
+                        (RawLabels::written(labels, role.kind(data.label_kind), link)?, names)
+                    }
                     CarriedLabels::Annotated(votes) => (RawLabels::Annotated(votes), names),
                 }
             }
@@ -177,12 +179,16 @@ pub(crate) fn mean_one(weights: Vec<f32>) -> Vec<f32> {
 
 fn check_carried(
     kind: LabelKind,
+    link: Link,
     labels: &CarriedLabels,
     role: Role,
     path: &Path,
 ) -> Result<(), DataError> {
     let (carries, carried) = match labels {
         CarriedLabels::Annotated(_) => ("labels of several annotators", LabelKind::Annotators),
+        CarriedLabels::Written(_) if kind == LabelKind::MultiHot && link == Link::Sigmoid => {
+            ("sets of classes", LabelKind::MultiHot)
+        }
         CarriedLabels::Classes(_) | CarriedLabels::Written(_) => {
             ("single labels", LabelKind::Single)
         }

@@ -70,13 +70,16 @@ pub fn class_nll(log_on: &[f32], log_off: &[f32], classes: usize, multi_hot: &[b
 /// The squared error of p, summed over classes and averaged over examples.
 pub fn brier(log_on: &[f32], log_off: &[f32], classes: usize, multi_hot: &[bool]) -> f64 {
     let examples = check(log_on, log_off, classes, multi_hot);
-    let mut sum = 0.0;
-    for ((on, off), is_on) in log_on.iter().zip(log_off).zip(multi_hot) {
-        // The error is the probability of the outcome that did not occur.
-        let log_error = if *is_on { *off } else { *on };
-        sum += (2.0 * log_error as f64).exp();
-    }
-    sum / examples as f64
+    let pairs = log_on.iter().zip(log_off).zip(multi_hot);
+    let errors = pairs.map(|((on, off), is_on)| squared_error(*on, *off, *is_on));
+    errors.sum::<f64>() / examples as f64
+}
+
+/// The square of p − 1 of a positive class, of p of a negative one.
+pub(crate) fn squared_error(on: f32, off: f32, is_on: bool) -> f64 {
+    // The error is the probability of the outcome that did not occur.
+    let log_error = if is_on { off } else { on };
+    (2.0 * log_error as f64).exp()
 }
 
 /// The number of examples in which each class is positive, `[K]`.
@@ -129,7 +132,7 @@ pub fn mean_average_precision(log_on: &[f32], classes: usize, multi_hot: &[bool]
     mean_over_known(&class_average_precision(log_on, classes, multi_hot))
 }
 
-pub(crate) fn mean_over_known(values: &[Option<f64>]) -> Option<f64> {
+fn mean_over_known(values: &[Option<f64>]) -> Option<f64> {
     let known: Vec<f64> = values.iter().copied().flatten().collect();
     (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
@@ -137,8 +140,12 @@ pub(crate) fn mean_over_known(values: &[Option<f64>]) -> Option<f64> {
 /// `−log` of the probability of the actual outcome, for each (example, class).
 fn losses(log_on: &[f32], log_off: &[f32], multi_hot: &[bool]) -> impl Iterator<Item = f64> {
     let sides = log_on.iter().zip(log_off).zip(multi_hot);
+    sides.map(|((on, off), is_on)| loss(*on, *off, *is_on))
+}
+
+pub(crate) fn loss(on: f32, off: f32, is_on: bool) -> f64 {
     // Not `−x`: the loss of a certain prediction is 0, not −0.
-    sides.map(|((on, off), is_on)| 0.0 - if *is_on { *on } else { *off } as f64)
+    0.0 - if is_on { on } else { off } as f64
 }
 
 /// Checks that the arguments are `[N, K]`, logarithms and labels; returns `N`.

@@ -39,13 +39,13 @@ struct Candidate {
 }
 
 impl HeldOut {
-    /// `None` if the run has no examples in the split.
+    /// `None` if the run has no examples in the split, or keeps no predictions of them.
     pub fn load(
         run: &RunDir,
         split: Split,
         limits: &PageSettings,
     ) -> Result<Option<Self>, RunError> {
-        if run.info().examples.of(split) == 0 {
+        if run.info().examples.of(split) == 0 || run.keeps_no_predictions(split) {
             return Ok(None);
         }
         let mut reader = SplitReader::open(run, split)?;

@@ -81,7 +81,7 @@ impl PredictionsFile {
     /// Predictions in memory, read like a file; `name` stands for its path in messages.
     pub fn in_memory(predictions: Arc<Predictions>, name: &str) -> Result<Self, RunError> {
         let path = PathBuf::from(name);
-        predictions.check().map_err(|message| RunError::damaged(&path, message))?;
+        predictions.check(0).map_err(|message| RunError::damaged(&path, message))?;
         Ok(Self {
             metadata: predictions.metadata(),
             examples: predictions.examples(),
@@ -189,7 +189,7 @@ impl PredictionsFile {
 /// # aleator_run::Predictions {
 /// #     classes: 2, rank: 0, temperature: 1.0, log_probs: vec![-0.1, -2.3, -0.7, -0.7],
 /// #     log_probs_off: None, mean: vec![1.5, -0.7, 0.0, 0.0], diag_scale: None, loadings: None,
-/// #     loading_scale: None, shared_loadings: None,
+/// #     loading_scale: None, shared_loadings: None, joint_log_probs: None,
 /// # }.save(&path)?;
 /// assert_eq!(aleator_run::tensor_shapes(&path)?["mean"], [2, 2]);
 /// # Ok::<(), aleator_run::RunError>(())

@@ -7,6 +7,8 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, IntoDeserializer, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::KeptPredictions;
+
 /// Far above anything useful, and low enough that products of a few of them fit a machine.
 pub(crate) const MANY: u64 = 1 << 24;
 
@@ -193,4 +195,30 @@ pub(super) fn write_path<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result
 /// Whether a key says nothing that its absence does not.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+/// Reads `evaluation.predictions`.
+pub(super) struct AllNoneOrCount;
+
+impl Visitor<'_> for AllNoneOrCount {
+    type Value = KeptPredictions;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"all\", \"none\" or an integer from 1 to {MANY}")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<KeptPredictions, E> {
+        match text {
+            "all" => Ok(KeptPredictions::All),
+            "none" => Ok(KeptPredictions::None),
+            _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+        }
+    }
+
+    fn visit_u64<E: Error>(self, count: u64) -> Result<KeptPredictions, E> {
+        match count {
+            1..=MANY => Ok(KeptPredictions::Top(count as usize)),
+            _ => Err(E::invalid_value(Unexpected::Unsigned(count), &self)),
+        }
+    }
 }

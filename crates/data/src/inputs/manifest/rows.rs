@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::super::file_bytes::FileBytes;
 use crate::ending::Ending;
 use crate::error::DataError;
+use crate::labels::{NONE, SEPARATOR};
 
 /// The most bytes of one row: a path, a few words and numbers are far shorter.
 const LONGEST_ROW: usize = 64 << 10;
@@ -173,7 +174,10 @@ impl Manifest {
                             format!("has a {name}, but the first line has none; give all or none");
                         return Err(self.at(line, &what));
                     }
-                    add(line, &|field| word(find(&object, field)))?;
+                    add(line, &|field| match field {
+                        Field::Label => label_word(find(&object, field)),
+                        _ => word(find(&object, field)),
+                    })?;
                 }
             }
         }
@@ -323,6 +327,22 @@ pub(in crate::inputs) fn word(value: Option<&Value>) -> Result<String, String> {
         Some(Value::String(word)) => Ok(word.clone()),
         Some(Value::Number(number)) => Ok(number.to_string()),
         Some(_) => Err("is neither a word nor a number".into()),
+    }
+}
+
+/// A label as the cell of a table: a list of classes is `cat;dog;`, an empty one `-`.
+pub(in crate::inputs) fn label_word(value: Option<&Value>) -> Result<String, String> {
+    let Some(Value::Array(classes)) = value else { return word(value) };
+    let class = |class: &Value| match word(Some(class))?.trim() {
+        "" | NONE => Err("has a class without a name in its list".to_string()),
+        class if class.contains(SEPARATOR) => Err(format!(
+            "has the class {class:?} in its list; in lists, names have no {SEPARATOR:?}"
+        )),
+        class => Ok(format!("{class}{SEPARATOR}")),
+    };
+    match classes.is_empty() {
+        true => Ok(NONE.to_string()),
+        false => classes.iter().map(class).collect(),
     }
 }
 

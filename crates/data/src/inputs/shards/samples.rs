@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::super::encoded::{LARGEST_IMAGE, Piece, too_large};
-use super::super::manifest::{weight_of, word};
+use super::super::manifest::{label_word, weight_of, word};
 use super::super::spool::Spool;
 use super::entries::{self, Entry};
 use crate::ending::IMAGES;
@@ -141,7 +141,8 @@ impl Part {
         let Self { key, image, number, class, json } = self;
         let invalid = |message: String| DataError::invalid(path.join(&key), message);
         let field = |name: &str| {
-            let found = word(json.as_ref().and_then(|json| json.get(name)));
+            let value = json.as_ref().and_then(|json| json.get(name));
+            let found = if name == "label" { label_word(value) } else { word(value) };
             let found = found.map_err(|what| invalid(format!("{name} of its .json {what}")))?;
             Ok(Some(found).filter(|word| !word.is_empty()))
         };

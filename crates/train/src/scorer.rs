@@ -1,0 +1,202 @@
+//! A model that scores splits, batch by batch.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use aleator_data::{SparseTargets, Split, Targets, evaluation_batches};
+use aleator_kernels::NoiseKey;
+use aleator_kernels::multilabel::LabelSet;
+use aleator_metrics::{LogProbs, Summary};
+use aleator_model::{BatchNoise, Classifier, Scores};
+use aleator_run::Predictions;
+use aleator_run::recipe::{Likelihood, Link, Recipe};
+use burn::tensor::Tensor;
+
+use crate::evaluate::is_on;
+use crate::joint::JointLabels;
+use crate::method::view;
+use crate::outputs::{self, floats};
+use crate::state::{State, device};
+use crate::{Event, Normalization, Observer, TrainError};
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// A model that gives every example the same probabilities in any batch.
+pub(crate) struct Scorer {
+    pub model: Classifier,
+    pub link: Link,
+    pub likelihood: Likelihood,
+    normalization: Normalization,
+    seed: u64,
+    samples: usize,
+    draws: aleator_model::Draws,
+    pub batch: usize,
+    workers: usize,
+}
+
+impl Scorer {
+    pub fn new(recipe: &Recipe, seed: u64, state: &State, samples: usize) -> Self {
+        Self {
+            model: state.networks[0].evaluated(),
+            link: recipe.head.link,
+            likelihood: recipe.head.likelihood,
+            normalization: state.normalization.clone(),
+            seed,
+            samples,
+            draws: recipe.head.draws,
+            batch: recipe.evaluation.batch,
+            workers: recipe.training.workers,
+        }
+    }
+
+    /// The inputs as the model takes them.
+    pub fn inputs(&self, values: Vec<f32>) -> Tensor<2> {
+        self.normalization.tensor(values, &device())
+    }
+
+    /// The noise of examples that stand one after the other. An example is named by its content:
+    /// its row, its file and its neighbours change nothing, and equal examples get equal results.
+    pub fn noise(&self, values: &[f32]) -> BatchNoise {
+        BatchNoise {
+            key: NoiseKey { seed: self.seed, step: NoiseKey::EVALUATION_STEP },
+            ids: values.chunks_exact(self.normalization.center.len()).map(content_key).collect(),
+            samples: self.samples,
+            draws: self.draws,
+        }
+    }
+
+    /// Passes the predictions of a split to `visit`, batch by batch, with loadings where those of
+    /// the whole split take at most `loadings_mib` MiB.
+    pub fn score(
+        &self,
+        split: &Arc<Split>,
+        loadings_mib: usize,
+        observer: &mut Observer<'_>,
+        visit: &mut dyn FnMut(Range<usize>, ScoredBatch) -> Result<(), TrainError>,
+    ) -> Result<(), TrainError> {
+        let total = split.len();
+        let mut done = 0;
+        for batch in evaluation_batches(split.clone(), self.batch, self.workers) {
+            let batch = batch?;
+            let noise = self.noise(&batch.inputs);
+            let not_finite = |rows: Vec<usize>| {
+                let names = rows.into_iter().map(|row| split.ids.name(batch.examples[row]));
+                TrainError::prediction_not_finite(
+                    split.name.name(),
+                    names.map(String::from).collect(),
+                )
+            };
+            let Scores { log_probs, log_complements, latent } =
+                self.model.score(self.inputs(batch.inputs), &noise).map_err(not_finite)?;
+            let loadings = split.classes * latent.rank() * size_of::<f32>();
+            let keep_loadings = total as f64 * loadings as f64 <= loadings_mib as f64 * MIB;
+            let (on, off) = (floats(log_probs), log_complements.map(floats));
+            let joint = self.likelihood == Likelihood::Joint;
+            let predictions = outputs::predictions(on, off, latent, keep_loadings || joint);
+            let mut found =
+                ScoredBatch { predictions: predictions.map_err(not_finite)?, hits: None };
+            if joint {
+                found.add_joint(&noise, &batch.targets).map_err(not_finite)?;
+                if !keep_loadings {
+                    found.predictions.forget_loadings();
+                }
+            }
+            let rows = done..done + found.predictions.examples();
+            done = rows.end;
+            visit(rows, found)?;
+            observer(Event::Evaluating { split: split.name.name(), done, total });
+        }
+        Ok(())
+    }
+}
+
+/// What a model says of the examples of a batch.
+pub(crate) struct ScoredBatch {
+    pub predictions: Predictions,
+    /// Of a joint likelihood: whether the most probable set of labels is the given one, `[N]`.
+    hits: Option<Vec<bool>>,
+}
+
+impl ScoredBatch {
+    /// The probabilities of the labels one by one.
+    pub fn log_probs(&self) -> LogProbs {
+        let Predictions { classes, log_probs, log_probs_off, .. } = &self.predictions;
+        LogProbs { classes: *classes, on: log_probs.clone(), off: log_probs_off.clone() }
+    }
+
+    /// The probability of the labels together, and whether their set is the most probable one.
+    ///
+    /// # Errors
+    /// The rows of examples whose utilities are not finite.
+    fn add_joint(&mut self, noise: &BatchNoise, targets: &Targets) -> Result<(), Vec<usize>> {
+        let labels = on_or_off(targets);
+        let joint = JointLabels::new(&self.predictions, noise);
+        let log_probs = joint.log_probs(view(&labels))?;
+        let sets = joint.sets(&[]).into_iter().enumerate();
+        let is_hit = |(row, set): (usize, LabelSet)| {
+            let on = set.on.iter().enumerate().filter(|(_, on)| **on);
+            on.map(|(class, _)| (class as u32, 1.0)).eq(labels.row(row))
+        };
+        self.hits = Some(sets.map(is_hit).collect());
+        self.predictions.joint_log_probs = Some(log_probs);
+        Ok(())
+    }
+}
+
+/// The labels of the examples so far together, under a joint likelihood; empty under any other.
+#[derive(Default)]
+pub(crate) struct JointScores {
+    /// log P of all labels of each example, `[N]`.
+    pub log_probs: Vec<f32>,
+    hits: Vec<bool>,
+}
+
+impl JointScores {
+    pub fn add(&mut self, batch: &ScoredBatch) {
+        self.log_probs.extend(batch.predictions.joint_log_probs.iter().flatten());
+        self.hits.extend(batch.hits.iter().flatten());
+    }
+
+    /// The scores against the given labels; of a joint likelihood those of all labels together.
+    pub fn complete(&self, summary: Summary) -> Summary {
+        if self.log_probs.is_empty() {
+            return summary;
+        }
+        summary.with_joint(&self.log_probs, Some(&self.hits))
+    }
+}
+
+/// The classes that are on, in ascending order.
+fn on_or_off(targets: &Targets) -> SparseTargets {
+    match targets {
+        Targets::Classes(classes) => classes.iter().map(|class| [(*class, 1.0)]).collect(),
+        Targets::Sparse(rows) => {
+            let of_row = |row| {
+                let on = rows.row(row).filter(|(_, prob)| is_on(*prob));
+                let mut on: Vec<(u32, f32)> = on.map(|(class, _)| (class, 1.0)).collect();
+                on.sort_by_key(|(class, _)| *class);
+                on
+            };
+            (0..rows.len()).map(of_row).collect()
+        }
+    }
+}
+
+/// The first 64 bits of BLAKE3 of the numbers of an example; −0 is 0.
+fn content_key(example: &[f32]) -> u64 {
+    let bytes: Vec<u8> = example.iter().flat_map(|value| (value + 0.0).to_le_bytes()).collect();
+    let hash = blake3::hash(&bytes);
+    u64::from_le_bytes(*hash.as_bytes().first_chunk().expect("a hash has 32 bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::content_key;
+
+    #[test]
+    fn equal_examples_have_equal_keys_and_others_have_others() {
+        assert_eq!(content_key(&[0.0, 1.5]), content_key(&[-0.0, 1.5]));
+        assert_ne!(content_key(&[0.0, 1.5]), content_key(&[1.5, 0.0]));
+        assert_ne!(content_key(&[0.0]), content_key(&[0.0, 0.0]));
+    }
+}
