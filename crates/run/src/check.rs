@@ -125,7 +125,9 @@ impl Document {
         };
         let source = SOURCE.into_iter().find(|key| has(key));
         if split != "train" {
-            if let Some(part) = ["folds", "fraction"].into_iter().find(|key| has(key)) {
+            const PARTS: [&str; 3] = ["folds", "count", "fraction"];
+            if let Some(part) = PARTS.into_iter().find(|key| has(key)) {
+                let stale = PARTS.into_iter().find(|key| *key != part && has(key));
                 return match source {
                     _ if part == "folds" && split == "validation" => {
                         impossible(part, "is for data.test: hold out a fraction here".to_string())
@@ -139,11 +141,21 @@ impl Document {
                             table[other].origin
                         ),
                     ),
-                    None if part == "folds" && has("fraction") => {
-                        let (stale, chosen) = (&table["fraction"], &table["folds"]);
-                        Err(no_meaning(&section, &["fraction"], stale, "folds", chosen))
-                    }
-                    None => Ok(()),
+                    None => match stale {
+                        Some(stale) if part == "folds" => {
+                            let (first, chosen) = (&table[stale], &table[part]);
+                            Err(no_meaning(&section, &[stale], first, part, chosen))
+                        }
+                        Some(other) => impossible(
+                            part,
+                            format!(
+                                "and {section}.{other} ({}) are both given: keep one; on the \
+                                 command line --set {section}.{part}= removes this one",
+                                table[other].origin
+                            ),
+                        ),
+                        None => Ok(()),
+                    },
                 };
             }
             if source.is_none() {
@@ -338,11 +350,19 @@ fn check_data(data: &Data) -> Result<(), Conflict> {
             format!("data.test.fold must be an integer from 0 to {last}, found {fold}")
         })?;
     }
+    if let (HeldOut::Count { count, .. }, Some(limit)) = (&data.validation, data.limit) {
+        require(*count < limit, "data.validation.count", || {
+            format!(
+                "data.validation.count = {count} leaves nothing to train on of the {limit} examples \
+                 of data.limit"
+            )
+        })?;
+    }
     if let HeldOut::Fraction { fraction: validation, .. } = &data.validation {
         let (key, test) = match &data.test {
             Some(HeldOut::Fraction { fraction, .. }) => ("data.test.fraction", *fraction),
             Some(HeldOut::Fold { folds, .. }) => ("data.test.folds", 1.0 / *folds as f64),
-            Some(HeldOut::Source(_)) | None => ("", 0.0),
+            Some(HeldOut::Count { .. } | HeldOut::Source(_)) | None => ("", 0.0),
         };
         require(validation + test < 1.0, key, || {
             format!(

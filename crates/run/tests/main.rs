@@ -1,6 +1,7 @@
 //! The integration tests of this crate: one program, linked once.
 
 mod bad_recipes;
+mod bad_splits;
 mod documents;
 mod finished;
 #[cfg(unix)]
