@@ -142,6 +142,7 @@
 //! | [`audit`], [`audit_run`], [`audit_probabilities`] | `audit.rs` and `audit/` |
 //! | [`analyse`], [`ensemble`], [`report`](fn@report) | over finished runs: `analyse.rs`, `page.rs` |
 //! | [`embed`] | `embed.rs` |
+//! | [`count_parameters`] | the size of a recipe's model: `parameters.rs` |
 //!
 //! The feature `workflows` (on by default) has everything but the layer; without it the crate
 //! needs far fewer dependencies.

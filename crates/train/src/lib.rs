@@ -62,6 +62,7 @@ pub use checkpoint::Checkpoints;
 pub use dynamics::dynamics;
 pub use error::TrainError;
 pub use evaluate::{EvaluateSettings, evaluate};
+pub use experiment::count_parameters;
 pub use features::FeatureExtractor;
 pub use leave_one_out::{LeaveOneOut, leave_one_out};
 pub use normalize::Normalization;
