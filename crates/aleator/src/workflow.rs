@@ -37,7 +37,7 @@ pub use parameters::{KnownShape, ModelSize, count_parameters};
 pub use predict::{Examples, PredictionColumns, PredictionFile, Predictor, write_json_line};
 pub use resume::{Resumed, resume};
 pub use sweep::{sweep, sweep_on_path};
-pub use transfer::{TaskScore, Transfer, TransferSettings, transfer};
+pub use transfer::{TaskPlan, TaskScore, Transfer, TransferSettings, plan_transfer, transfer};
 pub use tune::{Grid, Trial, Tuning, tune};
 pub use watch::{Event, Watch};
 

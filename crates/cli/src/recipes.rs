@@ -54,6 +54,9 @@ pub fn run(args: &RecipesArgs) -> Result<()> {
     let all: Vec<Preset> = presets().into_iter().chain(paper_recipes()).collect();
     if let Some(RecipesCommand::Show { name }) = &args.command {
         let preset = all.iter().find(|preset| preset.name == name);
+        if let Some(tasks) = preset.filter(|preset| preset.is_tasks()) {
+            return text(tasks.text);
+        }
         let document = Document::preset(name)?;
         let own = preset.map_or("", |preset| preset.text);
         own.lines().take_while(|line| line.starts_with('#')).try_for_each(line)?;
