@@ -28,6 +28,7 @@ mod golden;
 mod label_encoding;
 mod labels;
 mod labels_by_id;
+mod latent_noise;
 mod noise;
 mod pictures;
 mod set_aside;

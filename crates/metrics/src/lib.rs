@@ -43,7 +43,7 @@ pub use calibration::ReliabilityBin;
 pub use evaluation::{
     Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, RELIABILITY_BINS, SplitEvaluation, Truth,
 };
-pub use normal::{normal_cdf, probability_above_zero};
+pub use normal::{normal_cdf, normal_quantile, probability_above_zero};
 pub use summary::{ClassSummary, Summary};
 pub use true_class::{MOST_CONFUSED, TrueClass};
 

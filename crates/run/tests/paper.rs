@@ -8,8 +8,7 @@ use std::path::Path;
 use crate::paper_table::{HeldOut, Norm, ROWS, Row, SWEEPS, TASKS, TWINS};
 use aleator_run::recipe::{self, Crop, Decay, EvaluatedWeights, HeadTemperature, Layers, Rule};
 use aleator_run::{
-    Document, Noise, Preset, Recipe, Table, Value, load, load_sweep, load_tasks, paper_recipes,
-    presets,
+    Document, Noise, Preset, Recipe, Table, Value, load, load_sweep, paper_recipes, presets,
 };
 
 /// What the user gives: the images, and the sets to measure on where nothing is held out.
@@ -222,43 +221,6 @@ fn sweeps_are_found_by_name_and_make_the_runs_of_the_table() {
     }
 }
 
-/// The 19 tasks: 7 of natural, 4 of specialised and 8 of structured images. Those of less than 96 ×
-/// 96 pixels are cropped to 128.
-#[test]
-fn the_tasks_of_vtab_have_their_number_of_classes_size_and_augmentation() {
-    let tasks = load_tasks("transfer/vtab-tasks".as_ref()).unwrap();
-    assert_eq!(tasks.recipe.as_deref(), Some("transfer/vtab"));
-    #[rustfmt::skip]
-    let expected = [
-        ("caltech101", 102, 384), ("cifar100", 100, 128), ("dtd", 47, 384), ("flowers102", 102, 384),
-        ("pets", 37, 384), ("sun397", 397, 384), ("svhn", 10, 128),
-        ("eurosat", 10, 128), ("resisc45", 45, 384), ("patch-camelyon", 2, 384), ("retinopathy", 5, 384),
-        ("clevr-count", 8, 384), ("clevr-distance", 6, 384), ("dmlab", 6, 384), ("kitti-distance", 4, 384),
-        ("dsprites-location", 16, 128), ("dsprites-orientation", 16, 128),
-        ("smallnorb-azimuth", 18, 384), ("smallnorb-elevation", 9, 384),
-    ];
-    let names: Vec<&str> = tasks.tasks.iter().map(|task| task.name.as_str()).collect();
-    assert_eq!(names, expected.map(|(name, ..)| name));
-    for (task, (name, classes, size)) in tasks.tasks.iter().zip(expected) {
-        let summary = task.summary.as_deref().unwrap();
-        assert_eq!(summary.split(' ').next().unwrap(), classes.to_string(), "{name}");
-        assert_eq!(task.data.as_ref().unwrap().to_str(), Some(&*format!("vtab/{name}")));
-        let recipe = task.recipe.as_deref().unwrap_or("transfer/vtab");
-        let sets = [&sets(recipe)[..], &task.sets].concat();
-        let recipe = load(recipe, &sets, None).unwrap_or_else(|error| panic!("{error}")).recipe;
-        assert_eq!(recipe.data.framing.size, Some(size), "{name}");
-        assert_eq!(recipe.data.limit, Some(1_020), "{name}");
-        let augment = recipe.data.augment.unwrap();
-        let mirrored = ["svhn", "dsprites-location", "dsprites-orientation", "smallnorb-azimuth"];
-        assert_eq!(augment.flip, !mirrored.contains(&name), "{name}");
-        let whole =
-            ["clevr-count", "clevr-distance", "dmlab", "kitti-distance", "dsprites-location"];
-        assert_eq!(augment.crop == Crop::None, whole.contains(&name), "{name}");
-    }
-    let message = load("transfer/vtab-tasks", &[], None).unwrap_err().to_string();
-    assert!(message.contains("aleator transfer"), "{message}");
-}
-
 /// Every key of a document, as `section.key`.
 fn keys(prefix: &str, table: &Table) -> BTreeSet<String> {
     table
@@ -417,4 +379,37 @@ fn the_steps_of_the_headers_and_the_framings_add_up() {
     let framing = decoded("webvision/full").data.framing;
     assert!((framing.centre_crop.unwrap() - 299.0 / (299.0 + 32.0)).abs() < 1e-6);
     assert_eq!(decoded("ilsvrc12/full").data.framing.centre_crop, Some(224.0 / 256.0));
+}
+
+/// Every table and figure of the paper has its row, and what a row names exists.
+#[test]
+fn the_map_of_the_paper_is_complete_and_names_what_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = fs::read_to_string(root.join("docs/paper.md")).unwrap();
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ")).collect();
+    let pieces = (1..=11).map(|number| format!("Table {number},"));
+    for piece in pieces.chain((1..=4).map(|number| format!("Figure {number},"))) {
+        let start = format!("| {piece}");
+        assert!(rows.iter().any(|row| row.starts_with(&start)), "{piece} has no row");
+    }
+    let tests = all_tests(&root.join("crates"));
+    let recipes = files();
+    let folders = ["ilsvrc12/", "webvision/", "imagenet21k/", "jft/", "ensembles/", "transfer/"];
+    for word in text.split('`').skip(1).step_by(2) {
+        if folders.iter().any(|folder| word.starts_with(folder)) {
+            assert!(recipes.contains(word), "there is no recipe {word}");
+        }
+        // Names of tests are sentences.
+        if word.matches('_').count() > 2 && !word.contains(['.', ' ', ':']) {
+            assert!(tests.contains(&format!("fn {word}(")), "there is no test {word}");
+        }
+    }
+}
+
+/// The text of all integration tests.
+fn all_tests(crates: &Path) -> String {
+    let folders = fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path().join("tests"));
+    let files = folders.filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+    let texts = files.filter_map(|file| fs::read_to_string(file.unwrap().path()).ok());
+    texts.collect()
 }
