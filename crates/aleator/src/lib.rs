@@ -143,6 +143,7 @@
 //! | [`analyse`], [`analyse_pair`], [`ensemble`], [`report`](fn@report) | over finished runs: `analyse.rs`, `page.rs` |
 //! | [`theory`]: temperature, the expansion, predictions without sampling | `theory.rs` and `theory/` |
 //! | [`embed`] | `embed.rs` |
+//! | [`count_parameters`] | the size of a recipe's model: `parameters.rs` |
 //!
 //! The feature `workflows` (on by default) has everything but the layer; without it the crate
 //! needs far fewer dependencies.

@@ -57,8 +57,9 @@ substitutes: where one class gains, the other loses. A positive one marks classe
 together or look alike, and gain together at the expense of others.
 
 Each pair has three numbers. The covariance is the average of Σ(x), as in the paper; under the \
-softmax labels do not determine it, because noise that all classes share changes nothing. The likelihood \
-depends on it through the centred covariance, in units of τ². Flips say how often the second \
+softmax labels do not determine it, because noise that all classes share changes nothing. The \
+likelihood depends on it through the centred covariance, in units of τ²; that this one can be \
+learned rests on the affine head. Flips say how often the second \
 class overtakes the first where the first one leads. docs/analysis.md explains all of them.
 
 A run learns some covariances by chance. Over several seeds each number has its mean and standard \

@@ -104,6 +104,12 @@ fn the_papers_recipes_follow_the_presets_and_are_shown_with_their_results() {
     assert!(at("\ntransfer/vtab ") < at("\nsmall/ilsvrc12-none "));
     let shown = stdout(&aleator("recipes show ilsvrc12/full"));
     assert!(shown.contains("# Paper: top-1 79.3") && shown.contains("\nrank = 15\n"), "{shown}");
+    // A list of tasks is shown as it stands.
+    let shown = stdout(&aleator("recipes show transfer/vtab-tasks"));
+    let place = Place::empty();
+    place.write("tasks.toml", &shown);
+    let tasks = aleator::run::load_tasks(&place.path("tasks.toml")).unwrap();
+    assert_eq!(tasks, aleator::run::load_tasks("transfer/vtab-tasks".as_ref()).unwrap());
 }
 
 /// Labels 0, 1, 2, 3, 0, … and inputs of no interest.

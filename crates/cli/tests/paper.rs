@@ -68,6 +68,37 @@ fn head(width: usize, classes: usize, noise: &str, rank: usize) -> usize {
     }
 }
 
+/// Section 2: V(x) of Imagenet-21k "requires over 2.2B parameters", in the parameter-efficient
+/// version "~44.8M, a ~50× reduction" (D6: v(x) has an entry for each class).
+#[test]
+fn shared_factors_have_44_8_million_parameters_in_place_of_2_2_billion() {
+    let place = Place::empty();
+    let counts = |arguments: &str| -> Vec<usize> {
+        let ended = place.succeeds(&format!("recipes --parameters {arguments}"));
+        let rows = ["network", "mean", "d(x)", "V", "v(x)", "total"].map(|row| {
+            let line = ended.stdout.lines().find(|line| line.starts_with(&format!("{row} ")));
+            let line = line.unwrap_or_else(|| panic!("no {row}: {}", ended.stdout));
+            line.rsplit(' ').next().unwrap().replace(',', "").parse().unwrap()
+        });
+        rows.to_vec()
+    };
+    let layer = 44_756_307;
+    let shared = counts("imagenet21k/shared --classes 21843");
+    assert_eq!(shared, [RESNET_152, layer, layer, 1_092_150, layer, 193_497_199]);
+    let full = counts("imagenet21k/shared --set head.noise=full --classes 21843");
+    assert_eq!(full[..3], [RESNET_152, layer, layer]);
+    assert_eq!((full[3], full[4]), (2_237_815_350, 0));
+    assert_eq!(full[5], full[..5].iter().sum::<usize>());
+    assert_eq!(full[3] / shared[4], 50);
+    // What the recipe does not know is asked for, by the flag that gives it.
+    place.refuses("recipes --parameters webvision/full", &["webvision/full", "--classes K"]);
+    place.refuses("recipes --parameters features-full", &["--features D", "data.train.features"]);
+    assert_eq!(counts("features-none --features 8 --classes 3")[1], 27);
+    assert_eq!(counts("features-none --features 8 --set data.classes=3")[1], 27);
+    // Data that are there are looked at.
+    assert_eq!(counts("digits-none")[5], (64 + 1) * 64 + (64 + 1) * 10);
+}
+
 #[test]
 fn ilsvrc12_takes_steps_with_all_its_parameters() {
     assert_eq!(RESNET_152 + head(2048, 1000, "full", 15), 92_969_128);

@@ -219,8 +219,9 @@ fn every_deviation_that_the_code_names_is_written_down() {
     }
     let tested =
         |number: &str| named.iter().any(|(path, n)| n == number && path.contains("/tests/"));
-    for number in 1..=document.matches("\n## D").count() {
-        assert!(tested(&number.to_string()), "no test names deviation D{number}");
+    let numbers = document.lines().filter_map(|line| line.strip_prefix("## D")?.split('.').next());
+    for number in numbers {
+        assert!(tested(number), "no test names deviation D{number}");
     }
 }
 

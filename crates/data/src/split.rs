@@ -54,11 +54,35 @@ pub fn hold_out(
              lower the fraction"
         ));
     }
-    let draw = (seed, Purpose::HoldOut);
-    Ok(Parts::ranked(candidates, draw, ids, |_| 0, |rank| rank < count))
+    Ok(Parts::first_held_out(candidates, count, seed, ids))
+}
+
+/// Holds out `count` of `candidates`, by the rule of [`hold_out`].
+fn hold_out_count(
+    candidates: &[usize],
+    count: usize,
+    seed: u64,
+    ids: &Ids,
+    name: &str,
+) -> Result<Parts, DataError> {
+    let left = candidates.len();
+    if count >= left {
+        return Err(DataError::invalid(
+            name,
+            format!(
+                "count = {count} leaves none of {left} examples to train on; lower {name}.count"
+            ),
+        ));
+    }
+    Ok(Parts::first_held_out(candidates, count, seed, ids))
 }
 
 impl Parts {
+    /// Holds out the `count` examples whose hash(`seed`, id) is smallest.
+    fn first_held_out(candidates: &[usize], count: usize, seed: u64, ids: &Ids) -> Self {
+        Self::ranked(candidates, (seed, Purpose::HoldOut), ids, |_| 0, |rank| rank < count)
+    }
+
     /// Ranks examples by stratum, then by hash(`seed`, purpose, id), and holds out some ranks.
     fn ranked(
         candidates: &[usize],
@@ -127,6 +151,9 @@ pub fn divide(
     let part = |all, candidates: Vec<usize>, held_out: Option<&HeldOut>, name| match held_out {
         Some(HeldOut::Fraction { fraction, seed }) => {
             hold_out(all, &candidates, *fraction, *seed, ids, name)
+        }
+        Some(HeldOut::Count { count, seed }) => {
+            hold_out_count(&candidates, *count, *seed, ids, name)
         }
         Some(HeldOut::Fold { fold, folds, seed }) => {
             let parts = self::fold(ids, strata, (*fold, *folds), *seed);

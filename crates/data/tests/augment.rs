@@ -44,6 +44,17 @@ fn inception_crops_look_as_they_did() {
     assert_golden("inception", &twelve(Augment { crop: INCEPTION, ..PLAIN }));
 }
 
+/// Deviation D25: TensorFlow takes the whole image where no crop fits.
+#[test]
+fn of_an_image_too_oblong_for_any_crop_the_middle_square_is_seen() {
+    let crop = Crop::Inception { area: (0.9, 1.0), ratio: (1.0, 1.0) };
+    // Black but for a white square in the middle.
+    let bytes = (0..10 * 100).map(|at| if (45..55).contains(&(at % 100)) { 255 } else { 0 });
+    let oblong = Picture { width: 100, height: 10, channels: 1, bytes: bytes.collect() };
+    let seen = augmenter(Augment { crop, ..PLAIN }, 10).apply(&oblong, 0, 0, 7);
+    assert!(seen.bytes.iter().all(|byte| *byte == 255), "{seen:?}");
+}
+
 #[test]
 fn padded_crops_look_as_they_did() {
     assert_golden("padded", &twelve(Augment { crop: Crop::Padded { padding: 8 }, ..PLAIN }));

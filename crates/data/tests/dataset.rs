@@ -153,6 +153,28 @@ fn what_is_held_out_depends_on_ids_and_seed_not_on_the_order_of_rows() {
 }
 
 #[test]
+fn a_count_holds_out_what_a_fraction_of_as_many_does() {
+    let count = |count| HeldOut::Count { count, seed: 3 };
+    let with = |validation, limit| Data { validation, limit, ..data(digits()) };
+    let counted = opened(&with(count(180), None));
+    assert_eq!(counted.validation.len(), 180);
+    // 180 of 1,797.
+    assert_eq!(counted.validation.rows, opened(&with(fraction(0.1, 3), None)).validation.rows);
+    // The count is held out of what the limit leaves, and a test part is not touched.
+    let limited =
+        Data { test: Some(HeldOut::Count { count: 97, seed: 1 }), ..with(count(20), Some(1_020)) };
+    let set = opened(&limited);
+    let test = set.test.unwrap();
+    assert_eq!((set.train.len(), set.validation.len(), test.len()), (1_000, 20, 97));
+    // Fewer examples than the limit: all but the count are learned from.
+    let few = opened(&Data { test: Some(HeldOut::Count { count: 1_000, seed: 1 }), ..limited });
+    assert_eq!((few.train.len(), few.validation.len()), (777, 20));
+    let message = refusal(&with(count(1_797), None), Link::Softmax);
+    assert!(message.contains("none of 1797 examples"), "{message}");
+    assert!(message.contains("lower data.validation.count"), "{message}");
+}
+
+#[test]
 fn parts_that_would_be_empty_are_refused() {
     let folder = Folder::new();
     let source = folder.source(4, "0\n1\n0\n1\n");

@@ -18,6 +18,7 @@ pub use image::{Image, NormConfig};
 pub use mlp::Mlp;
 
 use crate::batch_statistics::BatchStatistics;
+use crate::count::dense_chain;
 use crate::params::{self, RUNNING_MEAN, Source};
 
 /// Which network, and for which inputs.
@@ -84,6 +85,31 @@ impl BackboneConfig {
             Self::Conv { image, channels } => *channels.last().unwrap_or(&image[0]),
             Self::Image { network, hidden, .. } => {
                 hidden.last().copied().unwrap_or_else(|| network.feature_dim())
+            }
+        }
+    }
+
+    /// How many numbers it learns, without making any; `None` where they are more than a machine can
+    /// count. Running statistics of norms are not learned.
+    ///
+    /// ```
+    /// use aleator_model::BackboneConfig;
+    ///
+    /// let dense = BackboneConfig::Mlp { inputs: 4, hidden: vec![8] };
+    /// assert_eq!(dense.parameters(), Some((4 + 1) * 8));
+    /// ```
+    pub fn parameters(&self) -> Option<usize> {
+        match self {
+            Self::None { .. } => Some(0),
+            Self::Mlp { inputs, hidden } => dense_chain(*inputs, hidden),
+            Self::Conv { image: [inputs, ..], channels } => {
+                // A kernel of 3 × 3 has nine weights where a dense layer has one.
+                let nine = dense_chain(*inputs, channels)?.checked_mul(9)?;
+                Some(nine - 8 * channels.iter().sum::<usize>())
+            }
+            Self::Image { network, image: [channels, ..], hidden, .. } => {
+                let after = dense_chain(network.feature_dim(), hidden)?;
+                Image::learned(*network, *channels).checked_add(after)
             }
         }
     }

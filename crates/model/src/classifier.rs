@@ -6,7 +6,6 @@ use burn::tensor::{Device, Tensor};
 
 use crate::backbone::{Backbone, BackboneConfig};
 use crate::batch_statistics::BatchStatistics;
-use crate::head::Noise;
 use crate::het_linear::{HetLinear, HetLinearConfig};
 use crate::latent::Latent;
 use crate::likelihood::{BatchNoise, LossInputs, WeightedLoss};
@@ -89,50 +88,6 @@ pub struct TrainingLoss {
 }
 
 impl ClassifierConfig {
-    /// How many weights it has at least: those of all layers whose width is configured, without the
-    /// layers of published networks. `None` where they are more than a machine can count.
-    ///
-    /// ```
-    /// # use aleator_model::*;
-    /// # let output = HetLinearConfig {
-    /// #     feature_dim: 8, classes: 3, noise: Noise::Diagonal, link: Link::Softmax,
-    /// #     likelihood: Likelihood::Marginal,
-    /// #     temperature: HeadTemperature::Fixed(Temperature::try_from(1.0).unwrap()),
-    /// #     diag_scale: DiagScale::Softplus, samples: 100, draws: Draws::Antithetic, seed: 0,
-    /// # };
-    /// let backbone = BackboneConfig::Mlp { inputs: 4, hidden: vec![8] };
-    /// let config = ClassifierConfig { backbone, output, frozen: false };
-    /// // A hidden layer, and two layers of the head.
-    /// assert_eq!(config.least_weights(), Some((4 + 1) * 8 + 2 * (8 + 1) * 3));
-    /// ```
-    pub fn least_weights(&self) -> Option<usize> {
-        let network = match &self.backbone {
-            BackboneConfig::None { .. } => 0,
-            BackboneConfig::Mlp { inputs, hidden } => dense_chain(*inputs, hidden)?,
-            BackboneConfig::Conv { image: [inputs, ..], channels } => {
-                // A kernel of 3 × 3 has nine weights where a dense layer has one.
-                let nine = dense_chain(*inputs, channels)?.checked_mul(9)?;
-                nine - 8 * channels.iter().sum::<usize>()
-            }
-            BackboneConfig::Image { network, hidden, .. } => {
-                dense_chain(network.feature_dim(), hidden)?
-            }
-        };
-        let HetLinearConfig { feature_dim, classes, noise, .. } = self.output;
-        let layer = dense(feature_dim, classes)?;
-        let covariance = match noise {
-            Noise::None => 0,
-            Noise::Diagonal => layer,
-            Noise::LowRank { rank } => {
-                layer.checked_add(dense(feature_dim, classes.checked_mul(rank)?)?)?
-            }
-            Noise::SharedLowRank { rank } => {
-                layer.checked_mul(2)?.checked_add(classes.checked_mul(rank)?)?
-            }
-        };
-        network.checked_add(layer)?.checked_add(covariance)
-    }
-
     /// A classifier with fresh weights, drawn from the head's seed.
     ///
     /// # Panics
@@ -146,17 +101,6 @@ impl ClassifierConfig {
             frozen: self.frozen,
         }
     }
-}
-
-/// The numbers of a dense layer.
-fn dense(from: usize, to: usize) -> Option<usize> {
-    from.checked_add(1)?.checked_mul(to)
-}
-
-/// The numbers of dense layers one after the other.
-fn dense_chain(inputs: usize, widths: &[usize]) -> Option<usize> {
-    let layers = std::iter::once(&inputs).chain(widths).zip(widths);
-    layers.map(|(from, to)| dense(*from, *to)).try_fold(0_usize, |sum, own| sum.checked_add(own?))
 }
 
 impl Classifier {

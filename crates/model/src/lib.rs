@@ -12,7 +12,7 @@
 //! | `likelihood` | [`Latent`] and noise → log-probabilities or loss; the only place where kernels meet autodiff |
 //! | `custom_grad` | a value with its own backward rule; the only place that uses Burn's extension mechanism |
 //! | `on_device`, `on_device_sigmoid` | the same likelihoods as tensor operations, for devices other than the CPU |
-//! | `classifier` | [`Classifier`]: the network and the layer that are trained together |
+//! | `classifier`, `count` | [`Classifier`]: the network and the layer that are trained together; [`ParameterCounts`] |
 //! | `backbone` | [`Backbone`]: one file for each family of networks |
 //! | `convolution`, `batch_norm`, `dense` | the kernels of `aleator-layers` as tensor operations |
 //! | `batch_statistics` | the statistics of a batch, and the running averages of batch normalisation |
@@ -32,6 +32,7 @@ mod batch_norm;
 mod batch_statistics;
 mod classifier;
 mod convolution;
+mod count;
 mod custom_grad;
 mod dense;
 mod expansion;
@@ -61,6 +62,7 @@ pub use batch_norm::{Normalised, normalise_batch, normalise_fixed};
 pub use batch_statistics::BatchStatistics;
 pub use classifier::{Classifier, ClassifierConfig, Forward, TrainingLoss};
 pub use convolution::convolve;
+pub use count::ParameterCounts;
 pub use dense::Dense;
 pub use head::{Head, HeadConfig};
 pub use het_linear::{ExampleNoise, HetLinear, HetLinearConfig, Labels};

@@ -7,7 +7,7 @@ use burn::store::{ModuleSnapshot, SafetensorsStore};
 use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::dense::Dense;
-use crate::head::{Head, HeadConfig, Noise};
+use crate::head::{DiagScale, Head, HeadConfig, Noise};
 use crate::het_linear::HetLinear;
 
 /// Why weights could not be saved, loaded or taken over.
@@ -184,6 +184,9 @@ impl HetLinear {
     }
 }
 
+/// Softplus of this is zero in f32: what is left of a scale is the smallest, 10⁻³.
+const NO_SOFTPLUS: f32 = -200.0;
+
 /// An array of a reference layer: its numbers, row-major, and its shape.
 #[derive(Clone, Debug)]
 pub struct Array {
@@ -202,22 +205,26 @@ pub struct DenseArrays {
     pub bias: Array,
 }
 
-/// The arrays of the published layers `MCSoftmaxDenseFA` and `MCSigmoidDenseFA`. The TensorFlow
-/// and the JAX version name them alike (TensorFlow puts the layer's own name in front) and keep
-/// kernels as [in, out].
+/// The arrays of the published layers: `MCSoftmaxDense` with diagonal noise, `MCSoftmaxDenseFA` and
+/// `MCSigmoidDenseFA` with factors. The TensorFlow and the JAX version name them alike (TensorFlow
+/// puts the layer's own name in front) and keep kernels as [in, out].
 ///
 /// | field | reference | kernel, bias | becomes |
 /// |---|---|---|---|
 /// | `loc` | `loc_layer` | [D, K], `[K]` | `mean` |
 /// | `diag` | `diag_layer` | [D, K], `[K]` | `diag_scale`, before softplus |
-/// | `scale` | `scale_layer` | [D, K·R], [K·R] | `loadings` |
+/// | `scale` | `scale_layer`, diagonal noise | [D, K], `[K]` | `diag_scale`, before softplus |
+/// | `scale` | `scale_layer`, factors | [D, K·R], [K·R] | `loadings` |
 /// | `scale` | `scale_layer_heteroscedastic` | [D, K], `[K]` | `loading_scale` |
 /// | `shared` | `scale_layer_homoscedastic` | [R, K], `[K]` | `shared_loadings`, transposed |
 ///
-/// The third row is for `parameter_efficient=False`, the last two are for `True`. There the
+/// The fourth row is for `parameter_efficient=False`, the last two are for `True`. There the
 /// reference gives the shared loadings a bias b, which moves the mean of the utilities by
 /// v(x) ⊙ b; ours have none (deviation D3), and the import puts that term where it belongs, into
 /// the mean: W_μ + W_v diag(b), b_μ + b_v ⊙ b. The distribution stays the same.
+///
+/// With two classes the diagonal layer has one utility, that of class 1, and a sigmoid (deviation
+/// D24): arrays of one output become class 1 of two, and class 0 has the utility 0 without noise.
 ///
 /// ```
 /// use aleator_model::{
@@ -250,7 +257,7 @@ pub struct DenseArrays {
 pub struct ReferenceLayer {
     /// `loc_layer`.
     pub loc: DenseArrays,
-    /// `diag_layer`.
+    /// `diag_layer`; the diagonal layer has it as `scale_layer`, which may stand in either field.
     pub diag: Option<DenseArrays>,
     /// `scale_layer`, or `scale_layer_heteroscedastic` where loadings are shared.
     pub scale: Option<DenseArrays>,
@@ -263,25 +270,43 @@ impl ReferenceLayer {
     /// should have [`DiagScale::Softplus`](crate::DiagScale::Softplus).
     pub fn import(&self, config: &HeadConfig, device: &Device) -> Result<Head, WeightsError> {
         let (classes, noise) = (config.classes, config.noise);
-        let need = |layer: &Option<DenseArrays>, name| {
-            layer.clone().ok_or(WeightsError::Missing { name, noise })
+        let need = |layer: Option<&DenseArrays>, name| {
+            layer.cloned().ok_or(WeightsError::Missing { name, noise })
         };
         let width = config.feature_dim;
-        let mut loc = self.loc.check("loc", width, classes)?;
+        let no_factors = matches!(noise, Noise::None | Noise::Diagonal);
+        let one_utility = no_factors && classes == 2 && self.loc.bias.shape == [1];
+        let outputs = if one_utility { 1 } else { classes };
+        let mut loc = self.loc.check("loc_layer", width, outputs)?;
+        if one_utility {
+            loc = loc.as_second_output(0.0);
+        }
         let mut head = config.init(device);
         if noise != Noise::None {
-            let diag = need(&self.diag, "diag")?.check("diag", width, classes)?;
+            let (given, name) = match noise {
+                Noise::Diagonal => (self.diag.as_ref().or(self.scale.as_ref()), "scale_layer"),
+                _ => (self.diag.as_ref(), "diag_layer"),
+            };
+            let mut diag = need(given, name)?.check(name, width, outputs)?;
+            if one_utility {
+                diag = diag.as_second_output(match config.diag_scale {
+                    DiagScale::Affine => 0.0,
+                    DiagScale::Softplus => NO_SOFTPLUS,
+                });
+            }
             head.diag_scale = Some(diag.dense(device));
         }
         match noise {
             Noise::None | Noise::Diagonal => {}
             Noise::LowRank { rank } => {
-                let scale = need(&self.scale, "scale")?.check("scale", width, classes * rank)?;
+                let scale = need(self.scale.as_ref(), "scale_layer")?;
+                let scale = scale.check("scale_layer", width, classes * rank)?;
                 head.loadings = Some(scale.dense(device));
             }
             Noise::SharedLowRank { rank } => {
-                let scale = need(&self.scale, "scale")?.check("scale", width, classes)?;
-                let shared = need(&self.shared, "shared")?.check("shared", rank, classes)?;
+                let [own, all] = ["scale_layer_heteroscedastic", "scale_layer_homoscedastic"];
+                let scale = need(self.scale.as_ref(), own)?.check(own, width, classes)?;
+                let shared = need(self.shared.as_ref(), all)?.check(all, rank, classes)?;
                 loc.add_scaled(&scale, &shared.bias);
                 let loadings = shared.kernel.transposed();
                 head.loading_scale = Some(scale.dense(device));
@@ -310,6 +335,16 @@ impl DenseArrays {
             }
         }
         Ok(self.clone())
+    }
+
+    /// A layer of one output as the second of two; the first is constant.
+    fn as_second_output(&self, first: f32) -> Self {
+        let width = self.kernel.shape[0];
+        let kernel = self.kernel.values.iter().flat_map(|value| [0.0, *value]).collect();
+        Self {
+            kernel: Array { values: kernel, shape: vec![width, 2] },
+            bias: Array { values: vec![first, self.bias.values[0]], shape: vec![2] },
+        }
     }
 
     /// Adds `other` with each output multiplied by its entry of `scale`.

@@ -4,8 +4,8 @@ use crate::support;
 use crate::support::{config, matrix, mean_loss, noise, values};
 use aleator_model::params::{self, Parameter};
 use aleator_model::{
-    BackboneConfig, BatchStatistics, Classifier, ClassifierConfig, Draws, HetLinearConfig,
-    ImageNetwork, Link, Noise, NormConfig, TrainingLoss,
+    BackboneConfig, BatchStatistics, Classifier, ClassifierConfig, Draws, HeadTemperature,
+    HetLinearConfig, ImageNetwork, Link, Noise, NormConfig, ParameterCounts, TrainingLoss,
 };
 use burn::tensor::{Device, Tensor};
 
@@ -33,9 +33,43 @@ fn classifier_of(backbone: BackboneConfig, classes: usize, kind: Noise) -> Class
     ClassifierConfig { backbone, output, frozen: false }
 }
 
+/// What a model learns, which is what was counted before it was made.
 fn learned(backbone: BackboneConfig, classes: usize, kind: Noise) -> usize {
-    let model = classifier_of(backbone, classes, kind).init(&Device::flex());
-    params::learned(&params::read(&model))
+    let config = classifier_of(backbone, classes, kind);
+    let model = config.init(&Device::flex());
+    let learned = params::learned(&params::read(&model));
+    assert_eq!(config.parameters().unwrap().total(), Some(learned), "{config:?}");
+    learned
+}
+
+#[test]
+fn parameters_are_counted_without_a_model() {
+    for noise in
+        [Noise::None, Noise::Diagonal, Noise::LowRank { rank: 3 }, Noise::SharedLowRank { rank: 3 }]
+    {
+        learned(BackboneConfig::None { inputs: 7 }, 5, noise);
+        learned(BackboneConfig::Mlp { inputs: 7, hidden: vec![6, 4] }, 5, noise);
+        learned(BackboneConfig::Conv { image: [3, 9, 9], channels: vec![4, 6] }, 5, noise);
+        learned(with_hidden(ImageNetwork::ResNet20, &[12, 9]), 5, noise);
+    }
+    let backbone = BackboneConfig::None { inputs: 7 };
+    let mut config = classifier_of(backbone, 5, Noise::SharedLowRank { rank: 3 });
+    let (low, high) = (support::tau(0.3), support::tau(3.0));
+    config.output.temperature = HeadTemperature::Learned { low, high };
+    let ParameterCounts { network, mean, diag_scale, loadings, loading_scale, temperature } =
+        config.parameters().unwrap();
+    let parts = [network, mean, diag_scale, loadings, loading_scale, temperature];
+    assert_eq!(parts, [0, 40, 40, 15, 40, 1]);
+    // More than a machine can count.
+    config.output.noise = Noise::LowRank { rank: usize::MAX };
+    assert_eq!(config.parameters(), None);
+    let wide = BackboneConfig::Image {
+        network: ImageNetwork::ResNet20,
+        image: [usize::MAX, 32, 32],
+        norm: NormConfig { momentum: 0.9, epsilon: 1e-5 },
+        hidden: vec![],
+    };
+    assert_eq!(classifier_of(wide, 5, Noise::None).parameters().and_then(|all| all.total()), None);
 }
 
 /// Published counts for 1,000 classes. Pre-activation moves each norm from behind a convolution

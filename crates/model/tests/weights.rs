@@ -227,10 +227,70 @@ fn reference_arrays_of_a_wrong_shape_or_missing_are_refused_by_name() {
     let reference = ReferenceLayer { loc: dense(5, 3, 1), diag: None, scale: None, shared: None };
     let message = reference.import(&head_config(Noise::None), &device).unwrap_err().to_string();
     assert!(
-        message.contains("`loc`") && message.contains("[5, 4]") && message.contains("[5, 3]"),
+        message.contains("`loc_layer`") && message.contains("[5, 4]") && message.contains("[5, 3]"),
         "{message}"
     );
     let reference = ReferenceLayer { loc: dense(5, 4, 1), diag: None, scale: None, shared: None };
-    let message = reference.import(&head_config(Noise::Diagonal), &device).unwrap_err().to_string();
-    assert!(message.contains("`diag`"), "{message}");
+    for (noise, layer) in [
+        (Noise::Diagonal, "`scale_layer`"),
+        (Noise::LowRank { rank: 2 }, "`diag_layer`"),
+        (Noise::SharedLowRank { rank: 2 }, "`diag_layer`"),
+    ] {
+        let message = reference.import(&head_config(noise), &device).unwrap_err().to_string();
+        assert!(message.contains(layer), "{message}");
+    }
+    let reference = ReferenceLayer { diag: Some(dense(5, 4, 2)), ..reference };
+    let noise = Noise::SharedLowRank { rank: 2 };
+    let message = reference.import(&head_config(noise), &device).unwrap_err().to_string();
+    assert!(message.contains("`scale_layer_heteroscedastic`"), "{message}");
+}
+
+/// The reference's diagonal layer calls the layer of d(x) `scale_layer`.
+#[test]
+fn the_scale_layer_of_diagonal_noise_is_taken_under_its_own_name() {
+    let device = Device::flex();
+    let x = matrix(3, 5, 2, &device);
+    let scale = dense(5, 4, 20);
+    let named_diag = ReferenceLayer {
+        loc: dense(5, 4, 10),
+        diag: Some(scale.clone()),
+        scale: None,
+        shared: None,
+    };
+    let named_scale = ReferenceLayer { diag: None, scale: Some(scale), ..named_diag.clone() };
+    let covariance = |reference: &ReferenceLayer| {
+        let head = reference.import(&head_config(Noise::Diagonal), &device).unwrap();
+        values(head.forward(x.clone()).covariance(1))
+    };
+    assert_eq!(covariance(&named_scale), covariance(&named_diag));
+}
+
+/// Deviation D24: with two classes the reference has one utility u and p(class 1) = E sigmoid(u/τ),
+/// which is the softmax of the utilities (0, u).
+#[test]
+fn a_reference_layer_of_two_classes_becomes_the_second_of_two_utilities() {
+    let device = Device::flex();
+    let x = matrix(3, 5, 2, &device);
+    let rows = values(x.clone());
+    let reference = ReferenceLayer {
+        loc: dense(5, 1, 10),
+        diag: None,
+        scale: Some(dense(5, 1, 20)),
+        shared: None,
+    };
+    let config = HeadConfig { classes: 2, ..head_config(Noise::Diagonal) };
+    let latent = reference.import(&config, &device).unwrap().forward(x);
+    let scale = reference.scale.as_ref().unwrap();
+    let mean = values(latent.mean.clone());
+    for (at, row) in rows.chunks(5).enumerate() {
+        assert_close(&mean[2 * at..2 * at + 2], &[0.0, affine(&reference.loc, row, 0)], 1e-5);
+        let deviation = (1.0 + affine(scale, row, 0).exp()).ln() + 1e-3;
+        // Softplus leaves class 0 the smallest scale, 10⁻³.
+        let expected = [1e-6, 0.0, 0.0, deviation * deviation];
+        assert_close(&values(latent.covariance(at)), &expected, 1e-5);
+    }
+    // Factors need more than two classes in the reference, so one output is no layer of theirs.
+    let factors = HeadConfig { noise: Noise::LowRank { rank: 2 }, ..config };
+    let message = reference.import(&factors, &device).unwrap_err().to_string();
+    assert!(message.contains("`loc_layer` must be [5, 2]"), "{message}");
 }

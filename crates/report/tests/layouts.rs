@@ -207,7 +207,7 @@ fn the_papers_daggers_follow_from_its_means_and_deviations() {
 
 /// What `aleator train RECIPE` calls the folder when nobody says.
 fn default_folder(recipe: &str) -> String {
-    let open = ["webvision/", "jft/"];
+    let open = ["webvision/", "jft/", "ensembles/"];
     let mut sets = vec!["data.train.images=images".to_string()];
     if open.iter().any(|start| recipe.starts_with(start)) {
         sets.push("data.validation.images=others".to_string());
@@ -235,7 +235,7 @@ fn every_recipe_exists_and_the_papers_runs_stand_where_training_puts_them() {
     }
     // Every experiment of the paper has its row; sweeps and small twins repeat them.
     for recipe in paper_recipes() {
-        let repeats = recipe.is_sweep() || recipe.name.contains("small");
+        let repeats = recipe.is_sweep() || recipe.is_tasks() || recipe.name.contains("small");
         assert!(repeats || used.contains(recipe.name), "{} is in no table", recipe.name);
     }
     assert!(presets().iter().any(|preset| used.contains(preset.name)));

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::decode::{decode, no_meaning};
-use crate::document::{Document, Table, Value};
+use crate::decode::decode;
+use crate::document::{Document, Value};
 use crate::presets::example;
 use crate::recipe::{
     Annotations, Crop, Data, Decay, EvaluatedWeights, Framing, Head, HeldOut, ImageNetwork,
@@ -11,7 +11,7 @@ use crate::recipe::{
     WarmUp,
 };
 use crate::recipe_error::RecipeError;
-use crate::schema::{Shape, join};
+use crate::schema::Shape;
 
 impl Recipe {
     /// Reads a complete recipe, as [`Recipe::to_toml`] writes it. Messages call it `name`.
@@ -100,78 +100,6 @@ impl Document {
             *placeholder = Some(format!("{:e}", Pretraining::of(network).norm_epsilon));
         }
         error
-    }
-
-    /// Refuses a split that mixes the ways to give it, or lacks the key that tells the way.
-    fn check_split(&self, split: &str) -> Result<(), RecipeError> {
-        const INPUTS: [&str; 5] = ["features", "table", "images", "builtin", "memory"];
-        const SOURCE: [&str; 8] =
-            ["features", "table", "images", "builtin", "memory", "labels", "clean_labels", "ids"];
-        let section = join("data", split);
-        let absent = Table::new();
-        let table = match self.get(&section).map(|node| &node.value) {
-            Some(Value::Table(table)) => table,
-            None if split != "test" => &absent,
-            _ => return Ok(()),
-        };
-        let has = |key: &str| table.contains_key(key);
-        let missing = |key: &str, placeholder: Option<String>| {
-            let key = join(&section, key);
-            Err(RecipeError::Missing { recipe: self.name().to_string(), key, placeholder })
-        };
-        let missing_key = |key: &str| missing(key, example(&join(&section, key)));
-        let impossible = |key: &str, message: String| {
-            Err(table[key].origin.refuse(format!("{section}.{key} {message}")))
-        };
-        let source = SOURCE.into_iter().find(|key| has(key));
-        if split != "train" {
-            if let Some(part) = ["folds", "fraction"].into_iter().find(|key| has(key)) {
-                return match source {
-                    _ if part == "folds" && split == "validation" => {
-                        impossible(part, "is for data.test: hold out a fraction here".to_string())
-                    }
-                    Some(other) => impossible(
-                        part,
-                        format!(
-                            "takes a part of the training data, and {section}.{other} ({}) gives data \
-                         of its own: keep one; --set {section}= before the other settings of \
-                         {section} removes all that the recipe says of it",
-                            table[other].origin
-                        ),
-                    ),
-                    None if part == "folds" && has("fraction") => {
-                        let (stale, chosen) = (&table["fraction"], &table["folds"]);
-                        Err(no_meaning(&section, &["fraction"], stale, "folds", chosen))
-                    }
-                    None => Ok(()),
-                };
-            }
-            if source.is_none() {
-                return missing_key(if has("fold") { "folds" } else { "fraction" });
-            }
-            if has("seed") {
-                return impossible(
-                    "seed",
-                    format!(
-                        "chooses a fraction of the training data, and this split has data of its own; \
-                     remove it: on the command line by --set {section}.seed="
-                    ),
-                );
-            }
-        }
-        if !INPUTS.into_iter().any(has) {
-            let kind = self.get("network.kind").map(|node| &node.value);
-            let is_of_features = |kind: &str| matches!(kind, "none" | "mlp");
-            return match kind {
-                Some(Value::String(kind)) if !is_of_features(kind) => missing_key("images"),
-                _ if split == "train" => missing(
-                    "features",
-                    Some("FILE (or --set data.train.images=FOLDER)".to_string()),
-                ),
-                _ => missing_key("features"),
-            };
-        }
-        if has("features") && !has("labels") { missing_key("labels") } else { Ok(()) }
     }
 }
 
@@ -338,11 +266,19 @@ fn check_data(data: &Data) -> Result<(), Conflict> {
             format!("data.test.fold must be an integer from 0 to {last}, found {fold}")
         })?;
     }
+    if let (HeldOut::Count { count, .. }, Some(limit)) = (&data.validation, data.limit) {
+        require(*count < limit, "data.validation.count", || {
+            format!(
+                "data.validation.count = {count} leaves nothing to train on of the {limit} examples \
+                 of data.limit"
+            )
+        })?;
+    }
     if let HeldOut::Fraction { fraction: validation, .. } = &data.validation {
         let (key, test) = match &data.test {
             Some(HeldOut::Fraction { fraction, .. }) => ("data.test.fraction", *fraction),
             Some(HeldOut::Fold { folds, .. }) => ("data.test.folds", 1.0 / *folds as f64),
-            Some(HeldOut::Source(_)) | None => ("", 0.0),
+            Some(HeldOut::Count { .. } | HeldOut::Source(_)) | None => ("", 0.0),
         };
         require(validation + test < 1.0, key, || {
             format!(

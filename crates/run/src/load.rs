@@ -66,6 +66,10 @@ fn load_source(
         let message = "this is a sweep, since it has [axes]: run it by `aleator sweep`";
         return Err(source.document.refuse("", message));
     }
+    if source.document.root.contains_key("tasks") {
+        let message = "this is a list of tasks: run it by `aleator transfer RUN TASKS`";
+        return Err(source.document.refuse("", message));
+    }
     let name = source.name.clone();
     let mut document = resolve(source)?;
     document.lay(overlay);

@@ -72,6 +72,7 @@ const PAPER: &[(&str, &str)] = presets![
     "ensembles/full",
     "transfer/vtab",
     "transfer/vtab-small",
+    "transfer/vtab-tasks",
     "small/ilsvrc12-none",
     "small/ilsvrc12-diagonal",
     "small/ilsvrc12-full",
@@ -92,7 +93,8 @@ const PAPER: &[(&str, &str)] = presets![
 /// A recipe inside the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// What [`load`](crate::load) takes, or [`load_sweep`](crate::load_sweep) if it is a sweep.
+    /// What [`load`](crate::load) takes, or [`load_sweep`](crate::load_sweep) if it is a sweep, or
+    /// [`load_tasks`](crate::load_tasks) if it is a list of tasks.
     pub name: &'static str,
     /// One line for people.
     pub summary: &'static str,
@@ -119,6 +121,22 @@ impl Preset {
     pub fn is_sweep(&self) -> bool {
         self.text.lines().any(|line| line == "[axes]")
     }
+
+    /// Whether it is a list of tasks: then it is for `aleator transfer`.
+    ///
+    /// ```
+    /// let recipes = aleator_run::paper_recipes();
+    /// let tasks = recipes.iter().find(|recipe| recipe.is_tasks()).unwrap();
+    /// assert_eq!(tasks.name, "transfer/vtab-tasks");
+    /// ```
+    pub fn is_tasks(&self) -> bool {
+        self.text.lines().any(|line| line.starts_with("[tasks."))
+    }
+}
+
+/// Whether this is the name of a list of tasks inside the program.
+pub(crate) fn is_tasks(name: &str) -> bool {
+    paper_recipes().iter().any(|preset| preset.name == name && preset.is_tasks())
 }
 
 /// The recipes inside the program that suit data of one's own.

@@ -107,6 +107,10 @@ pub struct Head {
     /// The initial weights of the covariance layers are multiplied by this.
     #[serde(deserialize_with = "not_negative")]
     pub covariance_init: f64,
+    /// Those of the layer of μ(x) are multiplied by this: 0 begins with equal utilities; absent,
+    /// they stay as drawn.
+    #[serde(default, deserialize_with = "not_negative")]
+    pub mean_init: Option<f64>,
     /// S in training.
     #[serde(deserialize_with = "count::<1, SAMPLES, _, _>")]
     pub samples: usize,
@@ -203,7 +207,7 @@ pub struct Moments {
     pub epsilon: f64,
 }
 
-/// λ of λ/2 ‖w‖² for the weights (never the biases) of each group.
+/// λ of λ/2 ‖w‖² for the weights of each group of layers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WeightDecay {
     /// The layers before the head.
@@ -218,6 +222,32 @@ pub struct WeightDecay {
     /// The layer of d(x) alone; absent, it is as the others of Σ(x).
     #[serde(default, deserialize_with = "not_negative")]
     pub diagonal: Option<f64>,
+    /// V, where all examples share it; absent, it is as the others of Σ(x).
+    #[serde(default, deserialize_with = "not_negative")]
+    pub shared_loadings: Option<f64>,
+    /// Whether the biases of a layer are decayed as its weights are. Parameters of norms never are.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub biases: bool,
+}
+
+impl WeightDecay {
+    /// The same λ for the weights of all layers.
+    ///
+    /// ```
+    /// use aleator_run::recipe::WeightDecay;
+    ///
+    /// assert_eq!(WeightDecay::of_all(1e-3).network, 1e-3);
+    /// ```
+    pub fn of_all(decay: f64) -> Self {
+        Self {
+            network: decay,
+            mean: decay,
+            covariance: decay,
+            diagonal: None,
+            shared_loadings: None,
+            biases: false,
+        }
+    }
 }
 
 /// `[schedule]`.

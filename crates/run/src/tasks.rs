@@ -6,13 +6,18 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, de};
 
 use crate::document::Document;
+use crate::load::find_preset;
+use crate::presets::is_tasks;
 use crate::recipe::range::some_path;
 use crate::recipe_error::RecipeError;
 
 /// A file of tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Tasks {
-    /// The recipe of every task, where the file names one.
+    /// One line for people.
+    #[serde(default)]
+    pub summary: Option<String>,
+    /// The recipe of the tasks that name none, where the file names one.
     #[serde(default, deserialize_with = "some_path")]
     pub recipe: Option<String>,
     /// In the order of the file; never empty.
@@ -26,6 +31,12 @@ pub struct Task {
     /// Fit for the name of a folder.
     #[serde(skip)]
     pub name: String,
+    /// One line for people: what is classified.
+    #[serde(default)]
+    pub summary: Option<String>,
+    /// Its own recipe.
+    #[serde(default, deserialize_with = "some_path")]
+    pub recipe: Option<String>,
     /// Data to look at, as `--data` takes it.
     #[serde(default, deserialize_with = "some_path")]
     pub data: Option<PathBuf>,
@@ -34,12 +45,14 @@ pub struct Task {
     pub sets: Vec<String>,
 }
 
-/// Reads a file of tasks: a section for each, with the data that it learns from.
+/// Reads a file of tasks, or the one inside the program that has this name: a section for each,
+/// with the data that it learns from.
 ///
 /// ```toml
 /// recipe = "transfer/vtab"
 ///
 /// [tasks.cifar10]
+/// recipe = "transfer/vtab-small"
 /// data = "cifar-10-batches-bin"
 ///
 /// [tasks.digits]
@@ -58,7 +71,11 @@ pub struct Task {
 /// # Errors
 /// When the file cannot be read, has an unknown key, or has no task.
 pub fn load_tasks(path: &Path) -> Result<Tasks, RecipeError> {
-    Document::load(path)?.decode()
+    let inside = path.to_str().filter(|name| is_tasks(name));
+    match inside.and_then(find_preset) {
+        Some(preset) => preset?.document.decode(),
+        None => Document::load(path)?.decode(),
+    }
 }
 
 /// The tasks of `[tasks.NAME]`.
@@ -86,7 +103,7 @@ fn by_name<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Task>, D::Error> {
 
 impl Task {
     fn check<E: de::Error>(&self) -> Result<(), E> {
-        let Self { name, data, sets } = self;
+        let Self { name, data, sets, .. } = self;
         let safe = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if name.is_empty() || name.starts_with('.') || !name.chars().all(safe) {
             return Err(E::custom(format!(

@@ -138,6 +138,7 @@ impl Settings {
             Some(NoiseSettings { diagonal, loadings, rank }) => {
                 l2.diagonal = Some(diagonal * share);
                 l2.covariance = loadings * share;
+                l2.shared_loadings = None;
                 if let Some(rank) = rank {
                     recipe.head.noise = recipe.head.noise.with_rank(rank);
                 }

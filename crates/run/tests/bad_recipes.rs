@@ -168,6 +168,9 @@ fn impossible_heads_are_refused() {
         "from 1 to 4294967295",
     );
     refuses_values("digits-full", "head.covariance_init", &["-1", "nan", "inf"], "at least 0");
+    refuses_values("digits-full", "head.mean_init", &["-1", "nan", "inf"], "at least 0");
+    refuses_values("digits-full", "optimizer.l2.shared_loadings", &["-1", "nan"], "at least 0");
+    refuses("digits-full", &["optimizer.l2.biases=1"], "true or false, found the integer 1");
 }
 
 #[test]
@@ -340,42 +343,6 @@ fn impossible_sources_are_refused() {
         &["0", "1000000"],
         "an integer from 1 to 4096",
     );
-}
-
-#[test]
-fn impossible_held_out_splits_are_refused() {
-    refuses_values(
-        "digits-full",
-        "data.validation.fraction",
-        &["0", "1", "-0.1", "nan"],
-        "above 0 and below 1",
-    );
-    let folds = ["data.test=", "data.test.seed=0", "data.test.folds=5"];
-    let message = refusal("digits-full", &folds);
-    assert!(message.contains("data.test.fold is missing"), "{message}");
-    let with = |more: &'static str| [&folds[..], &[more]].concat();
-    refuses("digits-full", &with("data.test.fold=5"), "an integer from 0 to 4");
-    refuses("digits-full", &with("data.test.fraction=0.1"), "no meaning with data.test.folds = 5");
-    let message = refusal("digits-full", &with("data.test.features=x.npy"));
-    assert!(message.contains("data.test.folds takes a part of the training data"), "{message}");
-    refuses("digits-full", &["data.validation.folds=2"], "data.validation.folds");
-    refuses_values("digits-full", "data.test.fraction", &["0", "1.0"], "above 0 and below 1");
-    refuses(
-        "digits-full",
-        &["data.validation.fraction=0.5", "data.test.fraction=0.5"],
-        "nothing to train on",
-    );
-    let message = refusal("features-full", &["data.validation.features=v.npy"]);
-    assert!(
-        message.contains("data.validation.fraction takes a part of the training data"),
-        "{message}"
-    );
-    assert!(message.contains("(--set data.validation.features=v.npy)"), "{message}");
-    assert!(message.contains("--set data.validation="), "{message}");
-    let sets =
-        ["data.validation.fraction=", "data.validation.features=v", "data.validation.labels=w"];
-    let message = refusal("features-full", &sets);
-    assert!(message.contains("data.validation.seed chooses a fraction"), "{message}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod bad_label_noise;
 mod bad_recipes;
+mod bad_splits;
 mod documents;
 mod finished;
 #[cfg(unix)]

@@ -1,9 +1,13 @@
 //! From a recipe to the configuration of a model.
 
 use aleator_data::{DataSet, InputShape};
-use aleator_model::{BackboneConfig, ClassifierConfig, HetLinearConfig, NormConfig};
+use aleator_model::{
+    BackboneConfig, ClassifierConfig, HetLinearConfig, NormConfig, ParameterCounts,
+};
 use aleator_run::RunInfo;
 use aleator_run::recipe::{Layers, Recipe};
+
+use crate::TrainError;
 
 /// What the data decide of a model.
 #[derive(Clone, Copy)]
@@ -27,6 +31,38 @@ impl Shape {
         };
         Self { input, classes: info.class_names.len() }
     }
+}
+
+/// How many numbers the model of a recipe learns, for inputs of this shape and this many classes.
+/// No weights are made.
+///
+/// # Errors
+/// When the network does not fit the inputs, or they are more than a machine can count.
+pub fn count_parameters(
+    recipe: &Recipe,
+    input: InputShape,
+    classes: usize,
+) -> Result<ParameterCounts, TrainError> {
+    let counts = checked(recipe, Shape { input, classes })?.parameters();
+    counts.filter(|counts| counts.total().is_some()).ok_or_else(|| {
+        TrainError::Recipe("the model has more parameters than can be counted".to_string())
+    })
+}
+
+/// The model of a recipe, unless its network does not fit data of this shape.
+pub fn checked(recipe: &Recipe, shape: Shape) -> Result<ClassifierConfig, TrainError> {
+    let of_images = matches!(recipe.network.layers, Layers::Conv { .. } | Layers::Image { .. });
+    if of_images && matches!(shape.input, InputShape::Features(_)) {
+        return Err(TrainError::Recipe(format!(
+            "the network of the recipe needs images, and the data are {}; use network.kind = \
+             \"none\" or \"mlp\"",
+            shape.input
+        )));
+    }
+    let model = classifier(recipe, 0, shape);
+    let refuse = |message| TrainError::Recipe(format!("network.kind: {message}"));
+    model.backbone.check().map_err(refuse)?;
+    Ok(model)
 }
 
 /// The model of a recipe, for data of this shape.

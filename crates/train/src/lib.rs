@@ -64,10 +64,11 @@ pub use checkpoint::Checkpoints;
 pub use dynamics::dynamics;
 pub use error::TrainError;
 pub use evaluate::{EvaluateSettings, evaluate};
+pub use experiment::count_parameters;
 pub use features::FeatureExtractor;
 pub use leave_one_out::{LeaveOneOut, leave_one_out};
 pub use normalize::Normalization;
-pub use optimizer::{Group, Optimizer, Step};
+pub use optimizer::{Group, Layer, Optimizer, Step};
 pub use predict::{CleanScores, DamagedImage, NewScores, PredictedPiece, Predictor};
 pub use prediction::{ClassProbability, Confusion, ExamplePrediction, Prediction, SetPredictions};
 pub use runs::{

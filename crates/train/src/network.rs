@@ -65,10 +65,16 @@ impl Network {
     /// Fresh weights.
     pub fn start(recipe: &Recipe, seed: u64, shape: Shape, device: &Device) -> Self {
         let model = experiment::classifier(recipe, seed, shape).init(device);
-        let factor = recipe.head.covariance_init as f32;
+        let (mean, covariance) = (recipe.head.mean_init, recipe.head.covariance_init);
         let model = params::update(model, |_, Live { name, values, .. }| {
-            if is_covariance(name) {
-                values.change(|values| values.iter_mut().for_each(|value| *value *= factor));
+            let factor = match name {
+                _ if is_covariance(name) => Some(covariance),
+                _ if name.starts_with("output.head.mean.") => mean,
+                _ => None,
+            };
+            if let Some(factor) = factor {
+                let scale = |value: &mut f32| *value *= factor as f32;
+                values.change(|values| values.iter_mut().for_each(scale));
             }
         });
         let mut network = Self {

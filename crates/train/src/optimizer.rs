@@ -20,7 +20,7 @@ use crate::tensors::NamedTensor;
 ///     learning_rate: 0.1,
 ///     network_rate: None,
 ///     clip_norm: None,
-///     l2: WeightDecay { network: 0.0, mean: 0.0, covariance: 0.0, diagonal: None },
+///     l2: WeightDecay::of_all(0.0),
 /// };
 /// let (name, shape) = ("output.head.mean.bias", [2]);
 /// let mut values = Values::from(vec![1.0, 2.0]);
@@ -54,38 +54,69 @@ enum Kept {
 pub enum Group {
     /// Running statistics, and the layers of a frozen network: no gradient moves them.
     Fixed,
-    /// Biases, the temperature: never decayed.
+    /// Parameters of norms, the temperature: never decayed.
     Undecayed,
-    /// Weights of the layers before the head.
+    /// Biases: decayed as the weights of their layer if the recipe says so (deviation D20).
+    Biases(Layer),
+    /// Weights.
+    Weights(Layer),
+}
+
+/// The layers that have a λ of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// Any layer before the head.
     Network,
-    /// Weights of the layer of μ(x).
+    /// The layer of μ(x).
     Mean,
-    /// Weights of the layer of d(x).
+    /// The layer of d(x).
     Diagonal,
-    /// Weights of the other layers of Σ(x).
+    /// V, where all examples share it.
+    SharedLoadings,
+    /// The other layers of Σ(x).
     Covariance,
 }
 
 impl Group {
     /// The group of a parameter, by its name and shape, in a model whose network may be frozen.
     pub fn of(name: &str, shape: &[usize], frozen: bool) -> Self {
-        match name {
-            _ if params::is_statistic(name) => Self::Fixed,
-            _ if frozen && !name.starts_with("output.") => Self::Fixed,
+        if params::is_statistic(name) || (frozen && !name.starts_with("output.")) {
+            return Self::Fixed;
+        }
+        match name.rsplit('.').next() {
+            Some("bias") => Self::Biases(Layer::of(name)),
             _ if shape.len() < 2 => Self::Undecayed,
-            _ if !name.starts_with("output.") => Self::Network,
-            "output.head.mean.weight" => Self::Mean,
-            "output.head.diag_scale.weight" => Self::Diagonal,
+            _ => Self::Weights(Layer::of(name)),
+        }
+    }
+
+    fn decay(self, l2: &WeightDecay) -> f64 {
+        match self {
+            Self::Weights(layer) => layer.decay(l2),
+            Self::Biases(layer) if l2.biases => layer.decay(l2),
+            Self::Fixed | Self::Undecayed | Self::Biases(_) => 0.0,
+        }
+    }
+}
+
+impl Layer {
+    /// The layer of a parameter, by the parameter's name.
+    fn of(name: &str) -> Self {
+        let Some(part) = name.strip_prefix("output.head.") else { return Self::Network };
+        match part.split('.').next() {
+            Some("mean") => Self::Mean,
+            Some("diag_scale") => Self::Diagonal,
+            Some("shared_loadings") => Self::SharedLoadings,
             _ => Self::Covariance,
         }
     }
 
     fn decay(self, l2: &WeightDecay) -> f64 {
         match self {
-            Self::Fixed | Self::Undecayed => 0.0,
             Self::Network => l2.network,
             Self::Mean => l2.mean,
             Self::Diagonal => l2.diagonal.unwrap_or(l2.covariance),
+            Self::SharedLoadings => l2.shared_loadings.unwrap_or(l2.covariance),
             Self::Covariance => l2.covariance,
         }
     }
@@ -105,8 +136,7 @@ impl Optimizer {
 
     /// Decays the weights of all layers by this λ, in place of the settings'.
     pub(crate) fn decay_all(&mut self, decay: f64) {
-        self.settings.l2 =
-            WeightDecay { network: decay, mean: decay, covariance: decay, diagonal: None };
+        self.settings.l2 = WeightDecay::of_all(decay);
     }
 
     /// The same rule before any update, for no parameters yet.
@@ -202,7 +232,8 @@ impl Optimizer {
     }
 
     /// Begins an update, which [`Step::apply`] makes parameter by parameter, from the loss and its
-    /// gradients. The gradients are clipped together, before any decay is added to them.
+    /// gradients. The gradients are clipped together, before any decay is added to them (deviation
+    /// D19).
     ///
     /// # Panics
     /// When there is not one gradient for each parameter.
@@ -328,6 +359,7 @@ fn sgd(
     values.zip(velocity.par_chunks_mut(CHUNK)).for_each(|((values, gradient), velocity)| {
         for ((value, gradient), velocity) in values.iter_mut().zip(gradient).zip(velocity) {
             let slope = scale * gradient + decay * *value;
+            // Deviation D23: without the rate, which moves all of it.
             *velocity = momentum * *velocity + slope;
             *value -= rate * if nesterov { slope + momentum * *velocity } else { *velocity };
         }

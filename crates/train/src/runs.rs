@@ -4,7 +4,7 @@ use std::path::Path;
 
 use aleator_data::{DataSet, InputShape, Labels, Sources, Split};
 use aleator_metrics::Evaluation;
-use aleator_run::recipe::{Layers, Link, Recipe, Rule, Tune};
+use aleator_run::recipe::{Link, Recipe, Rule, Tune};
 use aleator_run::{
     CreateRun, ExampleRow, FORMAT, RunDir, RunError, RunInfo, SetAside, SplitCounts,
 };
@@ -17,14 +17,7 @@ use crate::{Checkpoints, EvaluateSettings, Job, Observer, Outcome, TrainError, e
 /// Refuses a recipe that does not fit its data.
 pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
     let refuse = |message: String| Err(TrainError::Recipe(message));
-    let of_images = matches!(recipe.network.layers, Layers::Conv { .. } | Layers::Image { .. });
-    if of_images && matches!(data.shape, InputShape::Features(_)) {
-        return refuse(format!(
-            "the network of the recipe needs images, and the data are {}; use network.kind = \
-             \"none\" or \"mlp\"",
-            data.shape
-        ));
-    }
+    let model = experiment::checked(recipe, Shape::of(data))?;
     let more = if recipe.optimizer.rule.refits() { data.validation.len() } else { 0 };
     let (examples, batch) = (data.train.len() + more, recipe.training.batch);
     if matches!(recipe.optimizer.rule, Rule::Lbfgs { .. }) && batch < examples {
@@ -33,10 +26,8 @@ pub fn check_recipe(recipe: &Recipe, data: &DataSet) -> Result<(), TrainError> {
              training.batch is {batch}: raise it, and training.parts with it"
         ));
     }
-    let model = experiment::classifier(recipe, 0, Shape::of(data));
-    model.backbone.check().or_else(|message| refuse(format!("network.kind: {message}")))?;
     // The weights and their gradients, at least.
-    let numbers = model.least_weights().and_then(|weights| weights.checked_mul(2));
+    let numbers = model.parameters().and_then(|counts| counts.total()?.checked_mul(2));
     match numbers.map(|numbers| Vec::<f32>::new().try_reserve_exact(numbers)) {
         Some(Ok(())) => Ok(()),
         _ => refuse(

@@ -2,7 +2,7 @@
 
 use aleator_model::params::{Live, Parameter, Values};
 use aleator_run::recipe::{Moments, Optimizer as Settings, Rule, WeightDecay};
-use aleator_train::{Group, Optimizer};
+use aleator_train::{Group, Layer, Optimizer};
 
 const START: [f64; 3] = [0.5, -1.25, 2.0];
 const GRADIENTS: [[f64; 3]; 4] =
@@ -74,7 +74,7 @@ fn reference(rule: Rule, start: f64, gradients: impl Iterator<Item = f64>) -> f6
 }
 
 fn settings(rule: Rule, clip_norm: Option<f64>) -> Settings {
-    let l2 = WeightDecay { network: DECAY, mean: DECAY, covariance: DECAY, diagonal: None };
+    let l2 = WeightDecay::of_all(DECAY);
     Settings { rule, learning_rate: RATE, network_rate: None, clip_norm, l2 }
 }
 
@@ -141,42 +141,56 @@ fn every_rule_equals_the_reference_after_each_step() {
     }
 }
 
+/// Deviation D14: every layer has a λ of its own. Deviation D20: biases are decayed where the recipe
+/// says so.
 #[test]
-fn each_group_has_its_own_decay_and_biases_and_temperature_have_none() {
-    let names: [(&str, &[usize], Group); 12] = [
+fn each_layer_has_its_own_decay_and_biases_have_it_where_the_recipe_says_so() {
+    let names: [(&str, &[usize], Group); 15] = [
         ("network.Image.stem.norm.running_mean", &[2], Group::Fixed),
-        ("network.Mlp.layers.0.weight", &[2, 2], Group::Network),
-        ("network.Mlp.layers.0.bias", &[2], Group::Undecayed),
-        ("network.Conv.layers.0.weight", &[2, 1, 3, 3], Group::Network),
-        ("output.head.mean.weight", &[2, 2], Group::Mean),
-        ("output.head.mean.bias", &[2], Group::Undecayed),
-        ("output.head.diag_scale.weight", &[2, 2], Group::Diagonal),
-        ("output.head.diag_scale.bias", &[2], Group::Undecayed),
-        ("output.head.loadings.weight", &[2, 2], Group::Covariance),
-        ("output.head.loading_scale.weight", &[2, 2], Group::Covariance),
-        ("output.head.shared_loadings", &[2, 2], Group::Covariance),
+        ("network.Image.stem.norm.scale", &[2], Group::Undecayed),
+        ("network.Image.stem.norm.shift", &[2], Group::Undecayed),
+        ("network.Mlp.layers.0.weight", &[2, 2], Group::Weights(Layer::Network)),
+        ("network.Mlp.layers.0.bias", &[2], Group::Biases(Layer::Network)),
+        ("network.Conv.layers.0.weight", &[2, 1, 3, 3], Group::Weights(Layer::Network)),
+        ("output.head.mean.weight", &[2, 2], Group::Weights(Layer::Mean)),
+        ("output.head.mean.bias", &[2], Group::Biases(Layer::Mean)),
+        ("output.head.diag_scale.weight", &[2, 2], Group::Weights(Layer::Diagonal)),
+        ("output.head.diag_scale.bias", &[2], Group::Biases(Layer::Diagonal)),
+        ("output.head.loadings.weight", &[2, 2], Group::Weights(Layer::Covariance)),
+        ("output.head.loading_scale.weight", &[2, 2], Group::Weights(Layer::Covariance)),
+        ("output.head.loading_scale.bias", &[2], Group::Biases(Layer::Covariance)),
+        ("output.head.shared_loadings", &[2, 2], Group::Weights(Layer::SharedLoadings)),
         ("output.head.temperature_logit", &[1], Group::Undecayed),
     ];
-    let mut parameters: Vec<Parameter> = names
-        .iter()
-        .map(|(name, shape, _)| parameter(name, shape, &vec![1.0; shape.iter().product()]))
-        .collect();
-    let mut gradients = parameters.clone();
-    gradients.iter_mut().for_each(|gradient| gradient.values.fill(0.0));
-    let mut settings = settings(Rule::Sgd { momentum: 0.0, nesterov: false }, None);
-    settings.l2 = WeightDecay { network: 0.125, mean: 0.25, covariance: 0.5, diagonal: Some(0.75) };
-    let mut optimizer = optimizer_of(&settings, &parameters, false);
-    move_by(&mut optimizer, &mut parameters, &gradients, 1.0);
-    for ((name, shape, group), parameter) in names.into_iter().zip(&parameters) {
-        assert_eq!(Group::of(name, shape, false), group, "{name}");
-        let expected = match group {
-            Group::Fixed | Group::Undecayed => 1.0,
-            Group::Network => 0.875,
-            Group::Mean => 0.75,
-            Group::Diagonal => 0.25,
-            Group::Covariance => 0.5,
-        };
-        assert!(parameter.values.iter().all(|value| *value == expected), "{name}");
+    let l2 = WeightDecay { network: 0.125, mean: 0.25, ..WeightDecay::of_all(0.5) };
+    let apart = WeightDecay { diagonal: Some(0.75), shared_loadings: Some(0.0625), ..l2 };
+    for l2 in [l2, apart, WeightDecay { biases: true, ..apart }] {
+        let mut parameters: Vec<Parameter> = names
+            .iter()
+            .map(|(name, shape, _)| parameter(name, shape, &vec![1.0; shape.iter().product()]))
+            .collect();
+        let mut gradients = parameters.clone();
+        gradients.iter_mut().for_each(|gradient| gradient.values.fill(0.0));
+        let mut settings = settings(Rule::Sgd { momentum: 0.0, nesterov: false }, None);
+        settings.l2 = l2;
+        let mut optimizer = optimizer_of(&settings, &parameters, false);
+        move_by(&mut optimizer, &mut parameters, &gradients, 1.0);
+        for ((name, shape, group), parameter) in names.into_iter().zip(&parameters) {
+            assert_eq!(Group::of(name, shape, false), group, "{name}");
+            let decay = match group {
+                Group::Weights(layer) => Some(layer),
+                Group::Biases(layer) => Some(layer).filter(|_| l2.biases),
+                Group::Fixed | Group::Undecayed => None,
+            };
+            let decay = decay.map_or(0.0, |layer| match layer {
+                Layer::Network => 0.125,
+                Layer::Mean => 0.25,
+                Layer::Diagonal => l2.diagonal.map_or(0.5, |_| 0.75),
+                Layer::SharedLoadings => l2.shared_loadings.map_or(0.5, |_| 0.0625),
+                Layer::Covariance => 0.5,
+            });
+            assert!(parameter.values.iter().all(|value| *value == 1.0 - decay), "{name}, {l2:?}");
+        }
     }
 }
 
@@ -195,7 +209,7 @@ fn the_network_learns_at_its_own_rate_or_not_at_all_and_statistics_never_do() {
         let gradients = parameters.clone();
         let mut settings = settings(Rule::Sgd { momentum: 0.5, nesterov: false }, None);
         settings.network_rate = network_rate;
-        settings.l2 = WeightDecay { network: 1.0, mean: 1.0, covariance: 1.0, diagonal: None };
+        settings.l2 = WeightDecay::of_all(1.0);
         let mut optimizer = optimizer_of(&settings, &parameters, frozen);
         move_by(&mut optimizer, &mut parameters, &gradients, 0.25);
         let kept = optimizer.kept().iter().map(Vec::len).collect::<Vec<_>>();
@@ -206,6 +220,7 @@ fn the_network_learns_at_its_own_rate_or_not_at_all_and_statistics_never_do() {
     assert_eq!(moved(true, Some(0.5)), ([1.0, 1.0, 1.0, 0.5], vec![0, 0, 0, 1]));
 }
 
+/// Deviation D19: the limit is on the gradients of the loss alone.
 #[test]
 fn gradients_are_clipped_by_their_norm_together_before_the_decay() {
     let moved = |clip_norm: Option<f64>| {
@@ -225,6 +240,20 @@ fn gradients_are_clipped_by_their_norm_together_before_the_decay() {
     close(moved(None), [1.0 - 0.5 * (3.0 + 0.5), 1.0 - 0.5 * 4.0]);
     close(moved(Some(5.0)), moved(None)); // the norm itself
     close(moved(Some(1.0)), [1.0 - 0.5 * (0.6 + 0.5), 1.0 - 0.5 * 0.8]);
+}
+
+/// Deviation D23: the velocity is a sum of gradients, and the rate of a step moves all of it. Keras
+/// has every gradient in it with the rate of its own step: −(0.5 · 1 + 0.25) · 1.
+#[test]
+fn a_new_learning_rate_acts_on_the_whole_velocity() {
+    let mut parameters = [mean_weight(&[0.0])];
+    let mut settings = settings(Rule::Sgd { momentum: 0.5, nesterov: false }, None);
+    settings.l2 = WeightDecay::of_all(0.0);
+    let mut optimizer = optimizer_of(&settings, &parameters, false);
+    move_by(&mut optimizer, &mut parameters, &[mean_weight(&[1.0])], 1.0);
+    assert_eq!(parameters[0].values, [-1.0]);
+    move_by(&mut optimizer, &mut parameters, &[mean_weight(&[1.0])], 0.25);
+    assert_eq!(parameters[0].values, [-1.0 - 0.25 * (0.5 + 1.0)]);
 }
 
 #[test]

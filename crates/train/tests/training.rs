@@ -199,6 +199,17 @@ fn a_learned_temperature_moves_and_stays_within_its_bounds() {
 }
 
 #[test]
+fn a_head_that_begins_with_zeros_gives_every_class_the_same_probability() {
+    let sets = ["head.mean_init=0", "optimizer.learning_rate=0.1"];
+    let events = Trial::on_clusters(RECIPE, 40, &sets).train();
+    let (first, last) = (events.steps[0], events.steps.last().unwrap());
+    assert!((first.loss - 3f64.ln()).abs() < 1e-6, "{first:?}");
+    assert!(last.loss < first.loss, "{last:?}");
+    let drawn = Trial::on_clusters(RECIPE, 40, &[]).train().steps[0];
+    assert!((drawn.loss - 3f64.ln()).abs() > 1e-3, "{drawn:?}");
+}
+
+#[test]
 fn every_head_learns_one_batch_by_heart() {
     for link in ["head.link=softmax", "head.link=sigmoid"] {
         for noise in ["none", "diagonal", "full", "shared"] {

@@ -26,7 +26,7 @@ pub struct AnalyseSettings {
     /// A run on the same data to compare with, usually one without a noise model.
     pub against: Option<PathBuf>,
     /// How the classes of an example are ranked, or the pairs over several seeds; `None`: as in the
-    /// paper, and over several seeds by the covariance that labels determine.
+    /// paper, and over several seeds by the covariance that the likelihood depends on.
     pub measure: Option<Measure>,
     /// Rows of each table, and classes for each example.
     pub top: usize,

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use aleator_data::DataSet;
 use aleator_data::inputs::recognise::recognise;
-use aleator_run::recipe::{DataOverlay, Network, NetworkOverlay, Overlay};
+use aleator_run::recipe::{DataOverlay, Layers, Network, NetworkOverlay, Overlay};
 use aleator_run::{Recipe, RunDir, Task, Tasks, write_json};
 use aleator_train::group::{Group, Kind, Member};
-use aleator_train::{FeatureExtractor, load_run};
+use aleator_train::{FeatureExtractor, check_recipe, load_run};
 use serde::Serialize;
 
 use crate::workflow::group::start;
@@ -15,7 +16,7 @@ use crate::{Error, Experiment, TrainedRun, Watch};
 /// How the tasks of a transfer are trained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransferSettings {
-    /// The recipe of every task, in place of the one that the tasks name.
+    /// The recipe of every task, in place of those that the tasks name.
     pub recipe: Option<String>,
     /// Keys of every task's recipe, as in `"schedule.epochs=5"`.
     pub sets: Vec<String>,
@@ -64,14 +65,11 @@ pub fn transfer(
     out: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<Transfer, Error> {
-    let (run, source) = load_run(run)?;
-    let weights = FeatureExtractor::new(&run, &source, settings.checkpoint)?.weights_file;
-    let overlay = network_of(&run, &source, &weights)?;
-    let recipe = settings.recipe.as_ref().or(tasks.recipe.as_ref());
-    let recipe = recipe.map_or(RECIPE, String::as_str);
+    let transferred = Transferred::open(run, tasks, settings)?;
     let mut members = vec![];
     for task in &tasks.tasks {
-        let experiment = task_experiment(recipe, task, &overlay, settings, watch)
+        let experiment = transferred
+            .experiment(task, watch)
             .map_err(|error| error.at(format!("task {}", task.name)))?;
         let seed = experiment.only_seed("a transfer")?;
         members.push(Member { name: task.name.clone(), recipe: experiment.recipe, seed });
@@ -81,59 +79,127 @@ pub fn transfer(
     conclude(out, &group, runs)
 }
 
-/// What makes a recipe's network that of the run, with inputs of the same shape.
-fn network_of(run: &RunDir, source: &Recipe, weights: &Path) -> Result<Overlay, Error> {
-    let pretrained = Some(weights.canonicalize().map_err(Error::io(weights))?);
-    let mut data = DataOverlay::default();
-    if let [channels, height, width] = run.info().input_shape[..] {
-        if height != width {
-            return Err(Error::invalid(format!(
+/// What a task would be trained with.
+#[derive(Clone, Debug)]
+pub struct TaskPlan {
+    /// The name of its recipe.
+    pub recipe_name: String,
+    /// All its settings.
+    pub recipe: Recipe,
+    /// The number of classes.
+    pub classes: usize,
+    /// The numbers of examples to learn from, of the validation split and of the test split.
+    pub examples: [usize; 3],
+}
+
+/// What [`transfer`] would train each task with. The data of every task are opened, and nothing is
+/// written; a task that cannot be trained has its error, and the others are looked at all the same.
+///
+/// # Errors
+/// When the run has no checkpoint.
+pub fn plan_transfer(
+    run: &Path,
+    tasks: &Tasks,
+    settings: &TransferSettings,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<Result<TaskPlan, Error>>, Error> {
+    let transferred = Transferred::open(run, tasks, settings)?;
+    let mut plan = |task: &Task| {
+        let Experiment { recipe, .. } = transferred.experiment(task, watch)?;
+        let data = DataSet::open(&recipe.data, recipe.head.link)?;
+        check_recipe(&recipe, &data)?;
+        let test = data.test.as_ref().map_or(0, |split| split.len());
+        Ok(TaskPlan {
+            recipe_name: transferred.recipe_of(task).to_string(),
+            recipe,
+            classes: data.class_names.len(),
+            examples: [data.train.len(), data.validation.len(), test],
+        })
+    };
+    Ok(tasks.tasks.iter().map(&mut plan).collect())
+}
+
+/// The network of a run, and what it is trained with on other tasks.
+struct Transferred<'a> {
+    tasks: &'a Tasks,
+    settings: &'a TransferSettings,
+    /// The network, with the channels and pixel values that it was trained on.
+    network: Overlay,
+    /// How the run's images were brought to one size: for recipes that do not say it.
+    framing: DataOverlay,
+    /// Whether the network takes inputs of one size only.
+    is_sized: bool,
+}
+
+impl<'a> Transferred<'a> {
+    fn open(run: &Path, tasks: &'a Tasks, settings: &'a TransferSettings) -> Result<Self, Error> {
+        let (run, source) = load_run(run)?;
+        let weights = FeatureExtractor::new(&run, &source, settings.checkpoint)?.weights_file;
+        let pretrained = Some(weights.canonicalize().map_err(Error::io(&weights))?);
+        // Head and network learn, also where the run itself had frozen the network.
+        let network = Network { pretrained, frozen: false, ..source.network.clone() };
+        let (mut data, mut framing) = (DataOverlay::default(), DataOverlay::default());
+        if let [channels, height, width] = run.info().input_shape[..] {
+            data.channels = Some(channels);
+            data.pixel_values = Some(source.data.framing.values);
+            framing.image_size = (height == width).then_some(Some(height));
+            framing.centre_crop = source.data.framing.centre_crop;
+            framing.filter = Some(source.data.framing.filter);
+        }
+        let is_sized = matches!(network.layers, Layers::Mlp { .. });
+        Self::check_square(&run, is_sized)?;
+        let network = Some(NetworkOverlay::Whole(network));
+        let network = Overlay { origin: run.path().display().to_string(), data, network };
+        Ok(Self { tasks, settings, network, framing, is_sized })
+    }
+
+    /// Refuses a network that takes oblong images only.
+    fn check_square(run: &RunDir, is_sized: bool) -> Result<(), Error> {
+        match run.info().input_shape[..] {
+            [_, height, width] if is_sized && height != width => Err(Error::invalid(format!(
                 "{}: its network takes images of {width} × {height} pixels, and transfer resizes \
                  the images of the tasks to a square: train it with data.image_size",
                 run.path().display()
-            )));
+            ))),
+            _ => Ok(()),
         }
-        let framing = &source.data.framing;
-        data.image_size = Some(Some(height));
-        data.channels = Some(channels);
-        data.centre_crop = framing.centre_crop;
-        data.filter = Some(framing.filter);
-        data.pixel_values = Some(framing.values);
     }
-    let network = NetworkOverlay::Whole(Network { pretrained, ..source.network.clone() });
-    Ok(Overlay { origin: run.path().display().to_string(), data, network: Some(network) })
-}
 
-fn task_experiment(
-    recipe: &str,
-    task: &Task,
-    network: &Overlay,
-    settings: &TransferSettings,
-    watch: &mut Watch<'_>,
-) -> Result<Experiment, Error> {
-    let mut overlay = network.clone();
-    if let Some(path) = &task.data {
-        let recognised = recognise(path)?;
-        watch.choice(&format!("{}: {}", task.name, recognised.explanation));
-        let of_run = &network.data;
-        overlay.data = DataOverlay {
-            image_size: of_run.image_size,
-            channels: of_run.channels,
-            centre_crop: of_run.centre_crop,
-            filter: of_run.filter,
-            pixel_values: of_run.pixel_values,
-            ..recognised.overlay(path).data
+    fn recipe_of(&self, task: &'a Task) -> &'a str {
+        let named = [&self.settings.recipe, &task.recipe, &self.tasks.recipe];
+        named.into_iter().flatten().next().map_or(RECIPE, String::as_str)
+    }
+
+    /// The recipe of a task over its data: the size and framing of its images are the recipe's own,
+    /// and only a recipe without any gets those of the run.
+    fn experiment(&self, task: &Task, watch: &mut Watch<'_>) -> Result<Experiment, Error> {
+        let mut overlay = self.network.clone();
+        if let Some(path) = &task.data {
+            let recognised = recognise(path)?;
+            watch.choice(&format!("{}: {}", task.name, recognised.explanation));
+            let DataOverlay { channels, pixel_values, .. } = overlay.data;
+            let found = recognised.overlay(path).data;
+            overlay.data = DataOverlay { image_size: None, channels, pixel_values, ..found };
+        }
+        let sets: Vec<String> = task.sets.iter().chain(&self.settings.sets).cloned().collect();
+        let load = |overlay: &Overlay| {
+            Experiment::over(self.recipe_of(task), overlay, &sets, self.settings.seed)
         };
+        let mut experiment = load(&overlay)?;
+        let of_images = !experiment.recipe.data.train.inputs.are_features();
+        if of_images && (self.is_sized || experiment.recipe.data.framing.size.is_none()) {
+            let DataOverlay { image_size, centre_crop, filter, .. } = self.framing;
+            overlay.data = DataOverlay { image_size, centre_crop, filter, ..overlay.data };
+            experiment = load(&overlay)?;
+        }
+        if experiment.recipe.data.test.is_none() {
+            return Err(Error::invalid(
+                "has no test data to report on: name them by set = [\"data.test.images=PATH\"], \
+                 or hold out a part by set = [\"data.test.fraction=0.2\", \"data.test.seed=0\"]",
+            ));
+        }
+        Ok(experiment)
     }
-    let sets: Vec<String> = task.sets.iter().chain(&settings.sets).cloned().collect();
-    let experiment = Experiment::over(recipe, &overlay, &sets, settings.seed)?;
-    if experiment.recipe.data.test.is_none() {
-        return Err(Error::invalid(
-            "has no test data to report on: name them by set = [\"data.test.images=PATH\"], or \
-             hold out a part by set = [\"data.test.fraction=0.2\", \"data.test.seed=0\"]",
-        ));
-    }
-    Ok(experiment)
 }
 
 /// The accuracies of the trained tasks, written to `transfer.json`.

@@ -218,7 +218,7 @@ pub fn transfer() -> Job {
         "recipe = \"small/transfer\"\n[tasks.one]\ndata = \"task\"\n[tasks.two]\ndata = \"task\"\n",
     );
     let command = "transfer run tasks.toml --set schedule.epochs=2 --set schedule.at=[1] \
-                   --set schedule.warm_up_steps=0 --set data.limit=20 \
+                   --set schedule.warm_up_steps=0 --set data.limit=20 --set data.validation.count=4 \
                    --set evaluation.samples=4 -q --out out";
     Job::new(place, command.to_string(), Some("out"))
 }

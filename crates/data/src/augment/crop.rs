@@ -8,7 +8,7 @@ const ATTEMPTS: usize = 10;
 
 /// A rectangle whose share of the area is uniform and whose logarithm of width : height is uniform,
 /// anywhere in the image (Szegedy et al. 2015). If none of ten fits, the largest in the middle
-/// whose ratio is allowed, as `RandomResizedCrop` of torchvision has it.
+/// whose ratio is allowed, as `RandomResizedCrop` of torchvision has it (deviation D25).
 pub(super) fn inception(
     width: usize,
     height: usize,

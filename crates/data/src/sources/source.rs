@@ -244,7 +244,9 @@ pub(crate) fn read_ids(spec: &str, examples: usize) -> Result<Ids, DataError> {
 pub(crate) fn own_source(held_out: Option<&HeldOut>) -> Option<&recipe::Source> {
     match held_out {
         Some(HeldOut::Source(source)) => Some(source),
-        Some(HeldOut::Fraction { .. } | HeldOut::Fold { .. }) | None => None,
+        Some(HeldOut::Fraction { .. } | HeldOut::Count { .. } | HeldOut::Fold { .. }) | None => {
+            None
+        }
     }
 }
 

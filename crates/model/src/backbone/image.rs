@@ -117,6 +117,14 @@ pub enum Trunk {
 }
 
 impl Image {
+    /// The numbers that a network learns, without the dense layers after it. No weights are made.
+    pub(super) fn learned(network: ImageNetwork, channels: usize) -> usize {
+        let device = Device::flex();
+        let mut fresh = Fresh::counting(&device);
+        Trunk::init(network, channels, &mut fresh);
+        fresh.learned
+    }
+
     pub(super) fn init(
         network: ImageNetwork,
         image: [usize; 3],

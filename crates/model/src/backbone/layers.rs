@@ -50,13 +50,23 @@ impl Sizes {
 pub(super) struct Fresh<'a> {
     pub device: &'a Device,
     pub epsilon: f32,
+    /// How many numbers of all layers so far are learned.
+    pub learned: usize,
     key: NoiseKey,
     layers: u64,
+    /// Whether layers are only counted: then their tensors are empty.
+    only_counts: bool,
 }
 
 impl<'a> Fresh<'a> {
     pub fn new(seed: u64, epsilon: f32, device: &'a Device) -> Self {
-        Self { device, epsilon, key: NoiseKey { seed, step: 0 }, layers: 0 }
+        let key = NoiseKey { seed, step: 0 };
+        Self { device, epsilon, learned: 0, key, layers: 0, only_counts: false }
+    }
+
+    /// Makes layers without weights, to count them.
+    pub fn counting(device: &'a Device) -> Self {
+        Self { only_counts: true, ..Self::new(0, 1.0, device) }
     }
 
     fn next_seed(&mut self) -> u64 {
@@ -68,10 +78,13 @@ impl<'a> Fresh<'a> {
     pub fn convolution(&mut self, sizes: Sizes) -> Convolution {
         let Sizes { from, to, kernel: [height, width], .. } = sizes;
         let shape = [to, from / sizes.groups, height, width];
-        let fan_in = shape[1] * height * width;
-        let weight = uniform(self.next_seed(), to * fan_in, (6.0 / fan_in as f32).sqrt());
+        let seed = self.next_seed();
+        let draw = || {
+            let fan_in = shape[1] * height * width;
+            uniform(seed, to * fan_in, (6.0 / fan_in as f32).sqrt())
+        };
         Convolution {
-            weight: Param::from_data(TensorData::new(weight, shape), self.device),
+            weight: self.learned(shape, draw),
             bias: None,
             stride: sizes.stride,
             padding: sizes.padding,
@@ -81,30 +94,47 @@ impl<'a> Fresh<'a> {
 
     /// [`Fresh::convolution`] with a bias of zero.
     pub fn biased_convolution(&mut self, sizes: Sizes) -> Convolution {
-        let bias = Some(self.constant(0.0, sizes.to));
+        let bias = Some(self.learned([sizes.to], || vec![0.0; sizes.to]));
         Convolution { bias, ..self.convolution(sizes) }
     }
 
-    pub fn norm(&self, channels: usize) -> Norm {
-        Norm { scale: Some(self.constant(1.0, channels)), ..self.norm_without_scale(channels) }
+    pub fn norm(&mut self, channels: usize) -> Norm {
+        let scale = Some(self.learned([channels], || vec![1.0; channels]));
+        Norm { scale, ..self.norm_without_scale(channels) }
     }
 
-    pub fn norm_without_scale(&self, channels: usize) -> Norm {
-        Norm {
-            scale: None,
-            shift: self.constant(0.0, channels),
-            running_mean: self.constant(0.0, channels).set_require_grad(false),
-            running_variance: self.constant(1.0, channels).set_require_grad(false),
-            epsilon: self.epsilon,
-        }
+    pub fn norm_without_scale(&mut self, channels: usize) -> Norm {
+        let statistic = |value: f32| self.param([channels], || vec![value; channels]);
+        let [running_mean, running_variance] =
+            [0.0, 1.0].map(|value| statistic(value).set_require_grad(false));
+        let shift = self.learned([channels], || vec![0.0; channels]);
+        Norm { scale: None, shift, running_mean, running_variance, epsilon: self.epsilon }
     }
 
     pub fn dense(&mut self, from: usize, to: usize) -> Dense {
         Dense::init_before_relu(from, to, self.next_seed(), self.device)
     }
 
-    fn constant(&self, value: f32, len: usize) -> Param<Tensor<1>> {
-        Param::from_data(TensorData::new(vec![value; len], [len]), self.device)
+    fn learned<const D: usize>(
+        &mut self,
+        shape: [usize; D],
+        values: impl FnOnce() -> Vec<f32>,
+    ) -> Param<Tensor<D>> {
+        let numbers = shape.iter().fold(1, |product: usize, size| product.saturating_mul(*size));
+        self.learned = self.learned.saturating_add(numbers);
+        self.param(shape, values)
+    }
+
+    fn param<const D: usize>(
+        &self,
+        shape: [usize; D],
+        values: impl FnOnce() -> Vec<f32>,
+    ) -> Param<Tensor<D>> {
+        let data = match self.only_counts {
+            true => TensorData::new(Vec::<f32>::new(), [0; D]),
+            false => TensorData::new(values(), shape),
+        };
+        Param::from_data(data, self.device)
     }
 }
 

@@ -308,6 +308,16 @@ pub enum HeldOut {
         #[serde(deserialize_with = "seed")]
         seed: u64,
     },
+    /// `count = 20, seed = 0`: this many examples of the training data, chosen as a fraction is.
+    #[serde(rename = "count")]
+    Count {
+        /// At least 1.
+        #[serde(deserialize_with = "count::<1, MANY, _, _>")]
+        count: usize,
+        /// Another seed, another choice.
+        #[serde(deserialize_with = "seed")]
+        seed: u64,
+    },
     /// `fold = 0, folds = 5, seed = 0`, of a test split only: one of `folds` equal parts of the
     /// training data, with its labels as given. Each part holds about the same number of examples
     /// of each class, and each example is in exactly one part.

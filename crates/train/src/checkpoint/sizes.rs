@@ -57,7 +57,7 @@ fn misfit(shapes: &BTreeMap<String, Vec<usize>>, run: &RunDir, recipe: &Recipe) 
         return Some(Misfit::Record(RunDir::INFO, message));
     }
     let held = shapes.values().map(|shape| shape.iter().product::<usize>()).sum();
-    if model.least_weights().is_none_or(|least| least > held) {
+    if model.parameters().and_then(|counts| counts.total()).is_none_or(|total| total > held) {
         let message = format!("describes a network that is larger than the {held} numbers in");
         return Some(Misfit::Record("recipe.toml", message));
     }

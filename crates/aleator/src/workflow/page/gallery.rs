@@ -94,10 +94,12 @@ fn thumbnail(pictures: &Thumbnails, key: &PictureKey<'_>) -> Option<Thumbnail> {
 
 /// The examples of the training source: those of the splits that are cut out of it.
 fn training_ids(rows: Vec<ExampleRow>, data: Option<&Data>) -> Result<Ids, Error> {
+    let is_part =
+        |held_out: &HeldOut| matches!(held_out, HeldOut::Fraction { .. } | HeldOut::Count { .. });
     let from_training = |split: Split| match (split, data) {
         (Split::Train, _) | (_, None) => true,
-        (Split::Validation, Some(data)) => matches!(data.validation, HeldOut::Fraction { .. }),
-        (Split::Test, Some(data)) => matches!(data.test, Some(HeldOut::Fraction { .. })),
+        (Split::Validation, Some(data)) => is_part(&data.validation),
+        (Split::Test, Some(data)) => data.test.as_ref().is_some_and(is_part),
     };
     let names: Vec<String> =
         rows.into_iter().filter(|row| from_training(row.split)).map(|row| row.id).collect();
