@@ -4,7 +4,8 @@ use std::sync::Mutex;
 
 use aleator_kernels::fused::Buffers;
 use aleator_kernels::{
-    self as kernels, LatentGrad, NoiseKey, Sampling, Targets, Vectors, fused, multilabel, split_mix,
+    self as kernels, LatentGrad, NoiseKey, NoiseLaw, Sampling, Targets, Vectors, fused, multilabel,
+    split_mix,
 };
 use aleator_model::{Covariance, HetLinear, HetLinearConfig, Labels, Link, Temperature};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -67,8 +68,8 @@ impl HeadBatch {
         move || {
             let (view, tau) = (latent.view(batch, classes), latent.temperature);
             let config = self.layer.config();
-            let sampling =
-                Sampling { key, ids: &ids, samples: config.samples, draws: config.draws };
+            let (samples, draws) = (config.samples, config.draws);
+            let sampling = Sampling { key, ids: &ids, samples, draws, law: NoiseLaw::Normal };
             let left = spare.lock().ok().and_then(|mut spare| spare.take());
             let grad = left.unwrap_or_else(|| LatentGrad::zeros(&view));
             let out = match &self.labels {

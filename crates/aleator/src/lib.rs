@@ -140,7 +140,8 @@
 //! | [`fit`], [`resume`], [`evaluate`], [`Predictor`] | one file each in `workflow/` |
 //! | [`tune`], [`sweep`], [`transfer`], [`demo`] | groups of runs, over `group.rs` |
 //! | [`audit`], [`audit_run`], [`audit_probabilities`] | `audit.rs` and `audit/` |
-//! | [`analyse`], [`ensemble`], [`report`](fn@report) | over finished runs: `analyse.rs`, `page.rs` |
+//! | [`analyse`], [`analyse_pair`], [`ensemble`], [`report`](fn@report) | over finished runs: `analyse.rs`, `page.rs` |
+//! | [`study_temperature`], [`draw_coefficients`], [`compare_predictions`] | `theory.rs` |
 //! | [`embed`] | `embed.rs` |
 //!
 //! The feature `workflows` (on by default) has everything but the layer; without it the crate

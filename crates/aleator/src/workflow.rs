@@ -15,12 +15,14 @@ mod page;
 mod predict;
 mod resume;
 mod sweep;
+mod theory;
 mod transfer;
 mod tune;
 mod watch;
 
 pub use analyse::{
-    AnalyseSettings, Findings, SeedFindings, Strongest, analyse, analyse_seeds, seed_runs,
+    AnalyseSettings, Findings, PairFindings, SeedFindings, Strongest, analyse, analyse_pair,
+    analyse_seeds, seed_runs,
 };
 pub use audit::{AUDIT_FOLDS, AuditOptions, audit, audit_probabilities, audit_run, to_accept};
 pub use demo::{DEMO_AUDIT, DEMO_CORRECTED, DEMO_TRUE, Demo, LearnedConfusion, demo};
@@ -35,6 +37,10 @@ pub use page::{ReportSettings, report};
 pub use predict::{Examples, PredictionColumns, PredictionFile, Predictor, write_json_line};
 pub use resume::{Resumed, resume};
 pub use sweep::{sweep, sweep_on_path};
+pub use theory::{
+    StudiedNormals, TemperatureSettings, TemperatureStudy, compare_predictions, draw_coefficients,
+    study_temperature,
+};
 pub use transfer::{TaskScore, Transfer, TransferSettings, transfer};
 pub use tune::{Grid, Trial, Tuning, tune};
 pub use watch::{Event, Watch};

@@ -1,5 +1,6 @@
 //! `aleator analyse`.
 
+mod pair;
 mod print;
 mod seeds;
 
@@ -30,6 +31,11 @@ pub struct AnalyseArgs {
     /// mistakes to the right class?
     #[arg(long, value_name = "RUN")]
     against: Option<PathBuf>,
+    /// Look up two classes, by their names or numbers: their average covariance, and the examples in
+    /// which they are tied most
+    #[arg(long, num_args = 2, value_names = ["CLASS", "CLASS"],
+          conflicts_with_all = ["against", "by", "out"])]
+    pair: Option<Vec<String>>,
     /// How to rank the classes of an example, or the pairs over several seeds [default: raw; over
     /// seeds centred, or raw where each class is on or off]
     #[arg(long, value_parser = choice(&MEASURES))]
@@ -62,6 +68,7 @@ co-occurring.
 Examples:
   aleator analyse run                           pairs of classes, and the most tied examples
   aleator analyse runs/full                     all its seeds: mean ± standard deviation
+  aleator analyse run --pair 3 8                two classes, and their most tied examples
   aleator analyse run --against plain           the mistakes of a run without a noise model
   aleator analyse run --by centred --top 30 --out findings
   aleator analyse run --json | jq .pairs.by_centred_covariance";
@@ -86,6 +93,14 @@ pub fn analyse(args: &AnalyseArgs, quiet: bool) -> Result<()> {
     };
     let terminal = io::stdout().is_terminal();
     let runs = seed_runs(&args.run)?;
+    if let Some([first, second]) = args.pair.as_deref() {
+        let classes = [first.as_str(), second.as_str()];
+        let look = |run: &PathBuf| {
+            shown(quiet, |watch| aleator::analyse_pair(run, classes, args.split, args.top, watch))
+        };
+        let found = runs.iter().map(look).collect::<Result<Vec<_>>>()?;
+        return pair::print(&found, args.json, terminal);
+    }
     let (json, tables) = if let [run] = &runs[..] {
         let findings = shown(quiet, |watch| aleator::analyse(run, &settings, watch))?;
         (findings.json(), print::tables(&findings, terminal))

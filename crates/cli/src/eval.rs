@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use aleator::EvaluateSettings;
+use aleator::report::sampling_free::PredictionScores;
+use aleator::run::Split;
 use aleator::run::recipe::EvaluatedWeights;
 use anyhow::Result;
 use clap::Args;
 
 use crate::checkpoint_arg::CheckpointArg;
-use crate::output::line;
+use crate::output::{line, table};
 use crate::progress::shown;
 use crate::scores;
 use crate::values::{Choice, choice};
@@ -27,6 +29,10 @@ pub struct EvalArgs {
     /// Fit a temperature to the validation split, and report calibrated scores too
     #[arg(long)]
     calibrate: bool,
+    /// Compare the predictions with those that need no sampling (expansion, probit, mean field), on
+    /// the test split, or the validation split without one
+    #[arg(long, conflicts_with_all = ["data", "step"])]
+    sampling_free: bool,
     #[command(flatten)]
     checkpoint: CheckpointArg,
     /// Evaluate on other data with labels of the same classes, and leave the run as it is; its own
@@ -61,14 +67,38 @@ pub fn eval(args: &EvalArgs, quiet: bool) -> Result<()> {
         checkpoint: args.checkpoint.step,
     };
     let evaluation = shown(quiet, |watch| aleator::evaluate(&args.dir, &settings, None, watch))?;
+    let free = match args.sampling_free {
+        true => Some(shown(quiet, |watch| aleator::compare_predictions(&args.dir, None, watch))?),
+        false => None,
+    };
     if args.json {
-        return line(serde_json::to_string_pretty(&evaluation)?);
+        let mut json = serde_json::to_value(&evaluation)?;
+        if let Some((split, scores)) = &free {
+            json["sampling_free"] = serde_json::json!({"split": split.name(), "scores": scores});
+        }
+        return line(serde_json::to_string_pretty(&json)?);
     }
     if let Some(step) = args.checkpoint.step {
         let dir = args.dir.display();
         line(format_args!("of the checkpoint of step {step}; nothing in {dir} was changed"))?;
     }
-    scores::print(&evaluation)
+    scores::print(&evaluation)?;
+    free.map_or(Ok(()), |(split, scores)| print_sampling_free(split, &scores))
+}
+
+fn print_sampling_free(split: Split, scores: &[PredictionScores]) -> Result<()> {
+    line(format_args!("\nPredictions without sampling, {} split, given labels", split.name()))?;
+    let row = |it: &PredictionScores| {
+        vec![
+            it.prediction.name().to_string(),
+            format!("{:.2} %", 100.0 * it.top1),
+            format!("{:.4}", it.nll),
+            format!("{:.4}", it.error),
+            format!("{:.4}", it.largest_error),
+        ]
+    };
+    let header = ["prediction", "top-1", "NLL", "mean error", "largest error"];
+    table(&header, &scores.iter().map(row).collect::<Vec<_>>(), &[0])
 }
 
 fn eval_on(args: &EvalArgs, data: &Path, quiet: bool) -> Result<()> {

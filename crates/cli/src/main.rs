@@ -22,6 +22,7 @@ mod resume;
 mod review;
 mod scores;
 mod sweep;
+mod theory;
 mod train;
 mod transfer;
 mod tune;
@@ -117,6 +118,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Make labels wrong on purpose, for experiments
     Noise(noise::NoiseArgs),
+    /// Temperature as bias against variance; the coefficients of the expansion
+    Theory(theory::TheoryArgs),
 }
 
 fn main() -> ExitCode {
@@ -173,6 +176,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Review(args) => review::review(args),
         Command::Doctor(args) => doctor::doctor(args, quiet),
         Command::Noise(args) => noise::noise(args),
+        Command::Theory(args) => theory::theory(args, quiet),
     }
 }
 

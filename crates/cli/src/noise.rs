@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use aleator::data::array::{Array, Values};
 use aleator::data::noise::corrupt;
 use aleator::data::{Ids, InputShape, Inputs, NoisyLabels, noisy_labels};
-use aleator::run::recipe::{DataOverlay, InputSource, LabelNoise, NoiseKind, Overlay, Source};
+use aleator::run::recipe::{
+    DataOverlay, InputSource, LabelNoise, NoiseKind, NoiseLaw, Overlay, Source,
+};
 use aleator::run::write_file;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
 use crate::output::line;
+use crate::values::{Choice, choice};
 
 /// Arguments of `aleator noise`.
 #[derive(Args, Debug)]
@@ -36,6 +39,18 @@ pub struct NoiseArgs {
     /// From which class to which, as in 3:8,8:3; without it k goes to k + 1
     #[arg(long, value_delimiter = ',')]
     pairs: Vec<String>,
+    /// Of latent noise: the mean utility of the true class; that of the others is 0
+    #[arg(long)]
+    margin: Option<f64>,
+    /// Of latent noise: what the own noise of each class is multiplied by
+    #[arg(long)]
+    scale: Option<f64>,
+    /// Of latent noise: the law of the own noise of each class
+    #[arg(long, value_parser = choice(&LAWS))]
+    law: Option<NoiseLaw>,
+    /// Of latent noise: the covariances of pairs of classes, as in 3:8:-2,4:9:1.5
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true)]
+    covariances: Vec<String>,
     /// The seed of the corruption
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -55,7 +70,15 @@ enum Kind {
     Matrix,
     /// Harder examples flip more, toward the classes they resemble
     Instance,
+    /// The class of the largest utility; by --margin, --scale, --law and --covariances
+    Latent,
 }
+
+const LAWS: [Choice<NoiseLaw>; 3] = [
+    ("normal", NoiseLaw::Normal, "Standard Normal: the model of the paper"),
+    ("gumbel", NoiseLaw::Gumbel, "Standard Gumbel: labels have the softmax as their law"),
+    ("logistic", NoiseLaw::Logistic, "Standard Logistic"),
+];
 
 /// `aleator noise`.
 pub fn noise(args: &NoiseArgs) -> Result<()> {
@@ -146,9 +169,24 @@ impl NoiseArgs {
                 let file = self.matrix.clone().context("--matrix FILE is missing")?;
                 NoiseKind::Matrix { file }
             }
+            Kind::Latent => NoiseKind::Latent {
+                margin: self.margin.context("--margin is missing: the mean of the true class")?,
+                scale: self.scale.context("--scale is missing: the noise of each class")?,
+                law: self.law.context("--law is missing: normal, gumbel or logistic")?,
+                covariances: self.covariances()?,
+            },
         };
+        let latent = matches!(kind, NoiseKind::Latent { .. });
         for (given, option, takes) in [
-            (self.rate.is_some(), "--rate", !matches!(kind, NoiseKind::Matrix { .. })),
+            (
+                self.rate.is_some(),
+                "--rate",
+                !matches!(kind, NoiseKind::Matrix { .. } | NoiseKind::Latent { .. }),
+            ),
+            (self.margin.is_some(), "--margin", latent),
+            (self.scale.is_some(), "--scale", latent),
+            (self.law.is_some(), "--law", latent),
+            (!self.covariances.is_empty(), "--covariances", latent),
             (self.matrix.is_some(), "--matrix", matches!(kind, NoiseKind::Matrix { .. })),
             (!self.pairs.is_empty(), "--pairs", matches!(kind, NoiseKind::Pairwise { .. })),
         ] {
@@ -174,5 +212,19 @@ impl NoiseArgs {
             }
         };
         self.pairs.iter().map(pair).collect()
+    }
+
+    fn covariances(&self) -> Result<Vec<(usize, usize, f64)>> {
+        let covariance = |given: &String| {
+            let parts: Vec<&str> = given.split(':').collect();
+            let [first, second, covariance] = parts[..] else { return None };
+            Some((first.parse().ok()?, second.parse().ok()?, covariance.parse().ok()?))
+        };
+        let read = |given: &String| {
+            covariance(given).with_context(|| {
+                format!("--covariances {given}: write it as CLASS:CLASS:NUMBER, as in 3:8:-2")
+            })
+        };
+        self.covariances.iter().map(read).collect()
     }
 }

@@ -328,6 +328,17 @@ fn noise_that_cannot_be_made_is_refused() {
         ("--kind pairwise --rate 0.3 --pairs 0:9", vec!["(0, 9)", "0 to 3"]),
         ("--kind pairwise --rate 0.3 --pairs 0-1", vec!["0-1", "FROM:TO"]),
         ("--kind matrix --matrix m.csv", vec!["m.csv", "4"]),
+        ("--kind latent --scale 1 --law normal", vec!["--margin", "missing"]),
+        ("--kind latent --margin 1 --scale 1 --law normal --rate 0.1", vec!["--rate", "remove"]),
+        (
+            "--kind latent --margin 1 --scale 1 --law normal --covariances 0:9:1",
+            vec!["(0, 9, 1)", "0 to 3"],
+        ),
+        (
+            "--kind latent --margin 1 --scale 1 --law normal --covariances 0:1",
+            vec!["0:1", "CLASS:CLASS:NUMBER"],
+        ),
+        ("--kind symmetric --rate 0.1 --law gumbel", vec!["--law", "remove"]),
         ("--kind matrix --matrix nope.csv", vec!["nope.csv", "no such file"]),
     ] {
         place.refuses(&noise(rest), &words);

@@ -126,11 +126,15 @@ fn noise_changes_the_share_that_it_is_told_and_keeps_the_clean_labels() {
     const EXAMPLES: usize = 400;
     let place = with_labels(EXAMPLES);
     place.write("law.csv", "0.5,0.5,0,0\n0,1,0,0\n0,0,1,0\n0,0,0,1\n");
-    let cases: [(&str, f64, Allowed); 4] = [
+    // u₀ = √2 z and u₂ = −√2 z, and 1 more for the true class: of the classes 0 and 2 the share
+    // P(z > 1/√8) = 0.3618 changes, of the others P(∣z∣ > 1/√2) = 0.4795.
+    let latent = "latent --margin 1 --scale 0 --law normal --covariances 0:2:-2";
+    let cases: [(&str, f64, Allowed); 5] = [
         ("symmetric --rate 0.3", 0.3, |from, to| from != to),
         ("pairwise --rate 0.4 --pairs 0:2,2:0", 0.2, |from, to| from % 2 == 0 && to == 2 - from),
         ("matrix --matrix law.csv", 0.125, |from, to| (from, to) == (0, 1)),
         ("instance --rate 0.3", 0.3, |from, to| from != to),
+        (latent, 0.42065, |_, to| to % 2 == 0),
     ];
     for (kind, share, allowed) in cases {
         let name = kind.split(' ').next().unwrap_or_default();

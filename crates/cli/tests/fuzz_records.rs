@@ -109,7 +109,7 @@ fn runs() -> &'static Work {
     })
 }
 
-const RUN: [On; 12] = [
+const RUN: [On; 16] = [
     Finished("report run --out page.html"),
     Unfinished("resume run"),
     Finished("predict run tx.npy --out p.csv"),
@@ -122,6 +122,10 @@ const RUN: [On; 12] = [
     Finished("predict run tx.npy --top 2 --true"),
     Finished("eval run --calibrate"),
     Unfinished("report run --out page.html"),
+    Finished("analyse run --pair 0 1"),
+    Finished("theory temperature run --examples 3 --samples 8 --keys 2"),
+    Finished("theory expansion run --out figures"),
+    Finished("eval run --sampling-free"),
 ];
 
 fn run_seeds() -> Vec<Seed> {

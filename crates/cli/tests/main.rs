@@ -38,6 +38,7 @@ mod support;
 mod tables;
 #[cfg(unix)]
 mod terminal;
+mod theory;
 mod tidy;
 mod training;
 mod transfer;

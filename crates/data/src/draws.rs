@@ -19,6 +19,12 @@ pub(crate) enum Purpose {
     Augment = 7,
     /// How much of another example is mixed in.
     Mix = 8,
+    /// The own noise of a class's utility.
+    Utility = 9,
+    /// The noise that two classes share.
+    Factor = 10,
+    /// The largest own noise of the classes that have nothing else.
+    Largest = 11,
     /// Which examples are used at all.
     Limit = 16,
 }

@@ -5,6 +5,7 @@
 //! of the classes to all of them. A higher rate flips the same examples and more.
 
 mod instance;
+mod latent;
 
 use std::collections::BTreeSet;
 
@@ -86,6 +87,11 @@ pub fn corrupt(
                 let unit = draws::unit(seed, Purpose::Flip, &[key]);
                 cumulative[label as usize].partition_point(|sum| *sum <= unit) as u32
             })
+        }
+        NoiseKind::Latent { margin, scale, law, covariances } => {
+            let (margin, scale, law) = (*margin, *scale, *law);
+            let model = latent::Model::new(margin, scale, law, covariances, classes)?;
+            each(&|label, key| model.label(label as usize, seed, key) as u32)
         }
         NoiseKind::Instance { rate } => {
             instance::corrupt(labels, classes, ids, inputs, seed, check_rate(*rate)?)

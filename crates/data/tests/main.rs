@@ -29,6 +29,7 @@ mod label_encoding;
 mod label_sets;
 mod labels;
 mod labels_by_id;
+mod latent_noise;
 mod noise;
 mod pictures;
 mod set_aside;

@@ -2,7 +2,7 @@
 
 use crate::support::Folder;
 use aleator_data::{DataError, Ids, InputShape, Inputs, digits, noise};
-use aleator_run::recipe::{LabelNoise, NoiseKind};
+use aleator_run::recipe::{LabelNoise, NoiseKind, NoiseLaw};
 
 const CLASSES: usize = 10;
 const EXAMPLES: usize = 20_000;
@@ -205,6 +205,7 @@ fn the_order_of_rows_changes_nothing() {
         NoiseKind::Symmetric { rate: 0.3 },
         NoiseKind::Pairwise { rate: 0.3, pairs: vec![] },
         NoiseKind::Instance { rate: 0.3 },
+        latent(),
     ] {
         let mut reversed = digits_in_order(&backward, kind.clone());
         reversed.reverse();
@@ -215,9 +216,31 @@ fn the_order_of_rows_changes_nothing() {
 #[test]
 fn other_examples_change_nothing_where_no_model_of_classes_is_fitted() {
     let all: Vec<usize> = (0..digits::EXAMPLES).collect();
-    let kind = NoiseKind::Symmetric { rate: 0.3 };
-    let half = digits_in_order(&all[900..], kind.clone());
-    assert_eq!(digits_in_order(&all, kind)[900..], half);
+    for kind in [NoiseKind::Symmetric { rate: 0.3 }, latent()] {
+        let half = digits_in_order(&all[900..], kind.clone());
+        assert_eq!(digits_in_order(&all, kind)[900..], half);
+    }
+}
+
+fn latent() -> NoiseKind {
+    let covariances = vec![(3, 8, -2.0), (8, 5, 1.0)];
+    NoiseKind::Latent { margin: 2.0, scale: 0.5, law: NoiseLaw::Normal, covariances }
+}
+
+#[test]
+fn impossible_latent_models_are_refused() {
+    for (margin, scale, pair, word) in [
+        (f64::NAN, 1.0, (0, 1, 1.0), "data.noise.margin"),
+        (1.0, -1.0, (0, 1, 1.0), "data.noise.scale"),
+        (1.0, 1.0, (0, 10, 1.0), "(0, 10, 1)"),
+        (1.0, 1.0, (3, 3, 1.0), "(3, 3, 1)"),
+        (1.0, 1.0, (3, 4, f64::INFINITY), "finite covariance"),
+    ] {
+        let (law, covariances) = (NoiseLaw::Gumbel, vec![pair]);
+        let kind = NoiseKind::Latent { margin, scale, law, covariances };
+        let message = corrupted(kind, 0).unwrap_err().to_string();
+        assert!(message.contains(word), "{message}");
+    }
 }
 
 /// Two classes that touch (0 and 1) and one far away (2), on a line.

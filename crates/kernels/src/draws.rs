@@ -3,8 +3,10 @@
 use core::ops::Range;
 
 pub use aleator_vocabulary::Draws;
+use aleator_vocabulary::NoiseLaw;
 
 use crate::key::{NoiseKey, Stream};
+use crate::laws::{self, FillLaw};
 use crate::normal::{BlockShape, FillNormals};
 use crate::simd::{LANES, Level};
 use crate::sobol::{self, Sobol};
@@ -12,7 +14,7 @@ use crate::sobol::{self, Sobol};
 /// Which noise to draw: the key, one id for each example, the number and kind of samples.
 ///
 /// ```
-/// use aleator_kernels::{Draws, NoiseKey, Sampling};
+/// use aleator_kernels::{Draws, NoiseKey, NoiseLaw, Sampling};
 ///
 /// let ids = [12, 7]; // stable ids of the two examples of the batch
 /// let sampling = Sampling {
@@ -20,6 +22,7 @@ use crate::sobol::{self, Sobol};
 ///     ids: &ids,
 ///     samples: 1000,
 ///     draws: Draws::Independent,
+///     law: NoiseLaw::Normal,
 /// };
 /// assert_eq!(sampling.ids.len(), 2);
 /// ```
@@ -33,6 +36,8 @@ pub struct Sampling<'a> {
     pub samples: usize,
     /// How they are drawn.
     pub draws: Draws,
+    /// The distribution of ε_K; ε_R is always Normal.
+    pub law: NoiseLaw,
 }
 
 /// The draws of one call: [`Sampling`] with the Sobol' sequence that it may need.
@@ -103,8 +108,8 @@ impl PlaneShape {
         }
     }
 
-    /// Makes sample `half + i` the negative of sample `i`.
-    fn mirror(self, half: usize, samples: usize, plane: &mut [f32]) {
+    /// Makes sample `half + i` the reflection of sample `i`.
+    fn mirror(self, half: usize, samples: usize, plane: &mut [f32], reflect: impl Fn(f32) -> f32) {
         let (run, lanes) = match self {
             Self::ClassLanes { rows, .. } => (rows * LANES, LANES),
             Self::SampleLanes { stride, .. } => (stride, 1),
@@ -112,7 +117,7 @@ impl PlaneShape {
         for row in plane.chunks_exact_mut(run) {
             let (first, second) = row.split_at_mut(half * lanes);
             for (mirrored, drawn) in second.iter_mut().zip(&first[..(samples - half) * lanes]) {
-                *mirrored = -drawn;
+                *mirrored = reflect(*drawn);
             }
         }
     }
@@ -142,13 +147,16 @@ impl Plan<'_> {
     ) {
         let rank = factor_shape.count();
         match &self.sobol {
-            Some(sobol) => self.fill_sobol(sobol, at, 0..rank, factor_shape, factor_draws),
+            Some(sobol) => {
+                self.fill_sobol(sobol, NoiseLaw::Normal, at, 0..rank, factor_shape, factor_draws);
+            }
             None => self.fill_random(level, at, Stream::Factor, factor_shape, factor_draws),
         }
         match &self.sobol {
             Some(sobol) if self.sobol_classes => {
                 let dimensions = rank..rank + self.classes;
-                self.fill_sobol(sobol, at, dimensions, diag_shape, diag_draws);
+                let law = self.sampling.law;
+                self.fill_sobol(sobol, law, at, dimensions, diag_shape, diag_draws);
             }
             _ => self.fill_random(level, at, Stream::Diagonal, diag_shape, diag_draws),
         }
@@ -166,19 +174,27 @@ impl Plan<'_> {
             return;
         }
         let Sampling { key, ids, draws, .. } = self.sampling;
+        let law = if stream == Stream::Diagonal { self.sampling.law } else { NoiseLaw::Normal };
         let seed = key.block_seed(ids[at.row], stream, at.tile as u64);
         // If Sobol' points cover only the factors, the noise of the classes is independent.
         let antithetic = draws == Draws::Antithetic;
         let half = if antithetic { at.samples.div_ceil(2) } else { at.samples };
-        level.run(FillNormals { seed, shape: shape.block(half), out: plane });
-        if antithetic {
-            shape.mirror(half, at.samples, plane);
+        let block = shape.block(half);
+        match law {
+            NoiseLaw::Normal => level.run(FillNormals { seed, shape: block, out: plane }),
+            _ => level.run(FillLaw { law, seed, shape: block, out: plane }),
+        }
+        match law {
+            _ if !antithetic => {}
+            NoiseLaw::Gumbel => shape.mirror(half, at.samples, plane, laws::reflected_gumbel),
+            _ => shape.mirror(half, at.samples, plane, |drawn| -drawn),
         }
     }
 
     fn fill_sobol(
         &self,
         sobol: &Sobol,
+        law: NoiseLaw,
         at: TileAddress,
         dimensions: Range<usize>,
         shape: PlaneShape,
@@ -188,7 +204,16 @@ impl Plan<'_> {
         let scramble = key.block_seed(ids[at.row], Stream::Scramble, 0);
         let count = dimensions.len();
         let mut points = vec![0.0; at.samples * count];
-        sobol.standard_normals(scramble, at.first_sample as u32, dimensions, count, &mut points);
+        let first = at.first_sample as u32;
+        match law {
+            NoiseLaw::Normal => {
+                sobol.standard_normals(scramble, first, dimensions, count, &mut points);
+            }
+            _ => {
+                let quantile = |cell| laws::quantile(law, cell);
+                sobol.mapped(scramble, first, dimensions, count, quantile, &mut points);
+            }
+        }
         for (sample, point) in points.chunks_exact(count.max(1)).enumerate() {
             for (item, value) in point.iter().enumerate() {
                 plane[shape.index(item, sample)] = *value;

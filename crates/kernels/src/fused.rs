@@ -4,6 +4,7 @@
 //! in a fixed order, so the bits do not depend on the number of threads. The functions run in the
 //! rayon pool that calls them.
 
+mod choice;
 mod log_probs;
 pub(crate) mod loss;
 mod predict;
@@ -11,6 +12,7 @@ pub(crate) mod rows;
 mod samples;
 pub(crate) mod worker;
 
+pub use choice::choice_probs;
 pub use log_probs::{backward, log_probs};
 pub use loss::{Buffers, LossGrad, loss_and_grad, loss_and_grad_into};
 pub use predict::{Prediction, predict};

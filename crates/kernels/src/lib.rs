@@ -8,14 +8,16 @@
 //! |---|---|
 //! | [`reference`](mod@reference) | the paper in f64 with plain loops; all fast functions are tested against it |
 //! | `latent` | [`Latent`], [`Covariance`], [`Temperature`] and [`LatentGrad`], checked at the entry |
-//! | [`fused`] | the softmax likelihood: loss and gradients in one pass, log-probabilities, predictions, samples |
+//! | [`fused`] | the softmax likelihood: loss and gradients in one pass, log-probabilities, predictions, samples; the argmax itself |
 //! | `fused::rows`, `worker` | moments → gradients of an example; the memory of one thread |
 //! | `tile` | some samples of one example, in two layouts: lanes are classes, or lanes are samples |
 //! | `key`, `draws` | [`NoiseKey`], the name of a draw; [`Draws`], how the noise of a tile is drawn |
 //! | `normal`, [`sobol`], [`quantile`] | standard normals: Box–Muller, scrambled Sobol' points, Φ⁻¹ |
+//! | `laws` | Gumbel and Logistic noise |
 //! | [`multilabel`] | the sigmoid likelihood: exact marginals; joint and conditional probabilities by sampling |
 //! | [`probit`] | E\[sigmoid\] under a Normal in closed form |
 //! | [`taylor`] | the second-order expansion of the softmax likelihood, without samples |
+//! | [`approximate`] | the softmax likelihood by probits and by mean field, without samples |
 //! | `simd` | sixteen lanes on any vector width, chosen at run time; exp and ln with stated errors |
 //!
 //! Functions run in the rayon pool that calls them and return the same bits for any number of
@@ -29,10 +31,12 @@
     reason = "vector code counts its registers; closures and slice copies hide them from it"
 )]
 
+pub mod approximate;
 mod draws;
 pub mod fused;
 mod key;
 mod latent;
+mod laws;
 pub mod multilabel;
 mod normal;
 pub mod probit;
@@ -43,7 +47,7 @@ pub mod sobol;
 pub mod taylor;
 mod tile;
 
-pub use aleator_vocabulary::{BadTemperature, Draws, Temperature};
+pub use aleator_vocabulary::{BadTemperature, Draws, NoiseLaw, Temperature};
 pub use draws::Sampling;
 pub use fused::Targets;
 pub use key::{NoiseKey, Stream, split_mix};

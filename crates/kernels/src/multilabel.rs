@@ -12,8 +12,8 @@ mod sets;
 pub use exact::{backward, log_probs, loss_and_grad};
 pub use joint::{joint_log_probs, joint_loss_and_grad};
 pub use sampled::{
-    Conditional, Joint, conditional, joint_log_prob, predictive_variance, sampled_backward,
-    sampled_log_probs,
+    Conditional, Joint, choice_probs, conditional, joint_log_prob, predictive_variance,
+    sampled_backward, sampled_log_probs,
 };
 pub use sets::{LabelSet, most_probable_set};
 

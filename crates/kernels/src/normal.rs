@@ -76,13 +76,13 @@ struct Ahead {
 
 /// xoshiro128+ (Blackman and Vigna) in each of 16 lanes for any vector width, so that a draw's
 /// bits do not depend on the machine. Only its upper bits, which are strong, matter here.
-struct Generator<S: Simd, const N: usize> {
+pub(crate) struct Generator<S: Simd, const N: usize> {
     state: [WideBits<S, N>; 4],
 }
 
 impl<S: Simd, const N: usize> Generator<S, N> {
     #[inline(always)]
-    fn new(simd: S, seed: u64) -> Self {
+    pub fn new(simd: S, seed: u64) -> Self {
         let mut words = [[0u32; LANES]; 4];
         for (index, word) in split_mix(seed).take(2 * LANES).enumerate() {
             let (lane, half) = (index / 2, index % 2);
@@ -105,7 +105,7 @@ impl<S: Simd, const N: usize> Generator<S, N> {
     }
 
     #[inline(always)]
-    fn next(&mut self) -> WideBits<S, N> {
+    pub fn next(&mut self) -> WideBits<S, N> {
         let state = &mut self.state;
         let result = state[0].add(state[3]);
         let shifted = state[1].shift_left(9);
@@ -179,7 +179,7 @@ fn one_to_two<S: Simd, const N: usize>(simd: S, word: WideBits<S, N>) -> Wide<S,
 /// 23 bits give steps of 2⁻²³; the other 9 bits refine them near zero, where coarse steps would
 /// matter. Both differences are exact there.
 #[inline(always)]
-fn uniform<S: Simd, const N: usize>(simd: S, word: WideBits<S, N>) -> Wide<S, N> {
+pub(crate) fn uniform<S: Simd, const N: usize>(simd: S, word: WideBits<S, N>) -> Wide<S, N> {
     const STEP_BASE: f32 = 1.0 / 512.0; // its unit in the last place is 2⁻³²
     let coarse = Wide::splat(simd, 2.0 + STEP_BASE).sub(one_to_two(simd, word));
     let fine = word.and(WideBits::splat(simd, 0x1ff));

@@ -77,6 +77,18 @@ impl Example {
         mean_over_samples(&samples)
     }
 
+    /// P(argmax u = c) as the share of samples; classes that tie share a sample, `[K]`.
+    pub fn choice_probs(&self, noise: &Noise) -> Vec<f64> {
+        let utilities = self.utilities(noise);
+        let mut probs = vec![0.0; self.mean.len()];
+        for utility in &utilities {
+            let largest = utility.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let won: Vec<usize> = (0..probs.len()).filter(|k| utility[*k] == largest).collect();
+            won.iter().for_each(|k| probs[*k] += 1.0 / (won.len() * utilities.len()) as f64);
+        }
+        probs
+    }
+
     /// The gradient of Σ_c upstream_c log p_c.
     pub fn backward(&self, noise: &Noise, upstream: &[f64]) -> Grad {
         let samples = self.sample_log_probs(noise);

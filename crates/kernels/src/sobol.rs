@@ -99,7 +99,20 @@ impl Sobol {
         stride: usize,
         out: &mut [f32],
     ) {
-        let (sobol, map) = (self, inverse_normal_cdf);
+        self.mapped(scramble_key, first, dimensions, stride, inverse_normal_cdf, out);
+    }
+
+    /// As [`Sobol::standard_normals`], with `map` of the 32-bit cells in place of `Φ⁻¹`.
+    pub(crate) fn mapped(
+        &self,
+        scramble_key: u64,
+        first: u32,
+        dimensions: Range<usize>,
+        stride: usize,
+        map: impl Fn(u32) -> f32,
+        out: &mut [f32],
+    ) {
+        let sobol = self;
         Arch::new().dispatch(Fill { sobol, scramble_key, first, dimensions, stride, out, map });
     }
 

@@ -9,6 +9,7 @@
 mod class_lanes;
 pub(crate) mod operations;
 mod sample_lanes;
+mod wins;
 
 pub(crate) use class_lanes::ClassLanes;
 use core::ops::{Deref, DerefMut};
@@ -146,6 +147,15 @@ pub(crate) trait Tile {
 
     /// Adds the deviations of the samples' probabilities from an origin, and their squares.
     fn deviations<S: Simd, const N: usize>(&self, simd: S, lse: &[f32], out: &mut Deviations);
+
+    /// Adds to each class the samples in which its utility is the largest; classes that tie share a
+    /// sample. `rows` has room for two numbers of each sample.
+    fn wins<S: Simd, const N: usize>(
+        &self,
+        simd: S,
+        rows: (&mut [f32], &mut [f32]),
+        wins: &mut [f32],
+    );
 
     /// Replaces u by h_sk − p_sk Σ_j h_sj with h_sk = upstream_k · p_sk / p_k.
     fn backpropagate<S: Simd, const N: usize>(

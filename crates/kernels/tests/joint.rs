@@ -5,8 +5,8 @@
 use crate::support::{Case, Kind, Random, assert_close, for_cases};
 use aleator_kernels::fused::LossGrad;
 use aleator_kernels::{
-    Covariance, Draws, Latent, LatentGrad, NoiseKey, Sampling, Targets, Temperature, Vectors,
-    multilabel,
+    Covariance, Draws, Latent, LatentGrad, NoiseKey, NoiseLaw, Sampling, Targets, Temperature,
+    Vectors, multilabel,
 };
 
 fn loss(case: &Case, labels: &[f32], weights: &[f32], vectors: Vectors) -> LossGrad {
@@ -142,7 +142,8 @@ fn extreme_utilities_stay_finite() {
         let covariance = Covariance::Diagonal { diag_scale: &[diag_scale; 3] };
         let latent = Latent { batch: 1, classes: 3, mean: &mean, covariance };
         let key = NoiseKey { seed: 0, step: 0 };
-        let sampling = Sampling { key, ids: &[0], samples: 40, draws: Draws::Independent };
+        let (draws, law) = (Draws::Independent, NoiseLaw::Normal);
+        let sampling = Sampling { key, ids: &[0], samples: 40, draws, law };
         for labels in [[1.0, 1.0, 1.0], [0.0, 1.0, 0.0]] {
             let out = multilabel::joint_loss_and_grad(
                 &latent,
@@ -196,7 +197,8 @@ fn the_joint_loss_learns_covariances_that_the_marginals_cannot() {
             Covariance::LowRank { diag_scale: &diag_scale, loadings: &loadings, rank: 1 };
         let latent = Latent { batch: SETS, classes: CLASSES, mean: &mean, covariance };
         let key = NoiseKey { seed: 1, step: 0 };
-        let sampling = Sampling { key, ids: &[0; SETS], samples: 1024, draws: Draws::Sobol };
+        let (draws, law) = (Draws::Sobol, NoiseLaw::Normal);
+        let sampling = Sampling { key, ids: &[0; SETS], samples: 1024, draws, law };
         work(&latent, &sampling);
     };
     let mut frequencies = vec![];

@@ -1,5 +1,7 @@
 //! The integration tests of this crate: one program, linked once.
 
+mod approximate;
+mod choice;
 mod determinism;
 mod expansion;
 mod gradient;

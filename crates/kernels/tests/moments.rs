@@ -4,10 +4,10 @@
 
 use crate::support::{Case, Kind};
 use aleator_kernels::fused::drawn_noise;
-use aleator_kernels::{Covariance, Draws, Latent, NoiseKey, Sampling, fused};
+use aleator_kernels::{Covariance, Draws, Latent, NoiseKey, NoiseLaw, Sampling, fused};
 
 /// Many draws of ε_K of few or many classes (both layouts), of one example after another.
-fn draws(classes: usize, count: usize, kind: Draws) -> Vec<f32> {
+fn draws(classes: usize, count: usize, kind: Draws, law: NoiseLaw) -> Vec<f32> {
     let scale = vec![1.0; classes];
     let mean = vec![0.0; classes];
     let covariance = Covariance::Diagonal { diag_scale: &scale };
@@ -16,7 +16,7 @@ fn draws(classes: usize, count: usize, kind: Draws) -> Vec<f32> {
     let mut out = Vec::with_capacity(count);
     for id in 0.. {
         let key = NoiseKey { seed: 77, step: 0 };
-        let sampling = Sampling { key, ids: &[id], samples, draws: kind };
+        let sampling = Sampling { key, ids: &[id], samples, draws: kind, law };
         out.extend(drawn_noise(&latent, &sampling, 0).diag_draws);
         if out.len() >= count {
             out.truncate(count);
@@ -41,7 +41,7 @@ fn tail(t: f64) -> f64 {
 #[test]
 fn moments_and_tails_to_five_sigma_are_those_of_a_normal() {
     for classes in [10, 100] {
-        let draws = draws(classes, count(), Draws::Independent);
+        let draws = draws(classes, count(), Draws::Independent, NoiseLaw::Normal);
         let n = draws.len() as f64;
         let moment = |power: i32| draws.iter().map(|z| (*z as f64).powi(power)).sum::<f64>() / n;
         // Five standard errors; the variance of z^p is E[z^2p] − E[z^p]².
@@ -70,21 +70,57 @@ fn moments_and_tails_to_five_sigma_are_those_of_a_normal() {
     }
 }
 
-/// Against Φ on 256 equally probable cells, by a χ² test.
+/// Against the distribution function on 256 equally probable cells, by a χ² test.
 #[test]
 fn cells_are_equally_probable() {
-    for classes in [10, 100] {
-        let draws = draws(classes, 4_000_000, Draws::Independent);
+    let laws = [NoiseLaw::Normal, NoiseLaw::Gumbel, NoiseLaw::Logistic];
+    for (classes, law) in [10, 100].into_iter().flat_map(|classes| laws.map(|law| (classes, law))) {
+        let draws = draws(classes, 4_000_000, Draws::Independent, law);
         const CELLS: usize = 256;
         let mut counts = [0u64; CELLS];
         for z in &draws {
-            let p = phi(*z as f64);
+            let p = below(law, *z as f64);
             counts[((p * CELLS as f64) as usize).min(CELLS - 1)] += 1;
         }
         let expected = draws.len() as f64 / CELLS as f64;
         let chi2: f64 = counts.iter().map(|c| (*c as f64 - expected).powi(2) / expected).sum();
         // χ² with 255 degrees of freedom: mean 255, standard deviation √510.
-        assert!((chi2 - 255.0).abs() < 5.0 * 510f64.sqrt(), "χ² = {chi2}");
+        assert!((chi2 - 255.0).abs() < 5.0 * 510f64.sqrt(), "{law:?}: χ² = {chi2}");
+    }
+}
+
+/// P(ε < z).
+fn below(law: NoiseLaw, z: f64) -> f64 {
+    match law {
+        NoiseLaw::Normal => phi(z),
+        NoiseLaw::Gumbel => (-(-z).exp()).exp(),
+        NoiseLaw::Logistic => 1.0 / (1.0 + (-z).exp()),
+    }
+}
+
+/// The largest utility decides, so both tails must be right however they are drawn.
+#[test]
+fn gumbel_and_logistic_tails_are_right_with_all_kinds_of_draws() {
+    for (law, kind) in [NoiseLaw::Gumbel, NoiseLaw::Logistic]
+        .into_iter()
+        .flat_map(|law| [Draws::Independent, Draws::Antithetic, Draws::Sobol].map(|d| (law, d)))
+    {
+        let draws = draws(10, 4_000_000, kind, law);
+        let n = draws.len() as f64;
+        for t in [-8.0, -2.5, -2.0, -1.0, 0.0, 1.0, 3.0, 6.0, 9.0, 12.0] {
+            let (probability, upper) = match (law, t > 0.0) {
+                (_, false) => (below(law, t), false),
+                (NoiseLaw::Gumbel, true) => (-(-f64::exp(-t)).exp_m1(), true),
+                (_, true) => (below(law, -t), true),
+            };
+            let beyond = |z: &&f32| if upper { **z as f64 > t } else { (**z as f64) < t };
+            let found = draws.iter().filter(beyond).count() as f64;
+            let expected = probability * n;
+            // Five standard errors; draws in pairs have at most twice the variance.
+            let allowed = 5.0 * (2.0 * expected).sqrt() + 1.0;
+            let message = format!("{law:?}, {kind:?}, beyond {t}: {found} for {expected}");
+            assert!((found - expected).abs() < allowed, "{message}");
+        }
     }
 }
 

@@ -39,13 +39,12 @@ pub mod significance;
 pub mod summary;
 mod true_class;
 
-pub use calibration::ReliabilityBin;
-pub use calibration::TemperatureSample;
+pub use calibration::{ReliabilityBin, TemperatureSample};
 pub use evaluation::{
     Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, RELIABILITY_BINS, SplitAccumulator,
     SplitEvaluation, Truth,
 };
-pub use normal::{normal_cdf, probability_above_zero};
+pub use normal::{normal_cdf, normal_quantile, probability_above_zero};
 pub use summary::{ClassSummary, Summary, SummaryAccumulator};
 pub use true_class::{MOST_CONFUSED, TrueClass, TrueClassSample};
 

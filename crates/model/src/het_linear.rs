@@ -82,6 +82,25 @@ pub struct HetLinear {
     /// Training steps seen; every step draws fresh noise.
     #[module(skip)]
     step: Step,
+    /// S of predictions.
+    #[module(skip)]
+    evaluation_samples: usize,
+    #[module(skip)]
+    example_noise: ExampleNoise,
+}
+
+/// Whether the examples of a batch see the same noise.
+///
+/// Noise that the caller names, as in [`HetLinear::forward_with`], is not concerned: equal ids share
+/// their noise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExampleNoise {
+    /// Each example draws its own, so that the errors of their estimates average out in the batch.
+    Own,
+    /// All examples use one set of draws (common random numbers). What an example gets does not
+    /// depend on its row, and differences between examples are free of the noise that they share;
+    /// the loss of the batch varies more.
+    Shared,
 }
 
 /// A count of steps. A copy of a layer counts on from the same step, independently.
@@ -134,7 +153,13 @@ impl HetLinearConfig {
             diag_scale: self.diag_scale,
             seed: self.seed,
         };
-        HetLinear { head: head.init(device), config: self.clone(), step: Step(AtomicU64::new(0)) }
+        HetLinear {
+            head: head.init(device),
+            config: self.clone(),
+            step: Step(AtomicU64::new(0)),
+            evaluation_samples: self.samples,
+            example_noise: ExampleNoise::Own,
+        }
     }
 }
 
@@ -151,6 +176,38 @@ impl HetLinear {
     pub fn with_head(mut self, head: Head) -> Self {
         assert_eq!(head.config(), self.head.config(), "the head must be of the same configuration");
         self.head = head;
+        self
+    }
+
+    /// This layer with another number of samples where nothing is trained: in
+    /// [`predict`](Self::predict), and in [`forward`](Self::forward) and [`loss`](Self::loss)
+    /// without autodiff.
+    ///
+    /// ```
+    /// # use aleator_model::HetLinearConfig;
+    /// # fn example(config: &HetLinearConfig, device: &burn::tensor::Device) {
+    /// // `config.samples` for each step of training, and many for predictions.
+    /// let layer = config.init(device).with_evaluation_samples(10_000);
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// When there are none.
+    pub fn with_evaluation_samples(mut self, samples: usize) -> Self {
+        assert!(samples > 0, "evaluation samples must be at least 1, found 0");
+        self.evaluation_samples = samples;
+        self
+    }
+
+    /// S where nothing is trained.
+    pub fn evaluation_samples(&self) -> usize {
+        self.evaluation_samples
+    }
+
+    /// This layer with the same noise for all examples of a batch, or with noise of their own, which
+    /// a new layer has.
+    pub fn with_example_noise(mut self, noise: ExampleNoise) -> Self {
+        self.example_noise = noise;
         self
     }
 
@@ -350,8 +407,14 @@ impl HetLinear {
     fn noise(&self, step: u64, batch: usize) -> BatchNoise {
         BatchNoise {
             key: NoiseKey { seed: self.config.seed, step },
-            ids: (0..batch as u64).collect(),
-            samples: self.config.samples,
+            ids: match self.example_noise {
+                ExampleNoise::Own => (0..batch as u64).collect(),
+                ExampleNoise::Shared => vec![0; batch],
+            },
+            samples: match step {
+                NoiseKey::EVALUATION_STEP => self.evaluation_samples,
+                _ => self.config.samples,
+            },
             draws: self.config.draws,
         }
     }

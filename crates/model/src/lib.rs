@@ -63,7 +63,7 @@ pub use classifier::{Classifier, ClassifierConfig, Forward, TrainingLoss};
 pub use convolution::convolve;
 pub use dense::Dense;
 pub use head::{Head, HeadConfig};
-pub use het_linear::{HetLinear, HetLinearConfig, Labels};
+pub use het_linear::{ExampleNoise, HetLinear, HetLinearConfig, Labels};
 pub use latent::{Covariance, Latent};
 pub use likelihood::{BatchNoise, WeightedLoss, sigmoid_logits, softmax_log_probs};
 pub use predict::{Prediction, Scores};

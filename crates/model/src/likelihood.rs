@@ -2,7 +2,9 @@
 
 use aleator_kernels::fused::Buffers;
 use aleator_kernels::taylor::{self, Form};
-use aleator_kernels::{self as kernels, Draws, LatentGrad, NoiseKey, NotFinite, Sampling, Vectors};
+use aleator_kernels::{
+    self as kernels, Draws, LatentGrad, NoiseKey, NoiseLaw, NotFinite, Sampling, Vectors,
+};
 pub use aleator_vocabulary::{Likelihood, Link};
 use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
@@ -54,7 +56,8 @@ pub struct BatchNoise {
 
 impl BatchNoise {
     pub(crate) fn sampling(&self) -> Sampling<'_> {
-        Sampling { key: self.key, ids: &self.ids, samples: self.samples, draws: self.draws }
+        let Self { key, ref ids, samples, draws } = *self;
+        Sampling { key, ids, samples, draws, law: NoiseLaw::Normal }
     }
 
     pub(crate) fn check(&self, batch: usize) {

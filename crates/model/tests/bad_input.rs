@@ -120,6 +120,7 @@ fn a_latent_that_is_not_finite_is_refused_by_example_and_class() {
             ids: &noise.ids,
             samples: 8,
             draws: noise.draws,
+            law: aleator_kernels::NoiseLaw::Normal,
         };
         refuses(&["mean", "example 1", "class 2"], || {
             fused::predict(&latent, tau(1.0), &sampling, Vectors::Detected)

@@ -1,7 +1,7 @@
 //! Losses and gradients against an independent program: `golden/make_golden.py` (numpy).
 
 use crate::support::{assert_close, named_grads, tau, values};
-use aleator_kernels::{Covariance, Latent, Sampling, fused};
+use aleator_kernels::{Covariance, Latent, NoiseLaw, Sampling, fused};
 use aleator_model::{
     Array, BatchNoise, DenseArrays, DiagScale, Draws, HeadConfig, HeadTemperature, HetLinear,
     HetLinearConfig, Labels, Likelihood, Link, Noise, NoiseKey, ReferenceLayer,
@@ -94,7 +94,8 @@ fn the_kernels_still_draw_the_committed_noise() {
     let ones = vec![1.0; 24];
     let covariance = Covariance::LowRank { diag_scale: &ones[..12], loadings: &ones, rank: 2 };
     let latent = Latent { batch: 3, classes: 4, mean: &ones[..12], covariance };
-    let sampling = Sampling { key: KEY, ids: &IDS, samples: SAMPLES, draws: Draws::Independent };
+    let (draws, law) = (Draws::Independent, NoiseLaw::Normal);
+    let sampling = Sampling { key: KEY, ids: &IDS, samples: SAMPLES, draws, law };
     for row in 0..3 {
         let drawn = fused::drawn_noise(&latent, &sampling, row);
         // The bits behind the draws are the same everywhere, the last digit may not be.

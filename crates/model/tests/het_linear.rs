@@ -4,7 +4,8 @@ use crate::support::{
     assert_close, config, device, matrix, named_grads, noise, numbers, tau, values,
 };
 use aleator_model::{
-    BatchNoise, DiagScale, Draws, HeadTemperature, HetLinear, HetLinearConfig, Labels, Link, Noise,
+    BatchNoise, DiagScale, Draws, ExampleNoise, HeadTemperature, HetLinear, HetLinearConfig,
+    Labels, Link, Noise, NoiseKey,
 };
 use burn::module::Module;
 use burn::nn::loss::CrossEntropyLossConfig;
@@ -60,6 +61,55 @@ fn sigmoid_cross_entropy_on_the_logits_is_the_loss() {
             assert_close(&theirs, &ours, 5e-5);
         }
     }
+}
+
+/// What the layer draws by itself at a step.
+fn drawn(step: u64, ids: Vec<u64>, samples: usize) -> BatchNoise {
+    BatchNoise { key: NoiseKey { seed: 1, step }, ids, samples, draws: Draws::Independent }
+}
+
+#[test]
+fn evaluation_has_a_number_of_samples_of_its_own() {
+    let device = device().autodiff();
+    let layer = config(Noise::LowRank { rank: 2 }, Link::Softmax).init(&device);
+    let layer = layer.with_evaluation_samples(500);
+    assert_eq!((layer.config().samples, layer.evaluation_samples()), (64, 500));
+    let x = matrix(3, 5, 2, &device);
+    let many = drawn(NoiseKey::EVALUATION_STEP, vec![0, 1, 2], 500);
+    let few = drawn(0, vec![0, 1, 2], 64);
+    let expected = values(layer.predict_with(x.clone(), &many).log_probs);
+    assert_eq!(values(layer.predict(x.clone()).log_probs), expected);
+    // Training takes those of the configuration.
+    assert_eq!(
+        values(layer.forward(x.clone()).inner()),
+        values(layer.forward_with(x.clone(), &few).inner())
+    );
+    // A layer without autodiff evaluates.
+    let frozen = layer.valid();
+    assert_eq!(values(frozen.forward(x.inner())), expected);
+}
+
+#[test]
+fn shared_noise_gives_an_example_the_same_in_any_row_and_company() {
+    let device = device().autodiff();
+    let layer = config(Noise::LowRank { rank: 2 }, Link::Softmax).init(&device);
+    let x = matrix(1, 5, 2, &device);
+    let twice = Tensor::cat(vec![x.clone(), x.clone()], 0);
+    let rows = |layer: &HetLinear| {
+        let both = values(layer.predict(twice.clone()).log_probs);
+        (both[..4].to_vec(), both[4..].to_vec())
+    };
+    let (first, second) = rows(&layer);
+    assert_ne!(first, second, "each example has its own noise");
+    let shared = layer.clone().with_example_noise(ExampleNoise::Shared);
+    let (first, second) = rows(&shared);
+    assert_eq!(first, second);
+    assert_eq!(values(shared.predict(x.clone()).log_probs), first);
+    // Every step draws anew, and all examples of it the same.
+    let expected = layer.forward_with(twice.clone(), &drawn(0, vec![0, 0], 64));
+    assert_eq!(values(shared.forward(twice.clone()).inner()), values(expected.inner()));
+    let next = layer.forward_with(twice.clone(), &drawn(1, vec![0, 0], 64));
+    assert_eq!(values(shared.forward(twice).inner()), values(next.inner()));
 }
 
 #[test]

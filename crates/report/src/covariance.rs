@@ -12,9 +12,11 @@
 mod against;
 mod best;
 mod gram;
+mod latents;
 mod low_rank;
 mod matrix;
 mod moments;
+mod named;
 mod open;
 mod pairs;
 mod seeds;
@@ -23,7 +25,9 @@ mod ties;
 
 pub use against::{Case, Comparison, Ranks};
 pub use best::Best;
+pub use latents::{Latents, MadeUp};
 pub use matrix::{CovarianceMatrix, LARGEST_MATRIX};
+pub use named::{NamedPair, PairExample};
 pub use open::Covariances;
 pub(crate) use open::{largest, pieces};
 pub use pairs::{ClassPair, Relation, TopPairs};

@@ -1,8 +1,10 @@
 //! Figures: a few marks on a plane, drawn as SVG inside a page or as a file of their own.
 
 pub(crate) mod chart;
+pub(crate) mod curves;
 pub(crate) mod dots;
 pub(crate) mod heat;
+pub(crate) mod plane;
 mod raster;
 pub(crate) mod reliability;
 mod scale;

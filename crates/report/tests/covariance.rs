@@ -119,6 +119,28 @@ fn the_top_pairs_are_the_largest_of_the_definition() {
     }
 }
 
+#[test]
+fn a_named_pair_has_the_numbers_of_the_definition() {
+    for (at, noise) in NOISES.into_iter().enumerate() {
+        let k = 6;
+        let case = Case::new(noise, 40, k, 300 + at as u64);
+        let raw = average(&case.predictions);
+        let middle = centred(&raw, k);
+        for (first, second) in [(0, 1), (5, 2)] {
+            let found = open(&case).pair(first, second, 3, &mut |_| {}).unwrap();
+            check_pair(&found.pair, &case, &raw, &middle);
+            let covariance = |row: usize| dense(&case.predictions, row)[first * k + second];
+            let mut all: Vec<f64> = (0..40).map(|row| covariance(row).abs()).collect();
+            all.sort_by(|a, b| b.total_cmp(a));
+            assert_eq!(found.examples.len(), 3);
+            for (example, expected) in found.examples.iter().zip(all) {
+                close(example.covariance, covariance(example.row), "an example");
+                close(example.covariance.abs(), expected, "its place");
+            }
+        }
+    }
+}
+
 /// Memory decides how often the file is read, and threads who adds: neither changes a bit.
 #[test]
 fn neither_memory_nor_threads_change_a_bit() {

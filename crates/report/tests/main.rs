@@ -18,3 +18,4 @@ mod runs_on_disk;
 mod sample;
 mod support;
 mod tables;
+mod theory;

@@ -351,11 +351,37 @@ fn check_data(data: &Data) -> Result<(), Conflict> {
             )
         })?;
     }
-    let Some(NoiseKind::Pairwise { pairs, .. }) = data.noise.as_ref().map(|noise| &noise.kind)
-    else {
-        return Ok(());
-    };
     let last = data.classes.unwrap_or(1 << 24) - 1;
+    match data.noise.as_ref().map(|noise| &noise.kind) {
+        Some(NoiseKind::Pairwise { pairs, .. }) => check_pairs(pairs, last),
+        Some(NoiseKind::Latent { covariances, .. }) => check_covariances(covariances, last),
+        _ => Ok(()),
+    }
+}
+
+fn check_covariances(covariances: &[(usize, usize, f64)], last: usize) -> Result<(), Conflict> {
+    let mut seen = BTreeSet::new();
+    for (index, (first, second, _)) in covariances.iter().enumerate() {
+        let key = format!("data.noise.covariances[{index}]");
+        require(first.max(second) <= &last, &key, || {
+            format!(
+                "{key} must have classes, each an integer from 0 to {last}, found {first}, {second}"
+            )
+        })?;
+        require(first != second, &key, || {
+            format!(
+                "{key} must have two different classes, found {first} twice; for one class set \
+                     data.noise.scale"
+            )
+        })?;
+        require(seen.insert((first.min(second), first.max(second))), &key, || {
+            format!("{key} repeats the classes {first} and {second}; give their covariance once")
+        })?;
+    }
+    Ok(())
+}
+
+fn check_pairs(pairs: &[(usize, usize)], last: usize) -> Result<(), Conflict> {
     let mut seen = BTreeSet::new();
     for (index, (from, to)) in pairs.iter().enumerate() {
         let key = format!("data.noise.pairs[{index}]");

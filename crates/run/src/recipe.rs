@@ -14,7 +14,7 @@ mod pretraining;
 pub(crate) mod range;
 
 pub use aleator_vocabulary::{
-    DiagScale, Draws, HeadTemperature, ImageNetwork, Likelihood, Link, Noise, Temperature,
+    DiagScale, Draws, HeadTemperature, ImageNetwork, Likelihood, Link, Noise, NoiseLaw, Temperature,
 };
 pub use data::*;
 pub use method::*;

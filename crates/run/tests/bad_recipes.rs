@@ -400,6 +400,29 @@ fn impossible_label_noise_is_refused() {
         let pairs = format!("data.noise.pairs={pairs}");
         refuses("digits-full", &["data.noise.kind=pairwise", "data.classes=10", &pairs], words);
     };
+    let latent = |key: &str, words| {
+        let made = [
+            "data.noise=",
+            "data.noise.kind=latent",
+            "data.noise.seed=0",
+            "data.noise.margin=2",
+            "data.noise.scale=0.5",
+            "data.noise.law=normal",
+            "data.classes=10",
+        ];
+        let good = made.map(ToString::to_string);
+        assert!(load("digits-full", &good, None).is_ok());
+        refuses("digits-full", &[&made[..], &[key]].concat(), words);
+    };
+    latent("data.noise.margin=-1", "a finite number of at least 0");
+    latent("data.noise.scale=nan", "a finite number of at least 0");
+    latent("data.noise.law=cauchy", "\"normal\", \"gumbel\" or \"logistic\"");
+    latent("data.noise.rate=0.1", "data.noise.rate has no meaning");
+    latent("data.noise.covariances=[[3,8]]", "two classes and a finite covariance");
+    latent("data.noise.covariances=[[3,8,inf]]", "two classes and a finite covariance");
+    latent("data.noise.covariances=[[3,10,1.0]]", "an integer from 0 to 9");
+    latent("data.noise.covariances=[[3,3,1]]", "two different classes");
+    latent("data.noise.covariances=[[3,8,1],[8,3,-1]]", "give their covariance once");
     with("[[3,3]]", "two different classes");
     with("[[3,5],[3,6]]", "class 3 can go to one other class only");
     with("[[3,10]]", "an integer from 0 to 9");

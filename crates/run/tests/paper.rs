@@ -365,3 +365,36 @@ fn the_steps_of_the_headers_and_the_framings_add_up() {
     assert!((framing.centre_crop.unwrap() - 299.0 / (299.0 + 32.0)).abs() < 1e-6);
     assert_eq!(decoded("ilsvrc12/full").data.framing.centre_crop, Some(224.0 / 256.0));
 }
+
+/// Every table and figure of the paper has its row, and what a row names exists.
+#[test]
+fn the_map_of_the_paper_is_complete_and_names_what_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = fs::read_to_string(root.join("docs/paper.md")).unwrap();
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ")).collect();
+    let pieces = (1..=11).map(|number| format!("Table {number},"));
+    for piece in pieces.chain((1..=4).map(|number| format!("Figure {number},"))) {
+        let start = format!("| {piece}");
+        assert!(rows.iter().any(|row| row.starts_with(&start)), "{piece} has no row");
+    }
+    let tests = all_tests(&root.join("crates"));
+    let recipes = files();
+    let folders = ["ilsvrc12/", "webvision/", "imagenet21k/", "jft/", "ensembles/", "transfer/"];
+    for word in text.split('`').skip(1).step_by(2) {
+        if folders.iter().any(|folder| word.starts_with(folder)) {
+            assert!(recipes.contains(word), "there is no recipe {word}");
+        }
+        // Names of tests are sentences.
+        if word.matches('_').count() > 2 && !word.contains(['.', ' ', ':']) {
+            assert!(tests.contains(&format!("fn {word}(")), "there is no test {word}");
+        }
+    }
+}
+
+/// The text of all integration tests.
+fn all_tests(crates: &Path) -> String {
+    let folders = fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path().join("tests"));
+    let files = folders.filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+    let texts = files.filter_map(|file| fs::read_to_string(file.unwrap().path()).ok());
+    texts.collect()
+}

@@ -3,7 +3,7 @@
 use aleator_kernels::multilabel::{
     Conditional, Joint, LabelSet, conditional, joint_log_probs, most_probable_set,
 };
-use aleator_kernels::{Covariance, Latent, Sampling, Targets, Temperature, Vectors};
+use aleator_kernels::{Covariance, Latent, NoiseLaw, Sampling, Targets, Temperature, Vectors};
 use aleator_model::BatchNoise;
 use aleator_run::Predictions;
 use rayon::prelude::*;
@@ -45,7 +45,13 @@ impl<'a> JointLabels<'a> {
         Self {
             latent: Latent { batch, classes: *classes, mean, covariance },
             temperature: Temperature::try_from(*temperature).expect("a head has a temperature"),
-            sampling: Sampling { key: *key, ids, samples: *samples, draws: *draws },
+            sampling: Sampling {
+                key: *key,
+                ids,
+                samples: *samples,
+                draws: *draws,
+                law: NoiseLaw::Normal,
+            },
         }
     }
 

@@ -109,3 +109,17 @@ pub enum Draws {
     /// the classes' own noise is independent.
     Sobol,
 }
+
+/// The distribution of a class's own noise, in its standard form.
+///
+/// What classes share, V ε_R, is Normal under all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "lowercase"))]
+pub enum NoiseLaw {
+    /// Mean 0, variance 1: the model of the paper.
+    Normal,
+    /// P(ε < x) = exp(−e^−x): the class of the largest utility then has the softmax as its law.
+    Gumbel,
+    /// P(ε < x) = 1/(1 + e^−x): the sign of a utility then has the sigmoid as its law.
+    Logistic,
+}

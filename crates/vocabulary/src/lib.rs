@@ -2,7 +2,7 @@
 //!
 //! | module | terms |
 //! |---|---|
-//! | `head` | [`Noise`], [`Link`], [`Likelihood`], [`DiagScale`], [`Draws`] |
+//! | `head` | [`Noise`], [`Link`], [`Likelihood`], [`DiagScale`], [`Draws`], [`NoiseLaw`] |
 //! | `temperature` | [`Temperature`], [`HeadTemperature`] |
 //! | `image_network` | [`ImageNetwork`] |
 //!
@@ -12,6 +12,6 @@ mod head;
 mod image_network;
 mod temperature;
 
-pub use head::{DiagScale, Draws, Likelihood, Link, Noise};
+pub use head::{DiagScale, Draws, Likelihood, Link, Noise, NoiseLaw};
 pub use image_network::ImageNetwork;
 pub use temperature::{BadTemperature, HeadTemperature, Temperature};

@@ -1,6 +1,7 @@
 //! `analyse`: what the learned noise of a run shows about its classes.
 
 mod findings;
+mod pair;
 mod seeds;
 
 use std::fs;
@@ -14,6 +15,7 @@ use aleator_run::{GroupFile, RunDir, RunInfo, Split, write_json};
 
 use crate::{Error, Event, Watch};
 pub use findings::{Findings, Strongest};
+pub use pair::{PairFindings, analyse_pair};
 pub use seeds::{SeedFindings, analyse_seeds, seed_runs};
 
 /// What [`analyse`] looks at.
@@ -113,7 +115,7 @@ fn find(
 }
 
 /// The test split, or the validation split if there is no other.
-fn usual_split(info: &RunInfo) -> Split {
+pub(super) fn usual_split(info: &RunInfo) -> Split {
     if info.examples.test > 0 { Split::Test } else { Split::Validation }
 }
 

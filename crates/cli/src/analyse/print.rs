@@ -225,6 +225,6 @@ pub fn signed(value: f64) -> String {
     }
 }
 
-fn maybe(value: Option<f64>) -> String {
+pub fn maybe(value: Option<f64>) -> String {
     value.map_or("–".to_string(), signed)
 }

@@ -22,13 +22,14 @@ use crate::tile::{ClassLanes, SampleLanes, Tile, has_few_classes};
 ///
 /// ```
 /// use aleator_kernels::{
-///     fused, Covariance, Draws, Latent, NoiseKey, Sampling, Temperature, Vectors,
+///     fused, Covariance, Draws, Latent, NoiseKey, NoiseLaw, Sampling, Temperature, Vectors,
 /// };
 ///
 /// let covariance = Covariance::Diagonal { diag_scale: &[1.0, 1.0] };
 /// let latent = Latent { batch: 1, classes: 2, mean: &[0.0, 0.0], covariance };
 /// let key = NoiseKey { seed: 0, step: 0 };
-/// let sampling = Sampling { key, ids: &[0], samples: 1000, draws: Draws::Antithetic };
+/// let (draws, law) = (Draws::Antithetic, NoiseLaw::Normal);
+/// let sampling = Sampling { key, ids: &[0], samples: 1000, draws, law };
 /// let mut log_probs = [0.0; 2];
 /// let tau = Temperature::try_from(1.0).unwrap();
 /// fused::log_probs(&latent, tau, &sampling, Vectors::Detected, &mut log_probs)?;
@@ -67,13 +68,14 @@ fn forward_batch<T: Tile + Send>(call: &Call, out: &mut [f32]) {
 ///
 /// ```
 /// use aleator_kernels::{
-///     fused, Covariance, Draws, Latent, NoiseKey, Sampling, Temperature, Vectors,
+///     fused, Covariance, Draws, Latent, NoiseKey, NoiseLaw, Sampling, Temperature, Vectors,
 /// };
 ///
 /// let covariance = Covariance::Diagonal { diag_scale: &[1.0, 1.0] };
 /// let latent = Latent { batch: 1, classes: 2, mean: &[0.5, 0.0], covariance };
 /// let key = NoiseKey { seed: 0, step: 0 };
-/// let sampling = Sampling { key, ids: &[0], samples: 100, draws: Draws::Independent };
+/// let (draws, law) = (Draws::Independent, NoiseLaw::Normal);
+/// let sampling = Sampling { key, ids: &[0], samples: 100, draws, law };
 /// let tau = Temperature::try_from(1.0).unwrap();
 /// let mut log_probs = [0.0; 2];
 /// fused::log_probs(&latent, tau, &sampling, Vectors::Detected, &mut log_probs)?;

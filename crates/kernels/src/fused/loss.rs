@@ -49,7 +49,7 @@ impl LossGrad {
 ///
 /// ```
 /// use aleator_kernels::{
-///     fused, Covariance, Draws, Latent, NoiseKey, Sampling, Targets, Temperature, Vectors,
+///     fused, Covariance, Draws, Latent, NoiseKey, NoiseLaw, Sampling, Targets, Temperature, Vectors,
 /// };
 ///
 /// let covariance = Covariance::LowRank {
@@ -59,7 +59,8 @@ impl LossGrad {
 /// };
 /// let latent = Latent { batch: 1, classes: 3, mean: &[1.0, 1.0, -2.0], covariance };
 /// let key = NoiseKey { seed: 0, step: 0 };
-/// let sampling = Sampling { key, ids: &[0], samples: 1000, draws: Draws::Independent };
+/// let (draws, law) = (Draws::Independent, NoiseLaw::Normal);
+/// let sampling = Sampling { key, ids: &[0], samples: 1000, draws, law };
 /// let out = fused::loss_and_grad(
 ///     &latent,
 ///     Temperature::try_from(0.9).unwrap(),

@@ -25,13 +25,14 @@ pub struct Prediction {
 ///
 /// ```
 /// use aleator_kernels::{
-///     fused, Covariance, Draws, Latent, NoiseKey, Sampling, Temperature, Vectors,
+///     fused, Covariance, Draws, Latent, NoiseKey, NoiseLaw, Sampling, Temperature, Vectors,
 /// };
 ///
 /// let covariance = Covariance::Diagonal { diag_scale: &[1e4, 1e4] };
 /// let latent = Latent { batch: 1, classes: 2, mean: &[0.0, 0.0], covariance };
 /// let key = NoiseKey { seed: 0, step: 0 };
-/// let sampling = Sampling { key, ids: &[0], samples: 1000, draws: Draws::Independent };
+/// let (draws, law) = (Draws::Independent, NoiseLaw::Normal);
+/// let sampling = Sampling { key, ids: &[0], samples: 1000, draws, law };
 /// let tau = Temperature::try_from(1.0).unwrap();
 /// let prediction = fused::predict(&latent, tau, &sampling, Vectors::Detected)?;
 /// assert!((prediction.variance[0] - 0.25).abs() < 1e-2); // a coin toss

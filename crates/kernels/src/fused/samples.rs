@@ -19,12 +19,13 @@ pub struct Noise {
 /// and for devices that need the same draws.
 ///
 /// ```
-/// use aleator_kernels::{fused, Covariance, Draws, Latent, NoiseKey, Sampling};
+/// use aleator_kernels::{fused, Covariance, Draws, Latent, NoiseKey, NoiseLaw, Sampling};
 ///
 /// let covariance = Covariance::Diagonal { diag_scale: &[1.0, 2.0] };
 /// let latent = Latent { batch: 1, classes: 2, mean: &[0.0, 0.0], covariance };
 /// let key = NoiseKey { seed: 1, step: 0 };
-/// let sampling = Sampling { key, ids: &[0], samples: 100, draws: Draws::Antithetic };
+/// let (draws, law) = (Draws::Antithetic, NoiseLaw::Normal);
+/// let sampling = Sampling { key, ids: &[0], samples: 100, draws, law };
 /// let noise = fused::drawn_noise(&latent, &sampling, 0);
 /// assert_eq!(noise.diag_draws.len(), 200);
 /// assert!(noise.diag_draws.iter().sum::<f32>().abs() < 1e-3); // pairs cancel
@@ -84,12 +85,13 @@ fn unscaled<'a>(latent: &Latent<'a>, sampling: &Sampling<'a>, row: usize) -> Cal
 /// in order; their size does not depend on S.
 ///
 /// ```
-/// use aleator_kernels::{fused, Covariance, Draws, Latent, NoiseKey, Sampling};
+/// use aleator_kernels::{fused, Covariance, Draws, Latent, NoiseKey, NoiseLaw, Sampling};
 ///
 /// let covariance = Covariance::Diagonal { diag_scale: &[1.0, 2.0] };
 /// let latent = Latent { batch: 1, classes: 2, mean: &[5.0, -5.0], covariance };
 /// let key = NoiseKey { seed: 1, step: 0 };
-/// let sampling = Sampling { key, ids: &[0], samples: 1000, draws: Draws::Independent };
+/// let (draws, law) = (Draws::Independent, NoiseLaw::Normal);
+/// let sampling = Sampling { key, ids: &[0], samples: 1000, draws, law };
 /// let mut wins = 0;
 /// fused::for_each_utility_block(&latent, &sampling, 0, |_, utilities| {
 ///     wins += utilities.chunks_exact(2).filter(|u| u[0] > u[1]).count();

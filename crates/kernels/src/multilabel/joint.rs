@@ -32,7 +32,7 @@ use crate::tile::{ClassLanes, SampleLanes, Tile, has_few_classes};
 ///
 /// ```
 /// use aleator_kernels::{
-///     multilabel, Covariance, Draws, Latent, LatentGrad, NoiseKey, Sampling, Targets,
+///     multilabel, Covariance, Draws, Latent, LatentGrad, NoiseKey, NoiseLaw, Sampling, Targets,
 ///     Temperature, Vectors,
 /// };
 ///
@@ -43,7 +43,8 @@ use crate::tile::{ClassLanes, SampleLanes, Tile, has_few_classes};
 ///     Covariance::LowRank { diag_scale: &[0.1, 0.1], loadings: &loadings, rank: 1 };
 /// let latent = Latent { batch: 1, classes: 2, mean: &[0.0, 0.0], covariance };
 /// let key = NoiseKey { seed: 0, step: 0 };
-/// let sampling = Sampling { key, ids: &[0], samples: 1000, draws: Draws::Antithetic };
+/// let (draws, law) = (Draws::Antithetic, NoiseLaw::Normal);
+/// let sampling = Sampling { key, ids: &[0], samples: 1000, draws, law };
 /// let out = multilabel::joint_loss_and_grad(
 ///     &latent,
 ///     Temperature::try_from(1.0).unwrap(),
@@ -86,12 +87,13 @@ pub fn joint_loss_and_grad(
 ///
 /// ```
 /// use aleator_kernels::{
-///     multilabel, Covariance, Draws, Latent, NoiseKey, Sampling, Targets, Temperature, Vectors,
+///     multilabel, Covariance, Draws, Latent, NoiseKey, NoiseLaw, Sampling, Targets, Temperature, Vectors,
 /// };
 ///
 /// let latent = Latent { batch: 1, classes: 2, mean: &[0.0; 2], covariance: Covariance::None };
 /// let key = NoiseKey { seed: 0, step: 0 };
-/// let sampling = Sampling { key, ids: &[0], samples: 1, draws: Draws::Independent };
+/// let (draws, law) = (Draws::Independent, NoiseLaw::Normal);
+/// let sampling = Sampling { key, ids: &[0], samples: 1, draws, law };
 /// let (tau, on) = (Temperature::try_from(1.0).unwrap(), Targets::Dense(&[1.0, 0.0]));
 /// let log_probs = multilabel::joint_log_probs(&latent, tau, &sampling, on, Vectors::Detected)?;
 /// assert!((log_probs[0] - 0.25f32.ln()).abs() < 1e-6); // without noise labels are independent

@@ -74,7 +74,7 @@ pub(super) fn check_observed(observed: Joint, classes: usize) {
 ///
 /// ```
 /// use aleator_kernels::{
-///     multilabel, Covariance, Draws, Latent, NoiseKey, Sampling, Temperature,
+///     multilabel, Covariance, Draws, Latent, NoiseKey, NoiseLaw, Sampling, Temperature,
 /// };
 ///
 /// // Two classes that share all their noise are on together.
@@ -82,7 +82,8 @@ pub(super) fn check_observed(observed: Joint, classes: usize) {
 ///     Covariance::LowRank { diag_scale: &[0.0, 0.0], loadings: &[9.0, 9.0], rank: 1 };
 /// let latent = Latent { batch: 1, classes: 2, mean: &[0.0, 0.0], covariance };
 /// let key = NoiseKey { seed: 0, step: 0 };
-/// let sampling = Sampling { key, ids: &[0], samples: 4000, draws: Draws::Antithetic };
+/// let (draws, law) = (Draws::Antithetic, NoiseLaw::Normal);
+/// let sampling = Sampling { key, ids: &[0], samples: 4000, draws, law };
 /// let tau = Temperature::try_from(0.1).unwrap();
 /// let both = multilabel::joint_log_prob(&latent, tau, &sampling, 0, &[(0, true), (1, true)]);
 /// assert!((both.exp() - 0.5).abs() < 0.02); // not 0.25
@@ -103,6 +104,32 @@ pub fn joint_log_prob(
     total.log() - samples.ln()
 }
 
+/// P(u_c > 0), the limit τ → 0 of the marginals, as the share of samples, [B, K].
+///
+/// With Normal noise it is Φ(μ_c/σ_c). With Logistic noise of scale 1 and no factors it is
+/// sigmoid(μ_c): the sigmoid cross-entropy has this generative process.
+///
+/// ```
+/// use aleator_kernels::{multilabel, Covariance, Draws, Latent, NoiseKey, NoiseLaw, Sampling};
+///
+/// let covariance = Covariance::Diagonal { diag_scale: &[1.0] };
+/// let latent = Latent { batch: 1, classes: 1, mean: &[3f32.ln()], covariance };
+/// let (draws, law) = (Draws::Sobol, NoiseLaw::Logistic);
+/// let key = NoiseKey { seed: 0, step: 0 };
+/// let sampling = Sampling { key, ids: &[0], samples: 4096, draws, law };
+/// assert!((multilabel::choice_probs(&latent, &sampling)[0] - 0.75).abs() < 0.01);
+/// ```
+pub fn choice_probs(latent: &Latent, sampling: &Sampling) -> Vec<f32> {
+    let example = |row: usize| {
+        let mut on = vec![0usize; latent.classes];
+        let samples = for_each_sample(latent, sampling, row, |utility| {
+            on.iter_mut().zip(utility).for_each(|(on, u)| *on += usize::from(*u > 0.0));
+        });
+        on.into_iter().map(|on| (on as f64 / samples) as f32).collect::<Vec<_>>()
+    };
+    (0..latent.batch).into_par_iter().flat_map_iter(example).collect()
+}
+
 /// The labels of one example, given some of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conditional {
@@ -119,7 +146,7 @@ pub struct Conditional {
 ///
 /// ```
 /// use aleator_kernels::{
-///     multilabel, Covariance, Draws, Latent, NoiseKey, Sampling, Temperature,
+///     multilabel, Covariance, Draws, Latent, NoiseKey, NoiseLaw, Sampling, Temperature,
 /// };
 ///
 /// // Classes 0 and 1 go together, class 2 goes against them.
@@ -128,7 +155,8 @@ pub struct Conditional {
 ///     Covariance::LowRank { diag_scale: &[0.1; 3], loadings: &loadings, rank: 1 };
 /// let latent = Latent { batch: 1, classes: 3, mean: &[0.0; 3], covariance };
 /// let key = NoiseKey { seed: 0, step: 0 };
-/// let sampling = Sampling { key, ids: &[0], samples: 2000, draws: Draws::Antithetic };
+/// let (draws, law) = (Draws::Antithetic, NoiseLaw::Normal);
+/// let sampling = Sampling { key, ids: &[0], samples: 2000, draws, law };
 /// let tau = Temperature::try_from(0.5).unwrap();
 /// let given = multilabel::conditional(&latent, tau, &sampling, 0, &[(0, true)]);
 /// assert!(given.log_probs[1].exp() > 0.8 && given.log_probs[2].exp() < 0.2);

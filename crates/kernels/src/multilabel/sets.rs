@@ -28,7 +28,7 @@ const LARGEST: f64 = 300.0;
 ///
 /// ```
 /// use aleator_kernels::{
-///     multilabel, Covariance, Draws, Latent, NoiseKey, Sampling, Temperature,
+///     multilabel, Covariance, Draws, Latent, NoiseKey, NoiseLaw, Sampling, Temperature,
 /// };
 ///
 /// // Either both labels are on or none is; the first alone is as probable as not.
@@ -36,7 +36,8 @@ const LARGEST: f64 = 300.0;
 ///     Covariance::LowRank { diag_scale: &[0.1, 0.1], loadings: &[9.0, 9.0], rank: 1 };
 /// let latent = Latent { batch: 1, classes: 2, mean: &[0.0, 0.0], covariance };
 /// let key = NoiseKey { seed: 0, step: 0 };
-/// let sampling = Sampling { key, ids: &[0], samples: 4000, draws: Draws::Antithetic };
+/// let (draws, law) = (Draws::Antithetic, NoiseLaw::Normal);
+/// let sampling = Sampling { key, ids: &[0], samples: 4000, draws, law };
 /// let tau = Temperature::try_from(0.1).unwrap();
 /// let best = multilabel::most_probable_set(&latent, tau, &sampling, 0, &[(0, true)]);
 /// assert_eq!(best.on, [true, true]);

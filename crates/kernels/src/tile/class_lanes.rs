@@ -3,7 +3,7 @@
 use pulp::Simd;
 
 use super::operations::Utilities;
-use super::{Aligned, Deviations, LogMean, Moments, PADDING, Tile, centred, label_term};
+use super::{Aligned, Deviations, LogMean, Moments, PADDING, Tile, centred, label_term, wins};
 use crate::draws::{Plan, PlaneShape, TileAddress};
 use crate::latent::Example;
 use crate::simd::{LANES, Level, Wide};
@@ -388,6 +388,20 @@ impl Tile for ClassLanes {
             first.add(Wide::load(simd, &out.first[at..])).store(&mut out.first[at..]);
             second.add(Wide::load(simd, &out.second[at..])).store(&mut out.second[at..]);
         }
+    }
+
+    #[inline(always)]
+    fn wins<S: Simd, const N: usize>(
+        &self,
+        simd: S,
+        (largest, share): (&mut [f32], &mut [f32]),
+        wins: &mut [f32],
+    ) {
+        let largest = &mut largest[..self.samples];
+        for (largest, lanes) in largest.iter_mut().zip(self.largest.chunks_exact(LANES)) {
+            *largest = Wide::<S, 1>::load(simd, lanes).maximum();
+        }
+        wins::of_class_lanes::<S, N>(simd, (&self.tile, self.rows), largest, share, wins);
     }
 
     #[inline(always)]

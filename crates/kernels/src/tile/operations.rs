@@ -34,6 +34,7 @@ operation!(Accumulate, accumulate, &'a mut T, weights: &'a [f32], moments: &'a m
 operation!(LabelSlopes, label_slopes, &'a mut T, labels: &'a [f32], rows: &'a mut [f32]);
 operation!(AddLogMean, log_mean, &'a T, lse: &'a [f32], mean: &'a mut LogMean);
 operation!(AddDeviations, deviations, &'a T, lse: &'a [f32], out: &'a mut Deviations);
+operation!(AddWins, wins, &'a T, rows: (&'a mut [f32], &'a mut [f32]), wins: &'a mut [f32]);
 operation!(
     Backpropagate,
     backpropagate,

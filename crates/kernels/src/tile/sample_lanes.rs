@@ -3,7 +3,7 @@
 use pulp::Simd;
 
 use super::operations::Utilities;
-use super::{Aligned, Deviations, LogMean, Moments, PADDING, Tile, centred, label_term};
+use super::{Aligned, Deviations, LogMean, Moments, PADDING, Tile, centred, label_term, wins};
 use crate::draws::{Plan, PlaneShape, TileAddress};
 use crate::latent::Example;
 use crate::simd::{LANES, Level, Wide};
@@ -326,6 +326,20 @@ impl Tile for SampleLanes {
             out.first[class] += first.sum();
             out.second[class] += second.sum();
         }
+    }
+
+    #[inline(always)]
+    fn wins<S: Simd, const N: usize>(
+        &self,
+        simd: S,
+        (largest, share): (&mut [f32], &mut [f32]),
+        wins: &mut [f32],
+    ) {
+        for lane in (0..self.stride).step_by(LANES) {
+            self.largest::<S, N>(simd, lane).store(&mut largest[lane..]);
+        }
+        let tile = (&self.tile[..], self.stride);
+        wins::of_sample_lanes::<S, N>(simd, tile, (largest, &self.valid), share, wins);
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use aleator_kernels::reference;
 use aleator_kernels::{
-    Covariance, Draws, Latent, NoiseKey, Sampling, Temperature, fused::drawn_noise,
+    Covariance, Draws, Latent, NoiseKey, NoiseLaw, Sampling, Temperature, fused::drawn_noise,
 };
 
 /// SplitMix64: test data must not come from the generator under test.
@@ -39,6 +39,7 @@ pub struct Case {
     pub samples: usize,
     pub temperature: f32,
     pub draws: Draws,
+    pub law: NoiseLaw,
     pub mean: Vec<f32>,
     pub diag_scale: Vec<f32>,
     pub loadings: Vec<f32>,
@@ -62,6 +63,7 @@ impl Case {
             samples,
             temperature: 0.9,
             draws: Draws::Independent,
+            law: NoiseLaw::Normal,
             mean: random.vector(entries, -2.0, 2.0),
             diag_scale: random.vector(entries, -1.0, 1.0),
             loadings: random.vector(entries * rank, -1.0, 1.0),
@@ -90,7 +92,8 @@ impl Case {
     }
 
     pub fn sampling(&self) -> Sampling<'_> {
-        Sampling { key: self.key, ids: &self.ids, samples: self.samples, draws: self.draws }
+        let Self { key, ref ids, samples, draws, law, .. } = *self;
+        Sampling { key, ids, samples, draws, law }
     }
 
     pub fn tau(&self) -> Temperature {
@@ -146,7 +149,8 @@ impl Case {
     /// add a few 1e-7 of their own.
     pub fn tolerance(&self) -> f64 {
         let largest = self.mean.iter().fold(0.0f32, |a, m| a.max(m.abs())) as f64;
-        let size = (2.0 * largest + 6.0 * (1.0 + self.rank as f64)) / self.temperature as f64;
+        let own = if self.law == NoiseLaw::Normal { 6.0 } else { 23.0 };
+        let size = (2.0 * largest + own + 6.0 * self.rank as f64) / self.temperature as f64;
         2.0 * (self.rank as f64 + 3.0) * size * 2f64.powi(-24) + 2e-6
     }
 }
@@ -175,11 +179,12 @@ pub fn for_cases(count: usize, check: impl Fn(&Case, &mut Random)) {
     impl Drop for Shown<'_> {
         fn drop(&mut self) {
             if std::thread::panicking() {
-                let Case { kind, batch, classes, rank, samples, temperature, draws, key, .. } =
-                    self.0;
+                let Case {
+                    kind, batch, classes, rank, samples, temperature, draws, law, key, ..
+                } = self.0;
                 eprintln!(
                     "failed: {kind:?}, batch {batch}, classes {classes}, rank {rank}, samples \
-                     {samples}, temperature {temperature}, {draws:?}, {key:?}"
+                     {samples}, temperature {temperature}, {draws:?}, {law:?}, {key:?}"
                 );
             }
         }
@@ -213,6 +218,7 @@ impl Random {
         let temperature = 0.05 + 19.95 * self.unit();
         let seed = self.0;
         let key = NoiseKey { seed, step: seed >> 7 };
-        Case { temperature, draws, key, ..Case::new(kind, batch, classes, rank, samples) }
+        let law = self.one_of(&[NoiseLaw::Normal, NoiseLaw::Gumbel, NoiseLaw::Logistic]);
+        Case { temperature, draws, law, key, ..Case::new(kind, batch, classes, rank, samples) }
     }
 }

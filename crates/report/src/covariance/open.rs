@@ -30,7 +30,7 @@ use crate::error::ReportError;
 /// ```
 #[derive(Debug)]
 pub struct Covariances {
-    pub(super) reader: SplitReader,
+    pub(crate) reader: SplitReader,
     pub(super) shared: Option<SharedFactors>,
     pub(super) memory: usize,
     /// Of the run; empty for predictions in memory.

@@ -1,6 +1,6 @@
 //! The pairs of classes whose noise is tied most.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -121,22 +121,33 @@ impl Covariances {
         let both_ways = pairs.into_iter().flat_map(|(i, j)| [(i, j), (j, i)]);
         let flips = flip_rates(&mut self.reader, both_ways, observer)?;
         let related = self.has_factors();
-        let describe = |(_, (i, j), factors): (f64, (usize, usize), f64)| {
-            let entry = entries.pair(i, j, factors);
-            ClassPair {
-                first: i,
-                second: j,
-                covariance: entry.raw,
-                centred: entry.centred,
-                correlation: entries.correlated(i, j).then_some(entry.correlation),
-                flip: flips[&(i, j)],
-                flip_back: flips[&(j, i)],
-                relation: if related { Relation::of(entry.centred) } else { Relation::Unrelated },
-            }
+        let describe = |(_, pair, factors): (f64, (usize, usize), f64)| {
+            class_pair(&entries, &flips, related, pair, factors)
         };
         let [by_covariance, by_centred, by_correlation] =
             lists.map(|list| list.into_iter().map(describe).collect());
         Ok(TopPairs { by_covariance, by_centred, by_correlation })
+    }
+}
+
+/// Two classes, from their number of mean V Vᵀ.
+pub(super) fn class_pair(
+    entries: &Entries,
+    flips: &BTreeMap<(usize, usize), Option<f64>>,
+    related: bool,
+    (i, j): (usize, usize),
+    factors: f64,
+) -> ClassPair {
+    let entry = entries.pair(i, j, factors);
+    ClassPair {
+        first: i,
+        second: j,
+        covariance: entry.raw,
+        centred: entry.centred,
+        correlation: entries.correlated(i, j).then_some(entry.correlation),
+        flip: flips[&(i, j)],
+        flip_back: flips[&(j, i)],
+        relation: if related { Relation::of(entry.centred) } else { Relation::Unrelated },
     }
 }
 

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::NoiseLaw;
 use super::range::{
-    MANY, below_one, count, fraction, is_default, pairs, path, paths, positive, seed, share,
-    some_path, strength, write_path, write_paths,
+    MANY, below_one, count, covariances, fraction, is_default, not_negative, pairs, path, paths,
+    positive, seed, share, some_path, strength, write_path, write_paths,
 };
 
 /// The largest side of an image.
@@ -391,6 +392,20 @@ pub enum NoiseKind {
         /// A `.npy` or CSV file of `[K, K]`.
         #[serde(rename = "matrix", deserialize_with = "path")]
         file: String,
+    },
+    /// `"latent"`: the class of the largest utility, whose noise has a known covariance.
+    Latent {
+        /// The mean utility of the true class; that of the others is 0.
+        #[serde(deserialize_with = "not_negative")]
+        margin: f64,
+        /// What the own noise of each class is multiplied by.
+        #[serde(deserialize_with = "not_negative")]
+        scale: f64,
+        /// The law of the own noise.
+        law: NoiseLaw,
+        /// (class, class, covariance): Normal noise that two classes share.
+        #[serde(default, deserialize_with = "covariances", skip_serializing_if = "is_default")]
+        covariances: Vec<(usize, usize, f64)>,
     },
     /// `"instance"`: harder examples flip more, toward the classes they resemble.
     Instance {

@@ -112,6 +112,23 @@ pub(super) fn pairs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(usize, us
     Ok(pairs.into_iter().map(|Pair((from, to))| (from as usize, to as usize)).collect())
 }
 
+/// Pairs of classes with the covariance of their noise.
+pub(super) fn covariances<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Vec<(usize, usize, f64)>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(transparent)]
+    struct Pair(#[serde(deserialize_with = "pair")] (u32, u32, f64));
+    fn pair<'de, D: Deserializer<'de>>(from: D) -> Result<(u32, u32, f64), D::Error> {
+        let expected = "two classes and a finite covariance, as in [3, 5, -1.5]";
+        let pair: (u32, u32, f64) =
+            Deserialize::deserialize(from).map_err(|_| must_be(expected))?;
+        if pair.2.is_finite() { Ok(pair) } else { Err(must_be(expected)) }
+    }
+    let pairs = Vec::<Pair>::deserialize(from)?;
+    Ok(pairs.into_iter().map(|Pair((a, b, c))| (a as usize, b as usize, c)).collect())
+}
+
 /// The path of a file or folder.
 pub(crate) fn path<'de, D: Deserializer<'de>, T: From<String>>(from: D) -> Result<T, D::Error> {
     let path = String::deserialize(from).map_err(|_| {

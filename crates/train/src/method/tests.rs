@@ -2,7 +2,7 @@
 
 use aleator_data::{Batch, InputShape, Targets};
 use aleator_kernels::reference::{Example, Noise};
-use aleator_kernels::{Covariance, Latent, NoiseKey, Sampling, fused};
+use aleator_kernels::{Covariance, Latent, NoiseKey, NoiseLaw, Sampling, fused};
 use aleator_model::{BatchNoise, Draws};
 use aleator_run::Document;
 use aleator_run::recipe::{BootstrapTargets, Bootstrapping as Settings, Recipe};
@@ -102,7 +102,8 @@ fn log_probs(weights: &[NamedTensor]) -> Vec<Vec<f64>> {
     let covariance = Covariance::Diagonal { diag_scale: &zeros };
     let latent = Latent { batch: EXAMPLES, classes: CLASSES, mean: &zeros, covariance };
     let BatchNoise { key, ids, samples, draws } = &noise;
-    let sampling = Sampling { key: *key, ids, samples: *samples, draws: *draws };
+    let law = NoiseLaw::Normal;
+    let sampling = Sampling { key: *key, ids, samples: *samples, draws: *draws, law };
     let inputs = inputs();
     let rows = inputs.chunks_exact(WIDTH).enumerate();
     rows.map(|(row, input)| {

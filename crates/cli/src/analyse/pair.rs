@@ -1,0 +1,56 @@
+//! A pair of classes as a table.
+
+use aleator::PairFindings;
+use aleator::report::table::columns::on_one_line;
+use anyhow::Result;
+use serde_json::Value;
+
+use super::print::{NAME, maybe, signed};
+use crate::output::{line, table};
+
+/// The numbers of each run, and the examples of the first.
+pub fn print(found: &[PairFindings], json: bool, terminal: bool) -> Result<()> {
+    let Some(first) = found.first() else { return Ok(()) };
+    if json {
+        let all = found.iter().map(PairFindings::json).collect::<Value>();
+        let shown = if found.len() == 1 { &all[0] } else { &all };
+        return line(serde_json::to_string_pretty(shown)?);
+    }
+    let [a, b] = first.classes();
+    let (split, examples) = (first.split.name(), first.examples.len());
+    line(format_args!("{a} and {b}: {split} split, {examples} examples"))?;
+    let percent = |share: Option<f64>| {
+        share.map_or("–".to_string(), |share| format!("{:.1} %", 100.0 * share))
+    };
+    let row = |found: &PairFindings| {
+        let pair = &found.found.pair;
+        vec![
+            found.dir.display().to_string(),
+            signed(pair.covariance),
+            signed(pair.centred),
+            maybe(pair.correlation),
+            percent(pair.flip),
+            percent(pair.flip_back),
+            pair.relation.name().to_string(),
+        ]
+    };
+    let header = ["run", "covariance", "centred", "corr.", "flip A→B", "B→A", "relation"];
+    table(&header, &found.iter().map(row).collect::<Vec<_>>(), &[0, 6])?;
+    line(format_args!("\nExamples in which they are tied most, by covariance"))?;
+    let name = |label: Option<&[u32]>| {
+        let names = label.unwrap_or_default().iter();
+        names.map(|class| first.info.class_names[*class as usize].as_str()).collect::<Vec<_>>()
+    };
+    let cut = |text: &str| on_one_line(text, terminal.then_some(NAME));
+    let rows: Vec<Vec<String>> = first
+        .found
+        .examples
+        .iter()
+        .map(|it| {
+            let example = &first.examples[it.row];
+            let label = name(example.label.as_deref()).join(", ");
+            vec![cut(&example.id), cut(&label), signed(it.covariance)]
+        })
+        .collect();
+    table(&["example", "label", "covariance"], &rows, &[0, 1])
+}
