@@ -39,8 +39,7 @@ pub mod significance;
 pub mod summary;
 mod true_class;
 
-pub use calibration::ReliabilityBin;
-pub use calibration::TemperatureSample;
+pub use calibration::{ReliabilityBin, TemperatureSample};
 pub use evaluation::{
     Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, RELIABILITY_BINS, SplitAccumulator,
     SplitEvaluation, Truth,
