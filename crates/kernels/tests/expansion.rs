@@ -1,5 +1,7 @@
 //! Training by the second-order expansion.
 
+#![allow(clippy::needless_range_loop, reason = "indices are the examples of the formulas")]
+
 use crate::support::{Case, Kind, Random, assert_close, for_cases};
 use aleator_kernels::fused::LossGrad;
 use aleator_kernels::taylor::{self, Form};
