@@ -11,6 +11,7 @@ pub(crate) struct EntryRanking {
     entries: Entries,
 }
 
+#[allow(clippy::large_enum_variant, reason = "one for each evaluation: its size does not matter")]
 #[derive(Clone, Debug)]
 enum Entries {
     /// `[N, K]` each.
