@@ -17,19 +17,24 @@ use crate::likelihood::{BatchNoise, Link};
 /// Entries of a chunk: 16 MiB of f32.
 const CHUNK_ENTRIES: usize = 1 << 22;
 
-/// log p, [B, K], by a running logsumexp over the chunks.
+/// log p, [B, K].
 pub(crate) fn log_probs(latent: &Latent, noise: &BatchNoise) -> Tensor<2> {
+    let of_chunk = |chunk| log_softmax(Chunk::draw(latent, noise, chunk).scaled, 2);
+    log_mean_exp(chunks(latent, noise).map(of_chunk))
+}
+
+/// The logarithm of the mean over samples of exp of chunks [B, n, K], by a running sum: [B, K].
+pub(crate) fn log_mean_exp(chunks: impl Iterator<Item = Tensor<3>>) -> Tensor<2> {
     let mut running: Option<(Tensor<2>, Tensor<2>)> = None;
     let mut samples = 0;
-    for chunk in chunks(latent, noise) {
-        samples += chunk.len();
-        let log_probs = log_softmax(Chunk::draw(latent, noise, chunk).scaled, 2);
-        let largest = log_probs.clone().max_dim(1).squeeze_dim::<2>(1);
+    for logs in chunks {
+        samples += logs.dims()[1];
+        let largest = logs.clone().max_dim(1).squeeze_dim::<2>(1);
         let largest = match &running {
             Some((before, _)) => before.clone().max_pair(largest),
             None => largest,
         };
-        let sum = (log_probs - largest.clone().unsqueeze_dim(1)).exp().sum_dim(1).squeeze_dim(1);
+        let sum = (logs - largest.clone().unsqueeze_dim(1)).exp().sum_dim(1).squeeze_dim(1);
         let sum = match running {
             Some((before, kept)) => kept * (before - largest.clone()).exp() + sum,
             None => sum,

@@ -6,32 +6,15 @@ use burn::tensor::activation::{log_sigmoid, sigmoid};
 
 use crate::latent::Latent;
 use crate::likelihood::BatchNoise;
-use crate::on_device::{Chunk, Sums, chunks};
+use crate::on_device::{Chunk, Sums, chunks, log_mean_exp};
 
-/// log P of all labels of each example, [B, 1], by a running logsumexp over the chunks.
+/// log P of all labels of each example, [B, 1].
 ///
 /// # Shapes
 /// - labels: [B, K], each between 0 (off) and 1 (on)
 pub(crate) fn log_probs(latent: &Latent, noise: &BatchNoise, labels: &Tensor<2>) -> Tensor<2> {
-    let mut running: Option<(Tensor<2>, Tensor<2>)> = None;
-    let mut samples = 0;
-    for chunk in chunks(latent, noise) {
-        samples += chunk.len();
-        let of_samples = of_samples(&Chunk::draw(latent, noise, chunk), labels);
-        let largest = of_samples.clone().max_dim(1);
-        let largest = match &running {
-            Some((before, _)) => before.clone().max_pair(largest),
-            None => largest,
-        };
-        let sum = (of_samples - largest.clone()).exp().sum_dim(1);
-        let sum = match running {
-            Some((before, kept)) => kept * (before - largest.clone()).exp() + sum,
-            None => sum,
-        };
-        running = Some((largest, sum));
-    }
-    let (largest, sum) = running.expect("at least one sample");
-    largest + sum.log() - (samples as f32).ln()
+    let of_chunk = |chunk| of_samples(&Chunk::draw(latent, noise, chunk), labels);
+    log_mean_exp(chunks(latent, noise).map(of_chunk))
 }
 
 /// Gradients of Σ upstream · log P, in the order of [`Latent::tensors`].
@@ -46,28 +29,30 @@ pub(crate) fn backward(
     upstream: Tensor<2>,
 ) -> Vec<Option<DispatchTensor>> {
     let samples: usize = chunks(latent, noise).map(|chunk| chunk.len()).sum();
-    let upstream = upstream / samples as f32;
+    let upstream = upstream.unsqueeze_dim::<3>(1) / samples as f32;
+    let log_probs = log_probs.unsqueeze_dim::<3>(1);
     let labels_of_samples = labels.clone().unsqueeze_dim::<3>(1);
     let sums = chunks(latent, noise).map(|chunk| {
         let drawn = Chunk::draw(latent, noise, chunk);
         let pull = (of_samples(&drawn, labels) - log_probs.clone()).exp() * upstream.clone();
         let slope = labels_of_samples.clone() - sigmoid(drawn.scaled.clone());
-        let grad = slope * pull.unsqueeze_dim::<3>(2);
+        let grad = slope * pull;
         Sums::of(grad / latent.temperature.clone().reshape([1, 1, 1]), &drawn)
     });
     sums.reduce(Sums::add).expect("at least one sample").into_grads(latent)
 }
 
-/// log Π_c p(y_c ∣ u_sc) of each sample, [B, n].
-fn of_samples(chunk: &Chunk, labels: &Tensor<2>) -> Tensor<2> {
+/// log Π_c p(y_c ∣ u_sc) of each sample, [B, n, 1].
+fn of_samples(chunk: &Chunk, labels: &Tensor<2>) -> Tensor<3> {
     let labels = labels.clone().unsqueeze_dim::<3>(1);
     // log σ(−x) = log σ(x) − x.
     let terms = log_sigmoid(chunk.scaled.clone()) - (-labels + 1.0) * chunk.scaled.clone();
-    terms.sum_dim(2).squeeze_dim(2)
+    terms.sum_dim(2)
 }
 
 #[cfg(test)]
 mod tests {
+    use aleator_kernels::fused::log_probs as log_probs_of_kernel;
     use aleator_kernels::multilabel::joint_loss_and_grad;
     use aleator_kernels::{Draws, LatentGrad, NoiseKey, Targets, Vectors};
     use burn::tensor::{Device, Tensor, TensorData};
@@ -83,9 +68,7 @@ mod tests {
         Tensor::from_data(TensorData::new(values, shape), &Device::flex())
     }
 
-    /// Tensor operations of any device, here on the CPU, give what the fused kernel does.
-    #[test]
-    fn loss_and_gradients_are_those_of_the_kernel() {
+    fn problem() -> (Latent, BatchNoise) {
         let (batch, classes, rank) = (3, 4, 2);
         let latent = Latent {
             mean: tensor([batch, classes], 0.7),
@@ -101,6 +84,32 @@ mod tests {
             samples: 64,
             draws: Draws::Sobol,
         };
+        (latent, noise)
+    }
+
+    fn close(name: &str, found: &[f32], expected: &[f32]) {
+        assert_eq!(found.len(), expected.len(), "{name}");
+        let pairs = found.iter().zip(expected);
+        pairs.for_each(|(a, b)| assert!((a - b).abs() < 5e-5, "{name}: {a} {b}"));
+    }
+
+    #[test]
+    fn the_softmax_in_tensor_operations_is_that_of_the_kernel() {
+        let (latent, noise) = problem();
+        let found = crate::on_device::log_probs(&latent, &noise);
+        let cpu = CpuLatent::new(&latent);
+        let mut expected = vec![0.0; 12];
+        let (view, sampling) = (cpu.view(), noise.sampling());
+        let (tau, vectors) = (cpu.temperature(), Vectors::Detected);
+        log_probs_of_kernel(&view, tau, &sampling, vectors, &mut expected).unwrap();
+        close("log p", Floats::new(found).as_slice(), &expected);
+    }
+
+    /// Tensor operations of any device, here on the CPU, give what the fused kernel does.
+    #[test]
+    fn loss_and_gradients_are_those_of_the_kernel() {
+        let (latent, noise) = problem();
+        let [batch, classes] = latent.dims();
         let labels = tensor([batch, classes], 2.9).greater_elem(0.0).float();
         let value = log_probs(&latent, &noise, &labels);
         let upstream = -Tensor::ones([batch, 1], &Device::flex());
@@ -118,11 +127,6 @@ mod tests {
             LatentGrad::zeros(&view),
         )
         .unwrap();
-        let close = |name: &str, found: &[f32], expected: &[f32]| {
-            assert_eq!(found.len(), expected.len(), "{name}");
-            let pairs = found.iter().zip(expected);
-            pairs.for_each(|(a, b)| assert!((a - b).abs() < 5e-5, "{name}: {a} {b}"));
-        };
         close("loss", Floats::new(-value).as_slice(), &expected.losses);
         let grad = expected.grad;
         let expected = [grad.mean, vec![grad.temperature], grad.diag_scale, grad.loadings];
