@@ -52,7 +52,7 @@ pub struct HetLinearConfig {
 ///
 /// ```
 /// use aleator_model::{
-///     DiagScale, Draws, HeadTemperature, HetLinearConfig, Link, Noise, Temperature,
+///     DiagScale, Draws, HeadTemperature, HetLinearConfig, Likelihood, Link, Noise, Temperature,
 /// };
 /// use burn::tensor::{Device, Int, Tensor};
 ///

@@ -64,7 +64,7 @@ impl Confusions {
     /// # let predictions = Predictions {
     /// #     classes: 2, rank: 0, temperature: 1.0, log_probs: vec![-0.7, -0.7],
     /// #     log_probs_off: None, mean: vec![0.5, -0.5], diag_scale: Some(vec![1.0, 1.0]),
-    /// #     loadings: None, loading_scale: None, shared_loadings: None,
+    /// #     loadings: None, loading_scale: None, shared_loadings: None, joint_log_probs: None,
     /// # };
     /// use aleator_report::confusion::Confusions;
     ///

@@ -22,6 +22,7 @@ impl Predictions {
     /// #     classes: 2, rank: 1, temperature: 1.0, log_probs: vec![-0.1, -2.3],
     /// #     log_probs_off: None, mean: vec![1.5, -0.5], diag_scale: Some(vec![0.1, 0.2]),
     /// #     loadings: Some(vec![1.0, -1.0]), loading_scale: None, shared_loadings: None,
+    /// #     joint_log_probs: None,
     /// # };
     /// let difference = predictions.difference(0, 0, 1);
     /// assert_eq!(difference.mean, 2.0);

@@ -155,7 +155,7 @@ pub struct CreateRun {
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("run");
-/// use aleator_run::{CreateRun, FORMAT, Link, Noise, RunDir, RunInfo, SplitCounts};
+/// use aleator_run::{CreateRun, FORMAT, Likelihood, Link, Noise, RunDir, RunInfo, SplitCounts};
 ///
 /// let info = RunInfo {
 ///     format: FORMAT,
@@ -163,6 +163,7 @@ pub struct CreateRun {
 ///     seed: 0,
 ///     fingerprint: "5d41402a".to_string(),
 ///     link: Link::Softmax,
+///     likelihood: Likelihood::Marginal,
 ///     noise: Noise::LowRank { rank: 6 },
 ///     class_names: vec!["cat".to_string(), "dog".to_string()],
 ///     input_shape: vec![768],
