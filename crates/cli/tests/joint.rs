@@ -116,7 +116,15 @@ fn what_a_joint_likelihood_cannot_do_is_said() {
     place.refuses("analyse full", &["head.likelihood = \"joint\""]);
     // Its covariances are learned, and may be read.
     let words = place.succeeds("analyse joint").stdout;
-    assert!(words.contains("0") && words.contains("1"), "{words}");
+    assert!(words.contains("nothing is centred") && !words.contains("Pairs by centred"), "{words}");
+    let found = place.succeeds("analyse joint --json").stdout;
+    let found: Value = serde_json::from_str(&found).unwrap();
+    let pair = &found["pairs"]["by_covariance"][0];
+    assert_eq!((&pair["class_a"], &pair["class_b"]), (&"0".into(), &"1".into()), "{pair}");
+    assert_eq!(pair["relation"], "co-occurring", "{pair}");
+    // τ is 1.
+    assert!((number(pair, "centred_covariance") - number(pair, "covariance")).abs() < 1e-9);
+    assert!(number(pair, "correlation") > 0.5 && pair["flip_a_to_b"].is_null(), "{pair}");
     let softmax = "train features-full --set head.likelihood=joint --set data.train.features=x.npy \
                    --set data.train.labels=y.npy";
     place.refuses(softmax, &["head.likelihood", "head.link = \"sigmoid\""]);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use aleator::Findings;
 use aleator::report::covariance::{ClassPair, Comparison, Measure, Relation, Tie};
 use aleator::report::table::columns;
-use aleator::run::Noise;
+use aleator::run::{Link, Noise};
 
 /// The findings as text; on a terminal, names are cut to fit a line.
 pub fn tables(findings: &Findings, terminal: bool) -> String {
@@ -36,6 +36,14 @@ impl Printer<'_> {
             (Measure::Correlation, "Pairs by correlation of the centred utilities"),
         ] {
             let pairs = self.findings.pairs.by(measure);
+            // Labels that are on or off by themselves have nothing to centre.
+            let several = self.findings.info.link == Link::Sigmoid;
+            let title = match measure {
+                Measure::Centred if several => continue,
+                Measure::Correlation if several => "Pairs by correlation",
+                Measure::Raw if several => "Pairs by average covariance",
+                _ => title,
+            };
             if !pairs.is_empty() {
                 self.line(&format!("\n{title}"));
                 self.pairs(pairs);
@@ -63,7 +71,12 @@ impl Printer<'_> {
             findings.temperature as f32
         ));
         let others = classes.saturating_sub(1).max(1) as f64;
+        let several = findings.info.link == Link::Sigmoid;
         self.line(&match findings.info.noise {
+            _ if several => "Labels are on or off together (+) or in place of each other (−), \
+                             beyond what the example\ntells; a set of labels depends on the \
+                             covariances as they are, so nothing is centred."
+                .to_string(),
             Noise::Diagonal => "The noise is diagonal: no two classes share any, and their \
                                 covariance is zero.\nThe centred numbers below follow from the \
                                 variances alone and name no confusions; flips do."

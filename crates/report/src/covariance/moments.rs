@@ -29,7 +29,9 @@ pub(super) struct Entries {
     /// The means of the rows of Σ̄, and of these.
     rows: Vec<f64>,
     mean: f64,
-    /// The standard deviations of C Σ̄ C, inverted; zero where there is none to speak of.
+    /// Whether only C Σ̄ C can be told from the labels.
+    is_shift_free: bool,
+    /// The standard deviations of C Σ̄ C, or of Σ̄, inverted; zero where there is none to speak of.
     inverse: Vec<f64>,
     temperature: f64,
 }
@@ -72,8 +74,12 @@ impl Covariances {
         let rows: Vec<f64> =
             diag.iter().zip(&factor_rows).map(|(own, row)| own / k + row).collect();
         let mean = diag.iter().sum::<f64>() / (k * k) + factor_mean;
-        let inverse = variances.iter().zip(&rows);
-        let inverse = inverse.map(|(raw, row)| inverse_deviation(*raw, *row, mean)).collect();
+        let is_shift_free = self.is_shift_free();
+        let inverse = variances.iter().zip(&rows).map(|(raw, row)| match is_shift_free {
+            true => inverse_deviation(*raw, *row, mean),
+            false => inverse_deviation(*raw, 0.0, 0.0),
+        });
+        let inverse = inverse.collect();
         let (centred, temperature) = (self.blocks_are_centred(), self.temperature());
         Ok(Entries {
             variances,
@@ -82,6 +88,7 @@ impl Covariances {
             centred,
             rows,
             mean,
+            is_shift_free,
             inverse,
             temperature,
         })
@@ -100,6 +107,7 @@ impl Entries {
         } else {
             (factors, factors - self.rows[i] - self.rows[j] + self.mean)
         };
+        let centred = if self.is_shift_free { centred } else { raw };
         let correlation = (centred * self.inverse[i] * self.inverse[j]).clamp(-1.0, 1.0);
         Entry { raw, centred: centred / self.temperature.powi(2), correlation }
     }
@@ -108,6 +116,7 @@ impl Entries {
     pub fn variance(&self, class: usize) -> Entry {
         let raw = self.variances[class];
         let centred = raw - 2.0 * self.rows[class] + self.mean;
+        let centred = if self.is_shift_free { centred } else { raw };
         let correlation = f64::from(u8::from(self.inverse[class] > 0.0));
         Entry { raw, centred: centred / self.temperature.powi(2), correlation }
     }

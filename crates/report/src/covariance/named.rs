@@ -6,7 +6,6 @@ use super::best::Best;
 use super::open::Covariances;
 use super::pairs::{ClassPair, class_pair};
 use super::{Observer, Step};
-use crate::confusion::flip_rates;
 use crate::error::ReportError;
 
 /// A pair of classes, and the examples in which they are tied most.
@@ -66,7 +65,7 @@ impl Covariances {
             }
             observer(Step { what: "examples: the pair", done: rows.end, total });
         }
-        let flips = flip_rates(&mut self.reader, [(i, j), (j, i)], observer)?;
+        let flips = self.flips([(i, j), (j, i)], observer)?;
         let factors = factors / total as f64;
         let pair = class_pair(&entries, &flips, self.has_factors(), (i, j), factors);
         let example = |(_, row, covariance)| PairExample { row, covariance };

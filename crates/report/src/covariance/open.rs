@@ -112,6 +112,13 @@ impl Covariances {
         self.reader.file.rank() > 0
     }
 
+    /// Whether a constant that is added to all utilities changes no probability, so that only
+    /// centred numbers mean something. It does for labels that are on or off by themselves: their
+    /// covariances are used as they are.
+    pub fn is_shift_free(&self) -> bool {
+        !self.reader.file.has(Field::LogProbsOff)
+    }
+
     /// The class of the largest probability of each example.
     pub fn predicted(&mut self, observer: Observer) -> Result<Vec<usize>, ReportError> {
         Ok(largest(&mut self.reader, Field::LogProbs, observer)?)

@@ -119,7 +119,7 @@ impl Covariances {
         let lists = best.map(Best::into_sorted);
         let pairs: BTreeSet<(usize, usize)> = lists.iter().flatten().map(|it| it.1).collect();
         let both_ways = pairs.into_iter().flat_map(|(i, j)| [(i, j), (j, i)]);
-        let flips = flip_rates(&mut self.reader, both_ways, observer)?;
+        let flips = self.flips(both_ways, observer)?;
         let related = self.has_factors();
         let describe = |(_, pair, factors): (f64, (usize, usize), f64)| {
             class_pair(&entries, &flips, related, pair, factors)
@@ -127,6 +127,21 @@ impl Covariances {
         let [by_covariance, by_centred, by_correlation] =
             lists.map(|list| list.into_iter().map(describe).collect());
         Ok(TopPairs { by_covariance, by_centred, by_correlation })
+    }
+}
+
+impl Covariances {
+    /// How often each class is taken for the other; none for labels that are on or off by
+    /// themselves.
+    pub(super) fn flips(
+        &mut self,
+        pairs: impl IntoIterator<Item = (usize, usize)>,
+        observer: Observer,
+    ) -> Result<BTreeMap<(usize, usize), Option<f64>>, ReportError> {
+        if self.is_shift_free() {
+            return Ok(flip_rates(&mut self.reader, pairs, observer)?);
+        }
+        Ok(pairs.into_iter().map(|pair| (pair, None)).collect())
     }
 }
 

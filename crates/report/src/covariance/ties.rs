@@ -65,11 +65,13 @@ impl ClassRow {
         mut raw: Vec<f64>,
         all: &[f64],
         temperature: f64,
+        is_shift_free: bool,
     ) -> Self {
         let own: Vec<f64> = noise.diag_squares(example).collect();
         raw[class] += own[class];
         let k = noise.classes as f64;
-        let rows: Vec<f64> = own.iter().zip(all).map(|(own, all)| (own + all) / k).collect();
+        let row = |(own, all): (&f64, &f64)| if is_shift_free { (own + all) / k } else { 0.0 };
+        let rows: Vec<f64> = own.iter().zip(all).map(row).collect();
         let mean = rows.iter().sum::<f64>() / k;
         let inverse = |other: usize| {
             inverse_deviation(own[other] + noise.square(example, other), rows[other], mean)
@@ -190,7 +192,7 @@ impl Covariances {
         observer: Observer,
         sink: &mut dyn FnMut(T) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
-        let temperature = self.temperature();
+        let (temperature, shift_free) = (self.temperature(), self.is_shift_free());
         let mut done = 0;
         for piece in self.pieces() {
             let within = rows[done..].partition_point(|(row, _)| *row < piece.end);
@@ -213,7 +215,10 @@ impl Covariances {
                 let example = row - first;
                 let span = example * classes..(example + 1) * classes;
                 let (raw, all) = (with_class[span.clone()].to_vec(), &with_all[span]);
-                find(*row, &ClassRow::new(&noise, example, *class, raw, all, temperature))
+                find(
+                    *row,
+                    &ClassRow::new(&noise, example, *class, raw, all, temperature, shift_free),
+                )
             };
             let found: Vec<T> = wanted.par_iter().map(found).collect();
             found.into_iter().try_for_each(&mut *sink)?;
