@@ -2,6 +2,7 @@
 
 mod analyse;
 mod audit;
+mod class_name;
 mod demo;
 mod embed;
 mod error;

@@ -110,7 +110,7 @@ fn labels_that_go_together_are_learned_together_and_predicted_from_each_other() 
 fn what_a_joint_likelihood_cannot_do_is_said() {
     let place = trained();
     place.refuses("predict full tx.npy --on 0", &["head.likelihood", "multilabel-joint"]);
-    place.refuses("predict joint tx.npy --on 7", &["no class \"7\"", "0, 1, 2"]);
+    place.refuses("predict joint tx.npy --on 7", &["no class is called \"7\"", "0, 1, 2"]);
     place.refuses("predict joint tx.npy --on 0 --off 0", &["\"0\"", "twice"]);
     place.refuses("eval joint --calibrate", &["--calibrate", "joint"]);
     place.refuses("analyse full", &["head.likelihood = \"joint\""]);

@@ -14,6 +14,7 @@ use aleator_train::{PredictedPiece, Prediction, load_run};
 pub use write::{PredictionColumns, PredictionFile, write_json_line};
 
 use crate::Error;
+use crate::workflow::class_name::class_of;
 
 /// A trained run, or an ensemble of runs, ready to predict. The data that it was trained on are
 /// not needed.
@@ -150,11 +151,7 @@ impl Predictor {
     /// together (`head.likelihood = "joint"`).
     pub fn given(self, on: &[String], off: &[String]) -> Result<Self, Error> {
         let named = |name: &String, is_on: bool| {
-            let class = self.class_names().iter().position(|class| class == name);
-            class.map(|class| (class, is_on)).ok_or_else(|| {
-                let names = self.class_names().join(", ");
-                Error::invalid(format!("there is no class {name:?}; the classes are {names}"))
-            })
+            class_of(name, self.class_names()).map(|class| (class, is_on))
         };
         let all = on.iter().map(|name| named(name, true));
         let known = all.chain(off.iter().map(|name| named(name, false)));

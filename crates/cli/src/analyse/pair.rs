@@ -5,7 +5,7 @@ use aleator::report::table::columns::on_one_line;
 use anyhow::Result;
 use serde_json::Value;
 
-use super::print::{NAME, maybe, signed};
+use super::print::{NAME, numbers, signed};
 use crate::output::{line, table};
 
 /// The numbers of each run, and the examples of the first.
@@ -19,20 +19,8 @@ pub fn print(found: &[PairFindings], json: bool, terminal: bool) -> Result<()> {
     let [a, b] = first.classes();
     let (split, examples) = (first.split.name(), first.examples.len());
     line(format_args!("{a} and {b}: {split} split, {examples} examples"))?;
-    let percent = |share: Option<f64>| {
-        share.map_or("–".to_string(), |share| format!("{:.1} %", 100.0 * share))
-    };
     let row = |found: &PairFindings| {
-        let pair = &found.found.pair;
-        vec![
-            found.dir.display().to_string(),
-            signed(pair.covariance),
-            signed(pair.centred),
-            maybe(pair.correlation),
-            percent(pair.flip),
-            percent(pair.flip_back),
-            pair.relation.name().to_string(),
-        ]
+        [vec![found.dir.display().to_string()], numbers(&found.found.pair).into()].concat()
     };
     let header = ["run", "covariance", "centred", "corr.", "flip A→B", "B→A", "relation"];
     table(&header, &found.iter().map(row).collect::<Vec<_>>(), &[0, 6])?;

@@ -92,20 +92,8 @@ impl Printer<'_> {
     fn pairs(&mut self, pairs: &[ClassPair]) {
         let header =
             ["class A", "class B", "covariance", "centred", "corr.", "flip A→B", "B→A", "relation"];
-        let percent = |share: Option<f64>| {
-            share.map_or("–".to_string(), |share| format!("{:.1} %", 100.0 * share))
-        };
         let row = |pair: &ClassPair| {
-            vec![
-                self.name(pair.first),
-                self.name(pair.second),
-                signed(pair.covariance),
-                signed(pair.centred),
-                maybe(pair.correlation),
-                percent(pair.flip),
-                percent(pair.flip_back),
-                pair.relation.name().to_string(),
-            ]
+            [vec![self.name(pair.first), self.name(pair.second)], numbers(pair).into()].concat()
         };
         let rows: Vec<Vec<String>> = pairs.iter().map(row).collect();
         self.table(&header, &rows, &[0, 1, 7]);
@@ -240,4 +228,19 @@ pub fn signed(value: f64) -> String {
 
 pub fn maybe(value: Option<f64>) -> String {
     value.map_or("–".to_string(), signed)
+}
+
+/// Covariance, centred, correlation, both flips and the relation of two classes.
+pub fn numbers(pair: &ClassPair) -> [String; 6] {
+    let percent = |share: Option<f64>| {
+        share.map_or("–".to_string(), |share| format!("{:.1} %", 100.0 * share))
+    };
+    [
+        signed(pair.covariance),
+        signed(pair.centred),
+        maybe(pair.correlation),
+        percent(pair.flip),
+        percent(pair.flip_back),
+        pair.relation.name().to_string(),
+    ]
 }

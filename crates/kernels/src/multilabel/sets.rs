@@ -16,6 +16,10 @@ pub struct LabelSet {
 /// Samples whose own signs are starting points of the search.
 const STARTS: usize = 16;
 
+/// Utilities that a search holds: of very many classes it sees fewer samples, at least these.
+const MOST_UTILITIES: usize = 1 << 20;
+const FEWEST_SAMPLES: usize = 64;
+
 /// Utilities over τ are cut off here: their exponentials and all products with weights are finite.
 const LARGEST: f64 = 300.0;
 
@@ -24,7 +28,8 @@ const LARGEST: f64 = 300.0;
 /// The probability of a set is a mean of products over the samples. The search climbs by the best
 /// change of one class from the set of the probable classes and from the signs of some samples, and
 /// takes the highest point; no single change improves the result. For few classes it is almost
-/// always the best of all 2^K sets.
+/// always the best of all 2^K sets. Of more than 1,000 classes fewer samples are used, 2²⁰/K and at
+/// least 64, for the probability too.
 ///
 /// ```
 /// use aleator_kernels::{
@@ -52,6 +57,8 @@ pub fn most_probable_set(
 ) -> LabelSet {
     check_observed(observed, latent.classes);
     let tau = temperature.get() as f64;
+    let samples = sampling.samples.min((MOST_UTILITIES / latent.classes).max(FEWEST_SAMPLES));
+    let sampling = &Sampling { samples, ..*sampling };
     let mut utilities = vec![];
     for_each_sample(latent, sampling, row, |utility| {
         utilities.extend(utility.iter().map(|u| (*u as f64 / tau).clamp(-LARGEST, LARGEST)));

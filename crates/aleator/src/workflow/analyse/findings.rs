@@ -80,16 +80,7 @@ impl Findings {
     }
 
     fn pair(&self, pair: &ClassPair) -> Value {
-        json!({
-            "class_a": self.name(pair.first),
-            "class_b": self.name(pair.second),
-            "covariance": pair.covariance,
-            "centred_covariance": pair.centred,
-            "correlation": pair.correlation,
-            "flip_a_to_b": pair.flip,
-            "flip_b_to_a": pair.flip_back,
-            "relation": pair.relation,
-        })
+        pair_json(pair, &self.info.class_names)
     }
 
     fn example(&self, (row, strongest): &(usize, Strongest)) -> Value {
@@ -135,4 +126,18 @@ impl Findings {
             },
         })
     }
+}
+
+/// The numbers of two classes, by name.
+pub(super) fn pair_json(pair: &ClassPair, names: &[String]) -> Value {
+    json!({
+        "class_a": names[pair.first],
+        "class_b": names[pair.second],
+        "covariance": pair.covariance,
+        "centred_covariance": pair.centred,
+        "correlation": pair.correlation,
+        "flip_a_to_b": pair.flip,
+        "flip_b_to_a": pair.flip_back,
+        "relation": pair.relation,
+    })
 }

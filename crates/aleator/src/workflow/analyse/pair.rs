@@ -6,7 +6,9 @@ use aleator_report::covariance::{Covariances, NamedPair, PairExample, Step};
 use aleator_run::{ExampleRow, RunDir, RunInfo, Split};
 use serde_json::{Value, json};
 
+use super::findings::pair_json;
 use super::usual_split;
+use crate::workflow::class_name::class_of;
 use crate::{Error, Event, Watch};
 
 /// What [`analyse_pair`] found.
@@ -33,23 +35,13 @@ impl PairFindings {
 
     /// For programs.
     pub fn json(&self) -> Value {
-        let [first, second] = self.classes();
-        let pair = &self.found.pair;
         let example =
             |it: &PairExample| json!({"id": self.examples[it.row].id, "covariance": it.covariance});
-        json!({
-            "run": self.dir.display().to_string(),
-            "split": self.split.name(),
-            "class_a": first,
-            "class_b": second,
-            "covariance": pair.covariance,
-            "centred_covariance": pair.centred,
-            "correlation": pair.correlation,
-            "flip_a_to_b": pair.flip,
-            "flip_b_to_a": pair.flip_back,
-            "relation": pair.relation,
-            "examples": self.found.examples.iter().map(example).collect::<Value>(),
-        })
+        let mut value = pair_json(&self.found.pair, &self.info.class_names);
+        value["run"] = self.dir.display().to_string().into();
+        value["split"] = self.split.name().into();
+        value["examples"] = self.found.examples.iter().map(example).collect();
+        value
     }
 }
 
@@ -87,27 +79,5 @@ pub fn analyse_pair(
         split,
         found,
         examples: covariances.examples().to_vec(),
-    })
-}
-
-/// A class by its name, or by its number where no class has that name.
-fn class_of(name: &str, names: &[String]) -> Result<usize, Error> {
-    let number = || name.parse().ok().filter(|class| *class < names.len());
-    names.iter().position(|it| it == name).or_else(number).ok_or_else(|| {
-        let word = name.to_lowercase();
-        let like = names.iter().filter(|it| it.to_lowercase().contains(&word));
-        let like: Vec<&str> = like.take(5).map(String::as_str).collect();
-        let known = match like[..] {
-            [] => {
-                let first: Vec<&str> = names.iter().take(5).map(String::as_str).collect();
-                format!(
-                    "classes are {}{}",
-                    first.join(", "),
-                    if names.len() > 5 { ", …" } else { "" }
-                )
-            }
-            _ => format!("did you mean {}?", like.join(" or ")),
-        };
-        Error::invalid(format!("no class is called {name:?}; {known}"))
     })
 }
