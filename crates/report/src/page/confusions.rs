@@ -84,8 +84,9 @@ fn maps_and_tables(
             if drawn { "First map: of" } else { "Of" }
         );
     }
-    let mut tables =
-        vec![expected_table(run, unseen.split, expected, noise.as_ref().filter(|_| drawn))?];
+    // Where several classes may be on, none is taken for another.
+    let flipping = noise.as_ref().filter(|_| drawn && labelled);
+    let mut tables = vec![expected_table(run, unseen.split, expected, flipping)?];
     if let Some(noise) = noise.as_ref().filter(|_| drawn) {
         let shown = most_tied_classes(noise, &order);
         let seeds = if noise.runs() == 1 { ", one seed" } else { "" };
