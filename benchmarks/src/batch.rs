@@ -124,7 +124,7 @@ struct LatentNumbers {
 
 impl LatentNumbers {
     fn new(layer: &HetLinear, features: Tensor<2>) -> Self {
-        let latent = layer.head().forward(features);
+        let latent = layer.head().forward(features).in_class_space();
         let rank = latent.rank();
         let scales = match latent.covariance {
             Covariance::None => vec![],
@@ -135,6 +135,7 @@ impl LatentNumbers {
             Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => {
                 vec![numbers(diag_scale), numbers(loading_scale), numbers(shared_loadings)]
             }
+            Covariance::OnFeatures(_) => unreachable!("it is in the space of the classes"),
         };
         let temperature: f32 = latent.temperature.into_scalar();
         let temperature = Temperature::try_from(temperature).expect("a checked temperature");

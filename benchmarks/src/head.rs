@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use aleator_model::Link;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::clock::{median, minimum, time};
 use crate::memory::{self, in_words};
-use crate::problem::{Shape, value_name};
+use crate::problem::{Model, Shape, value_name};
 
 /// The part of the step to time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -69,6 +69,10 @@ pub fn run(args: &HeadArgs, threads: usize) -> Result<()> {
     let step: &dyn Fn() -> f32 = match args.part {
         Part::Full => &|| bench.step(),
         Part::Likelihood => {
+            ensure!(
+                !matches!(shape.model, Model::SoftmaxXl),
+                "the likelihood of softmax-xl is most of its layer: time --part full"
+            );
             likelihood = bench.likelihood();
             &likelihood
         }

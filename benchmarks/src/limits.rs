@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::clock::{minimum, time};
 use crate::parts;
-use crate::problem::{DrawKind, Shape, value_name};
+use crate::problem::{DrawKind, Model, Shape, value_name};
 
 /// Compare the likelihood with the most that the machine can do.
 #[derive(Args)]
@@ -37,7 +37,9 @@ pub fn run(args: &LimitsArgs, threads: usize) -> Result<()> {
     let shape = &args.shape;
     let sampled = shape.model.link() == Link::Softmax && shape.model.noise(1) != Noise::None;
     ensure!(
-        sampled && matches!(shape.draws, DrawKind::Independent),
+        sampled
+            && matches!(shape.draws, DrawKind::Independent)
+            && !matches!(shape.model, Model::SoftmaxXl),
         "limits needs a likelihood that draws independent samples; --model {} with --draws {} \
          does not draw them",
         value_name(&shape.model),
@@ -48,7 +50,7 @@ pub fn run(args: &LimitsArgs, threads: usize) -> Result<()> {
     let entries = shape.batch * shape.samples * shape.classes;
     let rank = match shape.model.noise(shape.rank) {
         Noise::LowRank { rank } | Noise::SharedLowRank { rank } => rank,
-        Noise::None | Noise::Diagonal => 0,
+        Noise::None | Noise::Diagonal | Noise::OnFeatures { .. } => 0,
     };
     // Forward: R factors and the diagonal. Backward: R factors, the mean, and the diagonal twice.
     let per_entry = 2 * rank + 4;

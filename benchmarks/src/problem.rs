@@ -19,6 +19,8 @@ pub enum Model {
     SoftmaxDiag,
     /// Softmax, shared loadings (parameter-efficient)
     SoftmaxPe,
+    /// Softmax, noise on the features (HET-XL)
+    SoftmaxXl,
     /// Sigmoid, V(x) from the features
     SigmoidFull,
     /// Sigmoid, a scale for each class
@@ -34,9 +36,11 @@ pub enum Model {
 impl Model {
     pub fn link(self) -> Link {
         match self {
-            Self::SoftmaxFull | Self::SoftmaxDiag | Self::SoftmaxPe | Self::HomoSoftmax => {
-                Link::Softmax
-            }
+            Self::SoftmaxFull
+            | Self::SoftmaxDiag
+            | Self::SoftmaxPe
+            | Self::SoftmaxXl
+            | Self::HomoSoftmax => Link::Softmax,
             Self::SigmoidFull | Self::SigmoidDiag | Self::SigmoidPe | Self::HomoSigmoid => {
                 Link::Sigmoid
             }
@@ -48,6 +52,7 @@ impl Model {
             Self::SoftmaxFull | Self::SigmoidFull => Noise::LowRank { rank },
             Self::SoftmaxDiag | Self::SigmoidDiag => Noise::Diagonal,
             Self::SoftmaxPe | Self::SigmoidPe => Noise::SharedLowRank { rank },
+            Self::SoftmaxXl => Noise::OnFeatures { rank },
             Self::HomoSoftmax | Self::HomoSigmoid => Noise::None,
         }
     }
@@ -143,6 +148,7 @@ impl Shape {
             Noise::Diagonal => (2.0, 0.0),
             Noise::LowRank { .. } => (2.0 + rank, 0.0),
             Noise::SharedLowRank { .. } => (3.0, classes * rank),
+            Noise::OnFeatures { .. } => (1.0 + 2.0 * features / classes, features * rank),
         };
         // Weights and their gradients (those of shared loadings once for each thread), and the
         // outputs of the batch with the buffers of the threads.

@@ -98,6 +98,18 @@ impl Targets<'_> {
         }
     }
 
+    /// −log p of the labels of each example, from log p, [B, K].
+    ///
+    /// # Panics
+    /// When shapes do not match.
+    pub fn losses(&self, log_probs: &[f32], classes: usize) -> Vec<f32> {
+        let of_row = |(row, log_probs): (usize, &[f32])| {
+            let terms = self.of(row, classes).into_iter();
+            terms.map(|(class, prob)| f64::from(prob) * -f64::from(log_probs[class])).sum::<f64>()
+        };
+        log_probs.chunks_exact(classes).enumerate().map(|row| of_row(row) as f32).collect()
+    }
+
     /// The target classes of one example of K with their weights.
     pub(crate) fn of(&self, row: usize, classes: usize) -> Vec<(usize, f32)> {
         let weighty = |(_, prob): &(usize, f32)| *prob != 0.0;

@@ -173,7 +173,7 @@ impl<'a> Latent<'a> {
     }
 }
 
-fn all_finite(values: &[f32]) -> bool {
+pub(crate) fn all_finite(values: &[f32]) -> bool {
     const EXPONENT: u32 = 0x7f80_0000;
     let largest = |values: &[f32]| {
         values.iter().fold(0, |largest: u32, value| largest.max(value.to_bits() & !(1 << 31)))

@@ -56,8 +56,10 @@ impl ClassifierConfig {
             temperature: matches!(self.output.temperature, HeadTemperature::Learned { .. }).into(),
             ..ParameterCounts::default()
         };
-        if self.output.noise != Noise::None {
-            counts.diag_scale = layer;
+        match self.output.noise {
+            Noise::None => {}
+            Noise::OnFeatures { .. } => counts.diag_scale = dense(features, features)?,
+            _ => counts.diag_scale = layer,
         }
         match self.output.noise {
             Noise::None | Noise::Diagonal => {}
@@ -67,6 +69,10 @@ impl ClassifierConfig {
             Noise::SharedLowRank { rank } => {
                 counts.loadings = classes.checked_mul(rank)?;
                 counts.loading_scale = layer;
+            }
+            Noise::OnFeatures { rank } => {
+                counts.loadings = features.checked_mul(rank)?;
+                counts.loading_scale = dense(features, features)?;
             }
         }
         Some(counts)

@@ -18,7 +18,7 @@ use burn::backend::{
 use burn::tensor::Tensor;
 
 /// Most inputs that an op of ours has.
-const INPUTS: usize = 5;
+const INPUTS: usize = 6;
 
 /// Upstream gradient and which inputs want one, to a gradient for each input.
 type Rule = Box<dyn FnOnce(DispatchTensor, &[bool]) -> Vec<Option<DispatchTensor>> + Send>;
@@ -37,6 +37,7 @@ impl core::fmt::Debug for Pullback {
 #[backend_extension(Flex, Cube: cfg(feature = "wgpu"), Autodiff)]
 pub trait CustomGrad: Backend {
     /// The value, with the rule as its backward step.
+    #[allow(clippy::too_many_arguments)] // an op of an extension takes its tensors one by one
     fn attach(
         value: FloatTensor<Self>,
         a: FloatTensor<Self>,
@@ -44,9 +45,10 @@ pub trait CustomGrad: Backend {
         c: FloatTensor<Self>,
         d: FloatTensor<Self>,
         e: FloatTensor<Self>,
+        f: FloatTensor<Self>,
         rule: Pullback,
     ) -> FloatTensor<Self> {
-        let _ = (a, b, c, d, e, rule);
+        let _ = (a, b, c, d, e, f, rule);
         value
     }
 }
@@ -94,9 +96,10 @@ where
         c: FloatTensor<Self>,
         d: FloatTensor<Self>,
         e: FloatTensor<Self>,
+        f: FloatTensor<Self>,
         rule: Pullback,
     ) -> FloatTensor<Self> {
-        let nodes = [a.node(), b.node(), c.node(), d.node(), e.node()];
+        let nodes = [a.node(), b.node(), c.node(), d.node(), e.node(), f.node()];
         let value = value.into_primitive();
         match RunRule.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(step) => step.finish(rule, value),
@@ -124,7 +127,7 @@ pub(crate) fn custom_grad<const D: usize>(
     let first = inputs[0].clone();
     let mut slots = inputs.into_iter().chain(core::iter::repeat(first));
     let mut next = || slots.next().expect("repeats for ever");
-    let (a, b, c, d, e) = (next(), next(), next(), next(), next());
+    let (a, b, c, d, e, f) = (next(), next(), next(), next(), next(), next());
     let rule = Pullback(Arc::new(Mutex::new(Some(rule))));
-    Tensor::from_dispatch(Dispatch::attach(value.into_dispatch(), a, b, c, d, e, rule))
+    Tensor::from_dispatch(Dispatch::attach(value.into_dispatch(), a, b, c, d, e, f, rule))
 }

@@ -7,6 +7,7 @@ use burn::tensor::activation::{sigmoid, softplus};
 use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::dense::{Dense, uniform};
+use crate::feature_noise::FeatureNoise;
 use crate::latent::{Covariance, Latent};
 use crate::slices::{Floats, is_cpu};
 
@@ -67,7 +68,7 @@ impl HeadConfig {
     pub fn check(&self) {
         assert!(self.feature_dim > 0, "feature_dim must be at least 1, found 0");
         assert!(self.classes > 0, "classes must be at least 1, found 0");
-        if let Noise::LowRank { rank } | Noise::SharedLowRank { rank } = self.noise {
+        if let Some(rank) = self.noise.rank() {
             assert!(rank > 0, "rank must be at least 1, found 0; without factors use Diagonal");
         }
         if let HeadTemperature::Learned { low, high } = self.temperature {
@@ -90,18 +91,23 @@ impl HeadConfig {
             _ => None,
         };
         let shared_rank = match noise {
-            Noise::SharedLowRank { rank } => Some(rank),
+            Noise::SharedLowRank { rank } | Noise::OnFeatures { rank } => Some(rank),
             _ => None,
+        };
+        // What has noise: utilities or features.
+        let noisy = match noise {
+            Noise::OnFeatures { .. } => self.feature_dim,
+            _ => classes,
         };
         let learned = matches!(self.temperature, HeadTemperature::Learned { .. });
         Head {
             mean: dense(0, classes),
-            diag_scale: (noise != Noise::None).then(|| dense(1, classes)),
+            diag_scale: (noise != Noise::None).then(|| dense(1, noisy)),
             loadings: own_rank.map(|rank| dense(2, classes * rank)),
-            loading_scale: shared_rank.map(|_| dense(3, classes)),
+            loading_scale: shared_rank.map(|_| dense(3, noisy)),
             shared_loadings: shared_rank.map(|rank| {
                 let seed = key.block_seed(0, Stream::Initial, 4);
-                Param::from_data(shared_start(seed, classes, rank), device)
+                Param::from_data(shared_start(seed, noisy, rank), device)
             }),
             temperature_logit: learned
                 .then(|| Param::from_data(TensorData::new(vec![0.0f32], [1]), device)),
@@ -111,9 +117,9 @@ impl HeadConfig {
 }
 
 /// Uniform with variance 1/R, so that V ε_R starts with variance 1.
-fn shared_start(seed: u64, classes: usize, rank: usize) -> TensorData {
+fn shared_start(seed: u64, rows: usize, rank: usize) -> TensorData {
     let bound = (3.0 / rank as f32).sqrt();
-    TensorData::new(uniform(seed, classes * rank, bound), [classes, rank])
+    TensorData::new(uniform(seed, rows * rank, bound), [rows, rank])
 }
 
 impl Head {
@@ -130,7 +136,8 @@ impl Head {
     /// # Shapes
     /// - features: [B, D]
     /// - returns: mean [B, K] and what the noise model has of diag_scale [B, K],
-    ///   loadings [B, K, R], loading_scale [B, K], shared_loadings [K, R]
+    ///   loadings [B, K, R], loading_scale [B, K], shared_loadings [K, R]; with noise on the
+    ///   features D in place of K
     ///
     /// # Panics
     /// When features have another width or are not finite; the message names the example.
@@ -169,6 +176,12 @@ impl Head {
                 loading_scale: loading_scale.expect("shared heads have the layer"),
                 shared_loadings: shared_loadings.expect("shared heads have the loadings"),
             },
+            (Noise::OnFeatures { .. }, Some(diag_scale)) => Covariance::OnFeatures(FeatureNoise {
+                diag_scale,
+                loading_scale: loading_scale.expect("heads with noise on features have the layer"),
+                shared_loadings: shared_loadings.expect("and the loadings"),
+                weight: self.mean.weight.val(),
+            }),
             (_, _) => Covariance::None,
         };
         let temperature = self.temperature(&mean.device());

@@ -4,6 +4,7 @@ use aleator_kernels as kernels;
 use burn::backend::DispatchTensor;
 use burn::tensor::{Device, Tensor};
 
+use crate::feature_noise::FeatureNoise;
 use crate::slices::Floats;
 
 /// Σ(x), in the form in which a head computes it.
@@ -33,6 +34,8 @@ pub enum Covariance {
         /// V, [K, R].
         shared_loadings: Tensor<2>,
     },
+    /// Wᵀ Σ′ W with the covariance Σ′ of noise on the features.
+    OnFeatures(FeatureNoise),
 }
 
 /// u ~ N(μ(x), Σ(x)) for each example, with the temperature of the link.
@@ -52,12 +55,13 @@ impl Latent {
         self.mean.dims()
     }
 
-    /// R, zero without factors.
+    /// R, zero without factors. Noise on the features has min(K, D + R) factors of utilities.
     pub fn rank(&self) -> usize {
         match &self.covariance {
             Covariance::None | Covariance::Diagonal { .. } => 0,
             Covariance::LowRank { loadings, .. } => loadings.dims()[2],
             Covariance::SharedLowRank { shared_loadings, .. } => shared_loadings.dims()[1],
+            Covariance::OnFeatures(noise) => noise.class_rank(),
         }
     }
 
@@ -82,6 +86,9 @@ impl Latent {
             Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => {
                 diagonal(diag_scale) + gram(shared_loadings.clone() * row(loading_scale))
             }
+            Covariance::OnFeatures(noise) => {
+                gram(noise.example(example).class_loadings().squeeze_dim(0))
+            }
         }
     }
 
@@ -98,6 +105,7 @@ impl Latent {
                 out.push(diag_scale.into_dispatch());
                 out.extend([loading_scale.into_dispatch(), shared_loadings.into_dispatch()]);
             }
+            Covariance::OnFeatures(noise) => out.extend(noise.tensors()),
         }
         out
     }
@@ -121,6 +129,7 @@ impl Latent {
                     shared_loadings: two(shared_loadings),
                 }
             }
+            Covariance::OnFeatures(noise) => Covariance::OnFeatures(noise.map(two)),
         };
         Self { mean: two(&self.mean), covariance, temperature: self.temperature.clone().inner() }
     }
@@ -161,6 +170,9 @@ impl CpuLatent {
             }
             Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => {
                 [diag_scale, loading_scale, shared_loadings].map(Floats::of).into()
+            }
+            Covariance::OnFeatures(_) => {
+                return Self::new(&latent.inner().in_class_space());
             }
         };
         let temperature = latent.temperature.clone().into_scalar();

@@ -9,8 +9,9 @@ pub use aleator_vocabulary::{Likelihood, Link};
 use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
 
+use crate::class_space::CpuFeatures;
 use crate::custom_grad::custom_grad;
-use crate::latent::{CpuLatent, Latent};
+use crate::latent::{Covariance, CpuLatent, Latent};
 use crate::recycled;
 use crate::slices::{Floats, is_cpu};
 use crate::{on_device, on_device_sigmoid};
@@ -85,6 +86,7 @@ pub(crate) fn try_softmax_log_probs(
     noise: &BatchNoise,
 ) -> Result<Tensor<2>, NotFinite> {
     noise.check(latent.dims()[0]);
+    let latent = latent.for_likelihood(Link::Softmax, Likelihood::Marginal, noise.samples);
     let noise = noise.clone();
     if !is_cpu(&latent.device()) {
         let inner = latent.inner();
@@ -92,6 +94,18 @@ pub(crate) fn try_softmax_log_probs(
         let saved = value.clone();
         return Ok(custom_grad(value, latent.tensors(), move |upstream, _| {
             on_device::backward(&inner, &noise, saved, upstream)
+        }));
+    }
+    if let Covariance::OnFeatures(of) = &latent.covariance {
+        let cpu = CpuFeatures::new(&latent, of);
+        let value = recycled::tensor(cpu.batch().log_probs(&noise)?, latent.dims());
+        return Ok(custom_grad(value, latent.tensors(), move |upstream: Tensor<2>, _| {
+            let upstream = Floats::new(-upstream);
+            let ones = vec![1.0; noise.ids.len()];
+            let targets = kernels::Targets::Dense(upstream.as_slice());
+            let out = cpu.batch().loss_and_grad(&noise, targets, &ones);
+            let (_, grad) = out.expect("the numbers were finite in the forward pass");
+            cpu.gradients(grad, 1.0)
         }));
     }
     let cpu = CpuLatent::new(&latent);
@@ -122,6 +136,7 @@ pub(crate) fn try_softmax_log_probs(
 /// # Panics
 /// When utilities are not finite; the message names the example.
 pub fn sigmoid_logits(latent: Latent) -> Tensor<2> {
+    let latent = latent.for_likelihood(Link::Sigmoid, Likelihood::Marginal, 0);
     if !is_cpu(&latent.device()) {
         let (value, rule) = on_device_sigmoid::logits(&latent.inner());
         return custom_grad(value, latent.tensors(), move |upstream, _| rule.pull(upstream));
@@ -170,6 +185,13 @@ pub(crate) fn loss_on_cpu(
     inputs: LossInputs<'_>,
 ) -> Result<WeightedLoss, NotFinite> {
     let LossInputs { targets, weights, noise, log_probs } = inputs;
+    let latent = latent.for_likelihood(link, likelihood, noise.samples);
+    if let Covariance::OnFeatures(of) = &latent.covariance {
+        let cpu = CpuFeatures::new(&latent, of);
+        let (log_probs, grad) = cpu.batch().loss_and_grad(noise, targets, weights)?;
+        let losses = targets.losses(&log_probs, latent.dims()[1]);
+        return Ok(weighted(losses, weights, latent, move |scale| cpu.gradients(grad, scale)));
+    }
     let cpu = CpuLatent::new(&latent);
     let (view, tau, vectors) = (cpu.view(), cpu.temperature(), Vectors::Detected);
     let (sampling, grad) = (noise.sampling(), || LatentGrad::from_buffers(&view, recycled::take));
@@ -196,15 +218,25 @@ pub(crate) fn loss_on_cpu(
         (Likelihood::Expansion, _) => expand(Form::Probability),
         (Likelihood::LogExpansion, _) => expand(Form::LogProbability),
     }?;
-    let batch = out.losses.len();
-    let terms = out.losses.iter().zip(weights);
+    let grad = out.grad;
+    Ok(weighted(out.losses, weights, latent, move |scale| gradients(scaled(grad, scale), &cpu)))
+}
+
+/// The weighted sum of losses, whose gradients are `pull(upstream)`.
+fn weighted(
+    losses: Vec<f32>,
+    weights: &[f32],
+    latent: Latent,
+    pull: impl FnOnce(f32) -> Vec<Option<DispatchTensor>> + Send + 'static,
+) -> WeightedLoss {
+    let batch = losses.len();
+    let terms = losses.iter().zip(weights);
     let sum: f64 = terms.map(|(loss, weight)| *loss as f64 * *weight as f64).sum();
     let value = recycled::tensor(vec![sum as f32], [1]);
-    let grad = out.grad;
     let sum = custom_grad(value, latent.tensors(), move |upstream: Tensor<1>, _| {
-        gradients(scaled(grad, upstream.into_scalar()), &cpu)
+        pull(upstream.into_scalar())
     });
-    Ok(WeightedLoss { sum, losses: recycled::tensor(out.losses, [batch]) })
+    WeightedLoss { sum, losses: recycled::tensor(losses, [batch]) }
 }
 
 fn scaled(mut grad: LatentGrad, scale: f32) -> LatentGrad {

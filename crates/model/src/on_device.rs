@@ -11,6 +11,7 @@ use burn::backend::DispatchTensor;
 use burn::tensor::activation::{log_softmax, sigmoid, softmax};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
+use crate::feature_noise::FeatureNoise;
 use crate::latent::{Covariance, Latent};
 use crate::likelihood::{BatchNoise, Link};
 
@@ -61,7 +62,7 @@ pub(crate) fn backward(
         let pull = (sample - marginal.clone()).exp() * upstream.clone();
         let probs = softmax(drawn.scaled.clone(), 2);
         let grad = pull.clone() - probs * pull.sum_dim(2);
-        Sums::of(grad / latent.temperature.clone().reshape([1, 1, 1]), &drawn)
+        Sums::of(grad / latent.temperature.clone().reshape([1, 1, 1]), &drawn, latent)
     });
     sums.reduce(Sums::add).expect("at least one sample").into_grads(latent)
 }
@@ -94,7 +95,8 @@ pub(crate) fn chunks(
     let [batch, classes] = latent.dims();
     let samples = if matches!(latent.covariance, Covariance::None) { 1 } else { noise.samples };
     // Even, so that antithetic pairs stay together.
-    let size = (CHUNK_ENTRIES / (batch * classes).max(1)).clamp(2, samples.max(2)) / 2 * 2;
+    let width = classes.max(latent.noisy_sizes().0);
+    let size = (CHUNK_ENTRIES / (batch * width).max(1)).clamp(2, samples.max(2)) / 2 * 2;
     (0..samples).step_by(size).map(move |first| first..samples.min(first + size))
 }
 
@@ -106,15 +108,33 @@ pub(crate) struct Chunk {
     diag_draws: Option<Tensor<3>>,
     /// ε_R, [B, n, R].
     factor_draws: Option<Tensor<3>>,
+    /// The noise on the features, [B, n, D], and ε_R Vᵀ.
+    on_features: Option<[Tensor<3>; 2]>,
 }
 
 impl Chunk {
+    /// ∂d, ∂v, ∂V and ∂W of noise on the features from the gradient of the utilities, [B, n, K].
+    fn pull_features(&self, grad: Tensor<3>, noise: &FeatureNoise) -> Option<[Tensor<2>; 4]> {
+        let [drawn, shared] = self.on_features.clone()?;
+        let (own, factors) = (self.diag_draws.clone()?, self.factor_draws.clone()?);
+        let flat = |rows: Tensor<3>| {
+            let [batch, samples, width] = rows.dims();
+            rows.reshape([batch * samples, width])
+        };
+        let over_samples = |values: Tensor<3>| values.sum_dim(1).squeeze_dim::<2>(1);
+        let weight = flat(drawn).transpose().matmul(flat(grad.clone()));
+        let pull = across(grad, noise.weight.clone().transpose());
+        let scaled = pull.clone() * noise.loading_scale.clone().unsqueeze_dim::<3>(1);
+        let loadings = flat(scaled).transpose().matmul(flat(factors));
+        Some([over_samples(pull.clone() * own), over_samples(pull * shared), loadings, weight])
+    }
+
     pub fn draw(latent: &Latent, noise: &BatchNoise, range: Range<usize>) -> Self {
         let device = latent.device();
-        let [_, classes] = latent.dims();
-        let normals = |stream: Stream, width: usize| {
-            let offset = if stream == Stream::Diagonal { latent.rank() } else { 0 };
-            draws(noise, range.clone(), stream, width, offset, latent.rank() + classes, &device)
+        let (width, rank) = latent.noisy_sizes();
+        let normals = |stream: Stream, count: usize| {
+            let offset = if stream == Stream::Diagonal { rank } else { 0 };
+            draws(noise, range.clone(), stream, count, offset, rank + width, &device)
         };
         let mut utility = latent.mean.clone().unsqueeze_dim::<3>(1);
         let (mut diag_draws, mut factor_draws) = (None, None);
@@ -122,18 +142,33 @@ impl Chunk {
         | Covariance::LowRank { diag_scale, .. }
         | Covariance::SharedLowRank { diag_scale, .. } = &latent.covariance
         {
-            let draws = normals(Stream::Diagonal, classes);
+            let draws = normals(Stream::Diagonal, width);
             utility = utility + diag_scale.clone().unsqueeze_dim::<3>(1) * draws.clone();
             diag_draws = Some(draws);
         }
-        if let Some(loadings) = latent.loadings() {
-            let draws = normals(Stream::Factor, latent.rank());
+        let mut on_features = None;
+        if let Covariance::OnFeatures(of) = &latent.covariance {
+            let (own, factors) = (normals(Stream::Diagonal, width), normals(Stream::Factor, rank));
+            let shared = across(factors.clone(), of.shared_loadings.clone().transpose());
+            let row = |scale: &Tensor<2>| scale.clone().unsqueeze_dim::<3>(1);
+            let drawn = row(&of.diag_scale) * own.clone() + row(&of.loading_scale) * shared.clone();
+            utility = utility + across(drawn.clone(), of.weight.clone());
+            (diag_draws, factor_draws) = (Some(own), Some(factors));
+            on_features = Some([drawn, shared]);
+        } else if let Some(loadings) = latent.loadings() {
+            let draws = normals(Stream::Factor, rank);
             utility = utility + draws.clone().matmul(loadings.swap_dims(1, 2));
             factor_draws = Some(draws);
         }
         let scaled = utility / latent.temperature.clone().reshape([1, 1, 1]);
-        Self { scaled, diag_draws, factor_draws }
+        Self { scaled, diag_draws, factor_draws, on_features }
     }
+}
+
+/// Rows [B, n, D] times a matrix [D, K] that all examples share.
+fn across(rows: Tensor<3>, matrix: Tensor<2>) -> Tensor<3> {
+    let ([batch, samples, width], [_, columns]) = (rows.dims(), matrix.dims());
+    rows.reshape([batch * samples, width]).matmul(matrix).reshape([batch, samples, columns])
 }
 
 /// Sums over samples that the gradients consist of.
@@ -142,12 +177,24 @@ pub(crate) struct Sums {
     diag_scale: Option<Tensor<2>>,
     loadings: Option<Tensor<3>>,
     temperature: Tensor<1>,
+    /// ∂d, ∂v, ∂V and ∂W of noise on the features.
+    on_features: Option<[Tensor<2>; 4]>,
 }
 
 impl Sums {
-    pub fn of(grad: Tensor<3>, chunk: &Chunk) -> Self {
+    pub fn of(grad: Tensor<3>, chunk: &Chunk, latent: &Latent) -> Self {
         let over_samples = |values: Tensor<3>| values.sum_dim(1).squeeze_dim::<2>(1);
+        if let Covariance::OnFeatures(noise) = &latent.covariance {
+            return Self {
+                mean: over_samples(grad.clone()),
+                diag_scale: None,
+                loadings: None,
+                temperature: -(grad.clone() * chunk.scaled.clone()).sum(),
+                on_features: chunk.pull_features(grad, noise),
+            };
+        }
         Self {
+            on_features: None,
             mean: over_samples(grad.clone()),
             diag_scale: chunk.diag_draws.clone().map(|draws| over_samples(grad.clone() * draws)),
             loadings: chunk
@@ -164,12 +211,17 @@ impl Sums {
             diag_scale: self.diag_scale.zip(other.diag_scale).map(|(a, b)| a + b),
             loadings: self.loadings.zip(other.loadings).map(|(a, b)| a + b),
             temperature: self.temperature + other.temperature,
+            on_features: self.on_features.zip(other.on_features).map(|(a, b)| {
+                let mut b = b.into_iter();
+                a.map(|a| a + b.next().expect("as many"))
+            }),
         }
     }
 
     pub fn into_grads(self, latent: &Latent) -> Vec<Option<DispatchTensor>> {
         let mut out = vec![self.mean.into_dispatch(), self.temperature.into_dispatch()];
         out.extend(self.diag_scale.map(Tensor::into_dispatch));
+        out.extend(self.on_features.into_iter().flatten().map(Tensor::into_dispatch));
         match (&latent.covariance, self.loadings) {
             (Covariance::SharedLowRank { loading_scale, shared_loadings, .. }, Some(loadings)) => {
                 let own = loadings.clone() * shared_loadings.clone().unsqueeze_dim::<3>(0);
@@ -184,7 +236,19 @@ impl Sums {
 }
 
 impl Latent {
-    /// V(x), [B, K, R], of either low-rank form.
+    /// How many numbers have noise of their own, and the factors besides: K and R, or D and R.
+    fn noisy_sizes(&self) -> (usize, usize) {
+        match &self.covariance {
+            Covariance::OnFeatures(noise) => {
+                let [features, rank, _] = noise.sizes();
+                (features, rank)
+            }
+            _ => (self.dims()[1], self.rank()),
+        }
+    }
+
+    /// The covariance that classes share as loadings [B, K, R]; of noise on the features the whole
+    /// covariance.
     pub(crate) fn loadings(&self) -> Option<Tensor<3>> {
         match &self.covariance {
             Covariance::None | Covariance::Diagonal { .. } => None,
@@ -193,6 +257,7 @@ impl Latent {
                 loading_scale.clone().unsqueeze_dim::<3>(2)
                     * shared_loadings.clone().unsqueeze_dim::<3>(0),
             ),
+            Covariance::OnFeatures(noise) => Some(noise.class_loadings()),
         }
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn backward(
         let pull = (of_samples(&drawn, labels) - log_probs.clone()).exp() * upstream.clone();
         let slope = labels_of_samples.clone() - sigmoid(drawn.scaled.clone());
         let grad = slope * pull;
-        Sums::of(grad / latent.temperature.clone().reshape([1, 1, 1]), &drawn)
+        Sums::of(grad / latent.temperature.clone().reshape([1, 1, 1]), &drawn, latent)
     });
     sums.reduce(Sums::add).expect("at least one sample").into_grads(latent)
 }

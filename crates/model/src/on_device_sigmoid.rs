@@ -65,6 +65,9 @@ impl Rule {
                 let pull = (loading_scale.square() * twice).sum_dim(0);
                 out.push((shared_loadings * pull.transpose()).into_dispatch());
             }
+            Covariance::OnFeatures(_) => {
+                unreachable!("a sigmoid sees the variances of the classes")
+            }
         }
         out.into_iter().map(Some).collect()
     }
@@ -87,6 +90,7 @@ fn marginal_variance(latent: &Latent) -> Tensor<2> {
             diag_scale.clone().square()
                 + loading_scale.clone().square() * squared_norms(shared_loadings)
         }
+        Covariance::OnFeatures(noise) => noise.marginal_scale().square(),
     }
 }
 

@@ -4,9 +4,10 @@ use aleator_kernels::{self as kernels, NotFinite, Vectors};
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_sigmoid;
 
+use crate::class_space::CpuFeatures;
 use crate::expansion;
 use crate::het_linear::HetLinearConfig;
-use crate::latent::{CpuLatent, Latent};
+use crate::latent::{Covariance, CpuLatent, Latent};
 use crate::likelihood::{BatchNoise, Likelihood, Link, sigmoid_logits, try_softmax_log_probs};
 use crate::on_device;
 use crate::recycled;
@@ -58,6 +59,8 @@ pub(crate) fn score(
     config: &HetLinearConfig,
     noise: &BatchNoise,
 ) -> Result<Scores, NotFinite> {
+    let own = latent;
+    let latent = own.clone().for_likelihood(config.link, config.likelihood, noise.samples);
     let (log_probs, log_complements) = match config.link {
         Link::Softmax if is_expanded(config.likelihood) => (expanded(&latent)?, None),
         Link::Softmax => (try_softmax_log_probs(latent.clone(), noise)?, None),
@@ -73,7 +76,7 @@ pub(crate) fn score(
             (log_sigmoid(logits.clone()), Some(log_sigmoid(-logits)))
         }
     };
-    Ok(Scores { log_probs, log_complements, latent })
+    Ok(Scores { log_probs, log_complements, latent: own })
 }
 
 pub(crate) fn predict(
@@ -82,29 +85,31 @@ pub(crate) fn predict(
     noise: &BatchNoise,
 ) -> Result<Prediction, NotFinite> {
     let (on_cpu, link) = (is_cpu(&latent.device()), config.link);
+    let form = latent.clone().for_likelihood(link, config.likelihood, noise.samples);
+    let (shape, sampling) = (form.dims(), noise.sampling());
+    let tensor = |values| recycled::tensor(values, shape);
     if on_cpu && link == Link::Softmax {
         // One pass over the samples gives both.
-        let (cpu, sampling, shape) = (CpuLatent::new(&latent), noise.sampling(), latent.dims());
-        let (view, tau) = (cpu.view(), cpu.temperature());
-        let out = kernels::fused::predict(&view, tau, &sampling, Vectors::Detected)?;
-        let log_probs = match is_expanded(config.likelihood) {
-            true => expanded(&latent)?,
-            false => recycled::tensor(out.log_probs, shape),
+        let (log_probs, variance) = if let Covariance::OnFeatures(of) = &form.covariance {
+            CpuFeatures::new(&form, of).batch().predict(noise)?
+        } else {
+            let cpu = CpuLatent::new(&form);
+            let (view, tau) = (cpu.view(), cpu.temperature());
+            let out = kernels::fused::predict(&view, tau, &sampling, Vectors::Detected)?;
+            (out.log_probs, out.variance)
         };
-        return Ok(Prediction {
-            log_probs,
-            variance: recycled::tensor(out.variance, shape),
-            latent,
-        });
+        let log_probs = match is_expanded(config.likelihood) {
+            true => expanded(&form)?,
+            false => tensor(log_probs),
+        };
+        return Ok(Prediction { log_probs, variance: tensor(variance), latent });
     }
-    let Scores { log_probs, latent, .. } = score(latent, config, noise)?;
+    let Scores { log_probs, .. } = score(latent.clone(), config, noise)?;
     let variance = if on_cpu {
-        let (cpu, sampling) = (CpuLatent::new(&latent), noise.sampling());
-        let variance =
-            kernels::multilabel::predictive_variance(&cpu.view(), cpu.temperature(), &sampling);
-        recycled::tensor(variance, latent.dims())
+        let cpu = CpuLatent::new(&form);
+        tensor(kernels::multilabel::predictive_variance(&cpu.view(), cpu.temperature(), &sampling))
     } else {
-        on_device::variance(&latent, link, noise)
+        on_device::variance(&form, link, noise)
     };
     Ok(Prediction { log_probs, variance, latent })
 }

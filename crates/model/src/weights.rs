@@ -32,6 +32,9 @@ pub enum WeightsError {
         /// What went wrong.
         reason: String,
     },
+    /// No reference layer has this noise.
+    #[error("reference layers with noise on the features cannot be read; choose another noise")]
+    OnFeatures,
     /// An array of a reference layer is missing.
     #[error("array `{name}` is missing; a layer with noise {noise:?} has it")]
     Missing {
@@ -312,6 +315,7 @@ impl ReferenceLayer {
                 head.loading_scale = Some(scale.dense(device));
                 head.shared_loadings = Some(loadings.param(device));
             }
+            Noise::OnFeatures { .. } => return Err(WeightsError::OnFeatures),
         }
         head.mean = loc.dense(device);
         Ok(head)

@@ -31,7 +31,11 @@ fn sizes_of_zero_are_refused() {
     refuses(&["classes", "at least 1"], || init(HetLinearConfig { classes: 0, ..base.clone() }));
     refuses(&["feature_dim"], || init(HetLinearConfig { feature_dim: 0, ..base.clone() }));
     refuses(&["samples"], || init(HetLinearConfig { samples: 0, ..base.clone() }));
-    for noise in [Noise::LowRank { rank: 0 }, Noise::SharedLowRank { rank: 0 }] {
+    for noise in [
+        Noise::LowRank { rank: 0 },
+        Noise::SharedLowRank { rank: 0 },
+        Noise::OnFeatures { rank: 0 },
+    ] {
         refuses(&["rank", "Diagonal"], || init(HetLinearConfig { noise, ..base.clone() }));
     }
     let temperature = HeadTemperature::Learned { low: tau(2.0), high: tau(1.0) };

@@ -24,8 +24,10 @@ fn losses_and_gradients_are_those_of_the_cpu() {
             Noise::Diagonal,
             Noise::LowRank { rank: 2 },
             Noise::SharedLowRank { rank: 2 },
+            Noise::OnFeatures { rank: 2 },
         ] {
-            let config = config(kind, link);
+            // More classes than features and factors: then the CPU draws on the features, too.
+            let config = HetLinearConfig { classes: 9, ..config(kind, link) };
             let (ours, theirs) = (on(Device::flex(), &config, 64), on(device(), &config, 64));
             for ((name, cpu), (_, gpu)) in ours.iter().zip(&theirs) {
                 println!("{link:?} {kind:?} {name}");

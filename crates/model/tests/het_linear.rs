@@ -12,8 +12,13 @@ use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Int, Tensor, TensorData};
 
-const NOISES: [Noise; 4] =
-    [Noise::None, Noise::Diagonal, Noise::LowRank { rank: 2 }, Noise::SharedLowRank { rank: 2 }];
+const NOISES: [Noise; 5] = [
+    Noise::None,
+    Noise::Diagonal,
+    Noise::LowRank { rank: 2 },
+    Noise::SharedLowRank { rank: 2 },
+    Noise::OnFeatures { rank: 2 },
+];
 
 fn classes(device: &burn::tensor::Device) -> Tensor<1, Int> {
     Tensor::from_ints([0, 3, 1, 2, 2, 0], device)

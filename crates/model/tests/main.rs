@@ -5,6 +5,8 @@ mod classifier;
 mod convolution;
 #[cfg(feature = "wgpu")]
 mod devices;
+#[cfg(not(feature = "wgpu"))]
+mod feature_noise;
 mod golden;
 mod het_linear;
 mod networks;

@@ -44,9 +44,13 @@ fn learned(backbone: BackboneConfig, classes: usize, kind: Noise) -> usize {
 
 #[test]
 fn parameters_are_counted_without_a_model() {
-    for noise in
-        [Noise::None, Noise::Diagonal, Noise::LowRank { rank: 3 }, Noise::SharedLowRank { rank: 3 }]
-    {
+    for noise in [
+        Noise::None,
+        Noise::Diagonal,
+        Noise::LowRank { rank: 3 },
+        Noise::SharedLowRank { rank: 3 },
+        Noise::OnFeatures { rank: 3 },
+    ] {
         learned(BackboneConfig::None { inputs: 7 }, 5, noise);
         learned(BackboneConfig::Mlp { inputs: 7, hidden: vec![6, 4] }, 5, noise);
         learned(BackboneConfig::Conv { image: [3, 9, 9], channels: vec![4, 6] }, 5, noise);

@@ -8,8 +8,13 @@ use aleator_model::{
 use burn::module::Module;
 use burn::tensor::Device;
 
-const ALL: [Noise; 4] =
-    [Noise::None, Noise::Diagonal, Noise::LowRank { rank: 2 }, Noise::SharedLowRank { rank: 2 }];
+const ALL: [Noise; 5] = [
+    Noise::None,
+    Noise::Diagonal,
+    Noise::LowRank { rank: 2 },
+    Noise::SharedLowRank { rank: 2 },
+    Noise::OnFeatures { rank: 2 },
+];
 
 #[test]
 fn saved_weights_load_to_the_same_logits_under_stable_keys() {
@@ -30,6 +35,15 @@ fn saved_weights_load_to_the_same_logits_under_stable_keys() {
             "head.loadings.weight",
             "head.mean.bias",
             "head.mean.weight",
+        ],
+        vec![
+            "head.diag_scale.bias",
+            "head.diag_scale.weight",
+            "head.loading_scale.bias",
+            "head.loading_scale.weight",
+            "head.mean.bias",
+            "head.mean.weight",
+            "head.shared_loadings",
         ],
         vec![
             "head.diag_scale.bias",

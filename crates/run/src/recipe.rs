@@ -134,6 +134,11 @@ enum NoiseKeys {
         #[serde(deserialize_with = "count::<1, 65536, _, _>")]
         rank: usize,
     },
+    #[serde(rename = "xl")]
+    OnFeatures {
+        #[serde(deserialize_with = "count::<1, 65536, _, _>")]
+        rank: usize,
+    },
 }
 
 /// `[optimizer]`.

@@ -296,6 +296,7 @@ fn head(features: usize, classes: usize, noise: Noise) -> usize {
         Noise::Diagonal => 2 * layer,
         Noise::LowRank { rank } => (2 + rank) * layer,
         Noise::SharedLowRank { rank } => 3 * layer + classes * rank,
+        Noise::OnFeatures { rank } => layer + 2 * (features + 1) * features + features * rank,
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) fn predictions(
 ) -> Result<Predictions, Vec<usize>> {
     let [_, classes] = latent.dims();
     let rank = latent.rank();
+    // Files hold the noise of the utilities; it is computed only where it is kept.
+    let latent = if keep_loadings { latent.in_class_space() } else { latent };
     let mut all = Predictions {
         classes,
         rank: 0,
@@ -39,6 +41,7 @@ pub(crate) fn predictions(
                 all.loadings = Some(floats(loadings));
             }
         }
+        Covariance::OnFeatures(_) => all.diag_scale = Some(vec![0.0; all.mean.len()]),
         Covariance::SharedLowRank { diag_scale, loading_scale, shared_loadings } => {
             all.rank = rank;
             all.diag_scale = Some(floats(diag_scale));

@@ -149,6 +149,8 @@ fn most_examples(noise: Noise, width: usize, classes: usize) -> usize {
         Noise::Diagonal => 2,
         Noise::SharedLowRank { .. } => 3,
         Noise::LowRank { rank } => 2 + rank,
+        // One to the classes and two to the features.
+        Noise::OnFeatures { .. } => 1 + (2 * width).div_ceil(classes),
     };
     let products = width.saturating_mul(classes).saturating_mul(layers).max(1);
     (MOST_PRODUCTS_OF_A_TRIAL / products).max(LEAST_OF_A_CLASS * classes).min(MOST)
@@ -172,6 +174,10 @@ fn noise(job: &Job<'_>) -> Option<Option<(usize, usize)>> {
         Noise::None => None,
         Noise::Diagonal => Some(None),
         Noise::LowRank { rank } | Noise::SharedLowRank { rank } => {
+            Some(Some((rank.min(most), most)))
+        }
+        Noise::OnFeatures { rank } => {
+            let most = job.data.shape.len().max(1);
             Some(Some((rank.min(most), most)))
         }
     }

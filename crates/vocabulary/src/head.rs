@@ -25,6 +25,13 @@ pub enum Noise {
         /// R.
         rank: usize,
     },
+    /// Correlated noise on the features, with shared loadings that are scaled by feature from the
+    /// input ("HET-XL"): its parameters do not depend on the number of classes. In recipes `"xl"`.
+    #[cfg_attr(feature = "serde", serde(rename = "xl"))]
+    OnFeatures {
+        /// R.
+        rank: usize,
+    },
 }
 
 impl Noise {
@@ -32,7 +39,9 @@ impl Noise {
     pub fn rank(self) -> Option<usize> {
         match self {
             Self::None | Self::Diagonal => None,
-            Self::LowRank { rank } | Self::SharedLowRank { rank } => Some(rank),
+            Self::LowRank { rank } | Self::SharedLowRank { rank } | Self::OnFeatures { rank } => {
+                Some(rank)
+            }
         }
     }
 
@@ -42,6 +51,7 @@ impl Noise {
             Self::None | Self::Diagonal => self,
             Self::LowRank { .. } => Self::LowRank { rank },
             Self::SharedLowRank { .. } => Self::SharedLowRank { rank },
+            Self::OnFeatures { .. } => Self::OnFeatures { rank },
         }
     }
 }

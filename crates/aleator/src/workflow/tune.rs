@@ -82,7 +82,7 @@ fn members(experiment: &Experiment, grid: &Grid) -> Result<Vec<Member>, Error> {
             ));
         }
         Noise::Diagonal => vec![None],
-        Noise::LowRank { .. } | Noise::SharedLowRank { .. } => {
+        Noise::LowRank { .. } | Noise::SharedLowRank { .. } | Noise::OnFeatures { .. } => {
             grid.ranks.iter().copied().map(Some).collect()
         }
     };

@@ -205,6 +205,7 @@ pub fn noise_name(noise: Noise) -> String {
         Noise::None => "none".to_string(),
         Noise::Diagonal => "diagonal".to_string(),
         Noise::LowRank { rank } => format!("full, rank {rank}"),
+        Noise::OnFeatures { rank } => format!("on the features, rank {rank}"),
         Noise::SharedLowRank { rank } => format!("shared, rank {rank}"),
     }
 }

@@ -189,7 +189,12 @@ fn missing(run: &RunDir, file: &PredictionsFile, split: Split) -> Option<String>
         });
     }
     match run.info().noise {
-        Noise::LowRank { rank } if !file.has(Field::Loadings) => {
+        Noise::LowRank { .. } | Noise::OnFeatures { .. } if !file.has(Field::Loadings) => {
+            let rank = match run.info().noise {
+                Noise::LowRank { rank } => rank,
+                // At most, in the space of the classes.
+                _ => file.classes(),
+            };
             let counts = run.info().examples;
             let examples = counts.validation.max(counts.test) as f64;
             let bytes = examples * (file.classes() * rank * size_of::<f32>()) as f64;
@@ -218,6 +223,8 @@ fn check_kind(noise: Noise, file: &PredictionsFile) -> Result<(), RunError> {
         Noise::None | Noise::Diagonal => (false, false, 0),
         Noise::LowRank { rank } => (true, false, rank),
         Noise::SharedLowRank { rank } => (false, true, rank),
+        // Loadings in the space of the classes, as many as their covariance has.
+        Noise::OnFeatures { .. } => (true, false, file.rank()),
     };
     if found == expected {
         return Ok(());

@@ -86,6 +86,7 @@ fn lead(material: &Material, detailed: Option<&EvaluatedRun>) -> String {
             Noise::None => "no noise model".to_string(),
             Noise::Diagonal => "independent noise on each class".to_string(),
             Noise::LowRank { rank } => format!("a noise covariance of rank {rank}"),
+            Noise::OnFeatures { rank } => format!("noise on the features of rank {rank}"),
             Noise::SharedLowRank { rank } => format!("a shared noise covariance of rank {rank}"),
         };
         let kind = match info.link {

@@ -105,7 +105,7 @@ pub fn random(noise: Noise, examples: usize, classes: usize, seed: u64) -> Predi
     }
     match noise {
         Noise::None | Noise::Diagonal => {}
-        Noise::LowRank { rank } => {
+        Noise::LowRank { rank } | Noise::OnFeatures { rank } => {
             made.rank = rank;
             made.loadings = Some(numbers.take(cells * rank));
         }

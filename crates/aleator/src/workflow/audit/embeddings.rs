@@ -126,7 +126,9 @@ impl RunExamples {
             (Link::Sigmoid, Noise::None) => "multilabel-none",
             (Link::Sigmoid, Noise::Diagonal) => "multilabel-diagonal",
             (Link::Sigmoid, Noise::LowRank { .. }) => "multilabel-full",
-            (Link::Sigmoid, Noise::SharedLowRank { .. }) => "multilabel-shared",
+            (Link::Sigmoid, Noise::SharedLowRank { .. } | Noise::OnFeatures { .. }) => {
+                "multilabel-shared"
+            }
         };
         let file = |name: &str| dir.join(name).display().to_string();
         let train = Source {
