@@ -1,6 +1,6 @@
-"""Times one training step of the head in Aleator and in PyTorch, interleaved, in one run.
+"""Times one training step of the head in Aleator and in PyTorch or JAX, interleaved, in one run.
 
-    cargo build --release -p aleator-benchmarks && pip install torch numpy
+    cargo build --release -p aleator-benchmarks && pip install torch jax numpy
     python benchmarks/compare.py [--rounds 3] [--only "a;b"] [--out benchmarks/head.md]
 
 Each measurement is a process of its own (see `aleator-bench head --help` and peers/README.md); the
@@ -13,11 +13,13 @@ import os
 import platform
 import subprocess
 import sys
+from importlib.metadata import version
+from importlib.util import find_spec as is_installed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "..", "target"))
 OURS = os.path.join(TARGET, "release", "aleator-bench")
-PEER = os.path.join(HERE, "peers", "bench_torch.py")
+PEERS = {"jit": "bench_jax_xl.py"}  # of a variant; the others are PyTorch
 
 A = dict(B=64, D=2048, K=1000, R=15, S=1000)
 B = dict(B=128, D=64, K=10, R=6, S=1000)
@@ -31,6 +33,8 @@ SETTINGS = [
     ("b, K=100 R=10", "a hundred classes", "softmax_full", B | dict(K=100, R=10), [("eager", 10)], 9),
     ("c", "ImageNet-21k multilabel head", "sigmoid_pe", dict(B=8, D=2048, K=21843, R=50, S=1000),
      [("eager", 25), ("exact", 1)], 2),
+    ("xl", "noise on the features", "softmax_xl", A | dict(S=10), [("jit", 1)], 9),
+    ("xl, S=100", "noise on the features", "softmax_xl", A | dict(S=100), [("jit", 1)], 3),
 ]
 
 
@@ -49,7 +53,8 @@ def ours(model, shape, threads):
 
 def peer(model, variant, shape, threads):
     flags = [word for key, value in shape.items() for word in (f"--{key}", str(value))]
-    return run([sys.executable, PEER, "--model", model, "--variant", variant, "--reps", "3",
+    program = os.path.join(HERE, "peers", PEERS.get(variant, "bench_torch.py"))
+    return run([sys.executable, program, "--model", model, "--variant", variant, "--reps", "3",
                 "--threads", str(threads)] + flags)
 
 
@@ -71,8 +76,8 @@ def machine():
     if os.path.exists("/proc/cpuinfo"):
         cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo")
                     if line.startswith("model name")), cpu)
-    import torch
-    return f"{cpu}, {os.cpu_count()} cores, PyTorch {torch.__version__}"
+    versions = [f"{name} {version(name)}" for name in ("torch", "jax") if is_installed(name)]
+    return ", ".join([f"{cpu}, {os.cpu_count()} cores", *versions])
 
 
 def main():
@@ -104,7 +109,7 @@ def main():
         f"{machine()}, {args.threads} threads, at most {args.rounds} rounds (S=10,000: one); milliseconds (peak MiB).",
         "Made by `python benchmarks/compare.py`.",
         "",
-        "| setting | | PyTorch | Aleator | times faster | goal |",
+        "| setting | | peer | Aleator | times faster | goal |",
         "|---|---|---|---|---|---|",
     ]
     for name, what, variant, other, mine, ratio, target in rows:

@@ -106,6 +106,16 @@ fn shared_noise_is_analysed() {
 }
 
 #[test]
+fn noise_on_the_features_is_analysed_as_noise_on_the_classes() {
+    let place = Place::empty();
+    train(&place, "full", "run", "--set head.noise=xl");
+    let told = place.succeeds("analyse run -q --by correlation").stdout;
+    assert!(told.contains("noise on the features, rank 6"), "{told}");
+    assert!(told.contains("substitutes"), "{told}");
+    place.succeeds("eval run --sampling-free -q");
+}
+
+#[test]
 fn runs_that_have_nothing_to_analyse_say_so() {
     let place = Place::empty();
     train(&place, "none", "plain", "");

@@ -119,7 +119,7 @@ fn values_of_another_type_are_refused_with_both_types() {
     refuses(
         "digits-full",
         &["head.noise=true"],
-        "must be one of \"none\", \"diagonal\", \"full\", \"shared\", found true",
+        "must be one of \"none\", \"diagonal\", \"full\", \"shared\", \"xl\", found true",
     );
     refuses("digits-full", &["head.temperature=warm"], "a number, or bounds");
     refuses("digits-full", &["seeds=0"], "seeds must be a list");
