@@ -1,1 +1,3 @@
-mod sums;
+//! The integration tests of this crate: one program, linked once.
+
+mod recorder;

@@ -76,11 +76,10 @@ impl Covariances {
             Err(RunError::NotKept { .. }) => None,
             opened => Some(opened?),
         };
-        let file = predictions.as_ref().map(|reader| &reader.file);
-        let sums = if file.is_none_or(|file| lacks_loadings(run, file)) {
-            open_sums(run, split)?
-        } else {
-            None
+        let sums = match &predictions {
+            Some(reader) if !lacks_loadings(run, &reader.file) => None,
+            Some(reader) => open_sums(run, split, reader.examples.len())?,
+            None => open_sums(run, split, run.split_examples(split)?.len())?,
         };
         let mut opened = match (predictions, sums) {
             (Some(reader), None) => {
@@ -267,20 +266,24 @@ fn lacks_loadings(run: &RunDir, file: &PredictionsFile) -> bool {
     own && file.has(Field::DiagScale) && !file.has(Field::Loadings)
 }
 
-/// The sums over a split, where its evaluation wrote them.
-fn open_sums(run: &RunDir, split: Split) -> Result<Option<CovarianceFile>, RunError> {
+/// The sums over the examples of a split, where its evaluation wrote them.
+fn open_sums(
+    run: &RunDir,
+    split: Split,
+    examples: usize,
+) -> Result<Option<CovarianceFile>, RunError> {
     let path = run.covariance_path(split);
     if !path.exists() {
         return Ok(None);
     }
     let file = CovarianceFile::open(&path)?;
-    let (info, counts) = (file.info(), run.info());
+    let info = file.info();
     let found = (info.examples, info.classes, info.rank);
-    let rank = match counts.noise {
+    let rank = match run.info().noise {
         Noise::None | Noise::Diagonal => 0,
         Noise::LowRank { rank } | Noise::SharedLowRank { rank } => rank,
     };
-    let expected = (counts.examples.of(split), counts.class_names.len(), rank);
+    let expected = (examples, run.info().class_names.len(), rank);
     if found != expected {
         let message = format!(
             "holds (examples, classes, rank) = {found:?}, and the run has {expected:?}; \
