@@ -7,7 +7,7 @@ use aleator_covariance::{CovarianceRecorder, Loadings, LowRank, SharedFactors, U
 use aleator_metrics::classification::argmax;
 use aleator_run::{
     CovarianceFile, EnsembleFile, ExampleRow, Field, Likelihood, Link, Noise, PredictionsFile,
-    RunDir, RunError, Split, SplitReader,
+    RunDir, RunError, RunInfo, Split, SplitReader,
 };
 use rayon::prelude::*;
 
@@ -32,7 +32,7 @@ use crate::error::ReportError;
 pub struct Covariances {
     examples: Vec<ExampleRow>,
     split: Split,
-    /// None if the run keeps no complete ones.
+    /// `None` if the run keeps no complete ones.
     pub(super) predictions: Option<SplitReader>,
     /// What stands for loadings that were not kept.
     pub(super) sums: Option<CovarianceFile>,
@@ -56,24 +56,11 @@ impl Covariances {
     /// Opens the predictions of a split, and refuses those that hold no covariance.
     pub fn open(run: &RunDir, split: Split) -> Result<Self, ReportError> {
         let none = |reason: String| ReportError::NoCovariance { dir: run.path().into(), reason };
-        if run.info().noise == Noise::None {
-            return Err(none(
-                "it was trained with head.noise = \"none\"; train with head.noise = \"full\" or \
-                 \"shared\""
-                    .to_string(),
-            ));
-        }
-        if run.info().link == Link::Sigmoid && run.info().likelihood != Likelihood::Joint {
-            return Err(none(
-                "its classes are on or off by themselves (head.link = \"sigmoid\"): its loss \
-                 depends on the variance of each class alone, so the covariances between classes \
-                 are those of the initial weights and say nothing about the data; train with \
-                 head.likelihood = \"joint\", which learns them"
-                    .to_string(),
-            ));
+        if let Some(reason) = unlearned(run.info()) {
+            return Err(none(reason.to_string()));
         }
         let predictions = match open_split(run, split) {
-            Err(RunError::NotKept { .. }) => None,
+            Err(RunError::NotKept { .. } | RunError::NotEvaluated { .. }) => None,
             opened => Some(opened?),
         };
         let sums = match &predictions {
@@ -251,6 +238,22 @@ impl Covariances {
             (None, _) => Loadings::None,
         };
         Ok(LowRank { classes, rank, diag, loadings })
+    }
+}
+
+/// Why the labels say nothing about covariances between classes, and what to do.
+fn unlearned(info: &RunInfo) -> Option<&'static str> {
+    match (info.noise, info.link, info.likelihood) {
+        (Noise::None, ..) => Some(
+            "it was trained with head.noise = \"none\"; train with head.noise = \"full\" or \"shared\"",
+        ),
+        (_, Link::Sigmoid, Likelihood::Joint) | (_, Link::Softmax, _) => None,
+        (_, Link::Sigmoid, _) => Some(
+            "its classes are on or off by themselves (head.link = \"sigmoid\"): its loss depends on \
+             the variance of each class alone, so the covariances between classes are those of the \
+             initial weights and say nothing about the data; train with head.likelihood = \
+             \"joint\", which learns them",
+        ),
     }
 }
 
