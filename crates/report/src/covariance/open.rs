@@ -265,7 +265,7 @@ fn needed_mib(examples: usize, width: usize) -> f64 {
 
 /// Whether these predictions had loadings of each example that were not kept.
 fn lacks_loadings(run: &RunDir, file: &PredictionsFile) -> bool {
-    let own = matches!(run.info().noise, Noise::LowRank { .. });
+    let own = !matches!(run.info().noise, Noise::Diagonal | Noise::SharedLowRank { .. });
     own && file.has(Field::DiagScale) && !file.has(Field::Loadings)
 }
 
@@ -283,8 +283,10 @@ fn open_sums(
     let info = file.info();
     let found = (info.examples, info.classes, info.rank);
     let rank = match run.info().noise {
-        Noise::None | Noise::Diagonal => 0,
+        Noise::Diagonal => 0,
         Noise::LowRank { rank } | Noise::SharedLowRank { rank } => rank,
+        // `run.json` does not say how many factors of utilities there are.
+        _ => info.rank,
     };
     let expected = (examples, run.info().class_names.len(), rank);
     if found != expected {
@@ -363,26 +365,28 @@ fn missing(run: &RunDir, file: &PredictionsFile, split: Split) -> Option<String>
             None => format!("its predictions lack diag_scale; `aleator eval {dir}` makes them"),
         });
     }
-    match run.info().noise {
-        Noise::LowRank { rank } if !file.has(Field::Loadings) => {
-            let (classes, split) = (file.classes(), split.name());
-            if CovarianceRecorder::fits(classes) {
-                return Some(format!(
-                    "its evaluation of the {split} split left neither loadings nor sums of them; \
-                     `aleator eval {dir}` makes them"
-                ));
-            }
-            let needed = needed_mib(file.examples(), classes * rank);
-            Some(format!(
-                "its predictions of the {split} split hold no loadings, which were larger than \
-                 evaluation.loadings_mib allows, and {classes} classes have too many pairs to be \
-                 added up in memory; set evaluation.loadings_mib to {needed} or more in {}, then \
-                 `aleator eval {dir}`",
-                run.recipe_path().display()
-            ))
-        }
-        _ => None,
+    if !lacks_loadings(run, file) {
+        return None;
     }
+    let (classes, split) = (file.classes(), split.name());
+    if CovarianceRecorder::fits(classes) {
+        return Some(format!(
+            "its evaluation of the {split} split left neither loadings nor sums of them; \
+             `aleator eval {dir}` makes them"
+        ));
+    }
+    let rank = match run.info().noise {
+        Noise::LowRank { rank } => rank,
+        // At most, in the space of the classes.
+        _ => classes,
+    };
+    let needed = needed_mib(file.examples(), classes * rank);
+    Some(format!(
+        "its predictions of the {split} split hold no loadings, which were larger than \
+         evaluation.loadings_mib allows, and {classes} classes have too many pairs to be added up \
+         in memory; set evaluation.loadings_mib to {needed} or more in {}, then `aleator eval {dir}`",
+        run.recipe_path().display()
+    ))
 }
 
 fn members(run: &RunDir) -> Option<String> {
