@@ -12,6 +12,9 @@ pub struct RateSums {
     rates: Vec<f64>,
 }
 
+/// Examples whose rates are held together.
+const TOGETHER: usize = 256;
+
 impl RateSums {
     /// Of K classes; holds K² numbers.
     pub fn new(classes: usize) -> Self {
@@ -40,9 +43,12 @@ impl RateSums {
             let flip = |class: usize| predictions.flip_probability(example, class, top);
             (top, (0..classes).map(flip).collect::<Vec<f64>>())
         };
-        let means = predictions.mean.par_chunks_exact(classes).enumerate();
-        let found: Vec<(usize, Vec<f64>)> = means.map(of_example).collect();
-        found.into_iter().for_each(|(top, rates)| self.add(top, rates.into_iter()));
+        let means: Vec<(usize, &[f32])> =
+            predictions.mean.chunks_exact(classes).enumerate().collect();
+        for means in means.chunks(TOGETHER) {
+            let found: Vec<(usize, Vec<f64>)> = means.par_iter().copied().map(of_example).collect();
+            found.into_iter().for_each(|(top, rates)| self.add(top, rates.into_iter()));
+        }
     }
 
     /// How many examples each class has, `[K]`.

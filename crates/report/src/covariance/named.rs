@@ -63,7 +63,7 @@ impl Covariances {
         top: usize,
         observer: Observer,
     ) -> Result<(f64, Vec<PairExample>), ReportError> {
-        let (total, classes) = (self.examples().len(), self.classes() as f64);
+        let (total, classes) = (self.total, self.classes() as f64);
         let centred = self.blocks_are_centred();
         let mut best = Best::new(top);
         let mut factors = 0.0;

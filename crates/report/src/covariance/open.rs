@@ -30,7 +30,10 @@ use crate::error::ReportError;
 /// ```
 #[derive(Debug)]
 pub struct Covariances {
+    /// Empty for predictions in memory.
     examples: Vec<ExampleRow>,
+    /// N.
+    pub(super) total: usize,
     split: Split,
     /// `None` if the run keeps no complete ones.
     pub(super) predictions: Option<SplitReader>,
@@ -100,6 +103,7 @@ impl Covariances {
         let (classes, rank) = (file.classes(), file.rank());
         let shared = |loadings| SharedFactors::new(loadings, classes, rank);
         Self {
+            total: file.examples(),
             classes,
             rank,
             units: Units {
@@ -121,6 +125,7 @@ impl Covariances {
         let info = sums.info();
         let temperature = f64::from(info.temperature);
         Self {
+            total: info.examples,
             examples,
             split,
             predictions: None,
@@ -209,7 +214,7 @@ impl Covariances {
             return Ok(self.reader()?);
         }
         let (classes, rank, dir) = (self.classes, self.rank, self.dir.display());
-        let needed = needed_mib(self.examples.len(), classes * rank);
+        let needed = needed_mib(self.total, classes * rank);
         let reason = format!(
             "its predictions of the {} split hold no loadings of single examples, which are needed \
              here; set evaluation.loadings_mib to {needed} or more and evaluation.predictions to \

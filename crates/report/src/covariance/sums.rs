@@ -24,8 +24,7 @@ impl Covariances {
 
     /// What converts the numbers of blocks into those of Σ̄.
     pub(super) fn entries(&mut self, observer: Observer) -> Result<Entries, ReportError> {
-        let (centred, units, total) =
-            (self.blocks_are_centred(), self.units(), self.examples().len());
+        let (centred, units, total) = (self.blocks_are_centred(), self.units(), self.total);
         let mut moments = Moments::new(self.classes());
         if let Some(sums) = &mut self.sums {
             moments.examples = total;
@@ -46,7 +45,7 @@ impl Covariances {
         observer: Observer,
         mut visit: impl FnMut(&Block),
     ) -> Result<(), ReportError> {
-        let (classes, total, rank) = (self.classes(), self.examples().len(), self.rank);
+        let (classes, total, rank) = (self.classes(), self.total, self.rank);
         let passes = plan(classes, self.memory);
         if let Some(sums) = &mut self.sums {
             for rows in passes.into_iter().flatten() {

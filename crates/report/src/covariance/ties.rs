@@ -92,7 +92,7 @@ impl Covariances {
         observer: Observer,
         sink: &mut dyn FnMut(ExampleTies) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
-        assert_eq!(predicted.len(), self.examples().len(), "a prediction for each example");
+        assert_eq!(predicted.len(), self.total, "a prediction for each example");
         if !self.has_factors() {
             return Ok(());
         }
@@ -114,7 +114,7 @@ impl Covariances {
         pairs: &[(usize, usize)],
         observer: Observer,
     ) -> Result<Vec<Tie>, ReportError> {
-        assert_eq!(pairs.len(), self.examples().len(), "two classes for each example");
+        assert_eq!(pairs.len(), self.total, "two classes for each example");
         self.latent_reader()?;
         let rows: Vec<(usize, usize)> =
             pairs.iter().enumerate().map(|(row, (class, _))| (row, *class)).collect();
