@@ -146,8 +146,9 @@ fn check(slice: &[f32], rows: usize, columns: usize, what: &str) {
 
 /// Columns of `out` per task; their sums stay in L2 while the weight is read.
 const COLUMNS: usize = 512;
-/// The distance, in panels, between the panel that is multiplied and the one that is prefetched.
-const AHEAD: usize = 4;
+/// Up to this many groups of rows, panels of the weight are multiplied where they are. More groups
+/// use every number so often that copying it beforehand costs nothing.
+const FEW_GROUPS: usize = 3;
 
 struct Forward<'a> {
     features: &'a [f32],
@@ -186,6 +187,16 @@ struct ForwardColumns<'a> {
     shape: DenseShape,
 }
 
+/// How panels of the weight are read.
+struct Blocking {
+    /// Rows of the weight that are multiplied at a time.
+    depth: usize,
+    /// The distance, in panels, between the panel that is multiplied and the one that is prefetched.
+    ahead: usize,
+    /// Whether panels are copied before they are multiplied.
+    packs: bool,
+}
+
 impl WithSimd for ForwardColumns<'_> {
     type Output = ();
 
@@ -194,25 +205,31 @@ impl WithSimd for ForwardColumns<'_> {
         let DenseShape { inputs, outputs, .. } = self.shape;
         let columns = COLUMNS.min(outputs - self.first);
         let panels = columns.div_ceil(width::<S>());
-        let depth = self.depth();
+        let Blocking { depth, ahead, packs } = self.blocking();
         let mut sums = vec![zeros::<S>(simd); panels * self.groups.count];
-        let mut padded = vec![[simd.splat_f32s(0.0); VECTORS]; depth];
+        let mut packed = vec![[simd.splat_f32s(0.0); VECTORS]; depth];
         for start in (0..inputs).step_by(depth) {
             let steps = start..inputs.min(start + depth);
             for (panel, sums) in sums.chunks_exact_mut(self.groups.count).enumerate() {
                 let at =
                     |step: usize, panel: usize| step * outputs + self.first + panel * width::<S>();
-                let next = panel + AHEAD;
+                let next = panel + ahead;
                 let ahead =
                     if next < panels { at(start, next) } else { at(start + depth, next - panels) };
                 let size = width::<S>().min(columns - panel * width::<S>());
-                let weight = &self.weight[at(start, panel)..];
-                if size == width::<S>() {
-                    let right = weight.chunks(outputs).map(load_row::<S>);
-                    self.add_panel(simd, steps.clone(), right, ahead, sums);
+                let rows = self.weight[at(start, panel)..].chunks(outputs);
+                if size < width::<S>() {
+                    let weight = &self.weight[at(start, panel)..];
+                    pack_panel(simd, &mut packed, weight, outputs, size);
+                    self.add_panel(simd, steps.clone(), packed.iter().copied(), ahead, sums);
+                } else if packs {
+                    packed
+                        .iter_mut()
+                        .zip(rows)
+                        .for_each(|(packed, row)| *packed = load_row::<S>(row));
+                    self.add_panel(simd, steps.clone(), packed.iter().copied(), ahead, sums);
                 } else {
-                    pack_panel(simd, &mut padded, weight, outputs, size);
-                    self.add_panel(simd, steps.clone(), padded.iter().copied(), ahead, sums);
+                    self.add_panel(simd, steps.clone(), rows.map(load_row::<S>), ahead, sums);
                 }
             }
         }
@@ -221,11 +238,14 @@ impl WithSimd for ForwardColumns<'_> {
 }
 
 impl ForwardColumns<'_> {
-    /// Rows of the weight that are multiplied at the same time. Each is on its own page: more than
-    /// fit into the L1 TLB (64) are slow, and fewer load and store the sums more often. With few row
-    /// groups memory is the limit, and it is fastest if the hardware prefetcher can follow all rows.
-    fn depth(&self) -> usize {
-        if self.groups.count > 3 { 48 } else { 12 }
+    /// With few row groups memory is the limit, and it is fastest if the hardware prefetcher can
+    /// follow all rows. With many, panels are copied: the copy and what is prefetched are together
+    /// half of a 32 KiB L1 cache, and sums are seldom loaded and stored.
+    fn blocking(&self) -> Blocking {
+        match self.groups.count > FEW_GROUPS {
+            true => Blocking { depth: 128, ahead: 1, packs: true },
+            false => Blocking { depth: 12, ahead: 4, packs: false },
+        }
     }
 
     /// Adds the product with one panel of the weight to its sums, and prefetches the panel at index

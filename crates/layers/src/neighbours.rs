@@ -12,7 +12,7 @@ mod subspace;
 
 use std::ops::Range;
 
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use crate::dense::{DenseShape, forward};
@@ -238,9 +238,14 @@ fn candidates(
         let products = &mut products[..queries.len() * outputs];
         forward(&features, &chunk.columns, Some(&chunk.bias), products, shape);
         let rows = queries.clone().zip(&mut lists).zip(products.chunks_exact(outputs));
+        // A loop, as closures of iterators are not always inlined, and then have no vectors.
         Arch::new().dispatch(
             #[inline(always)]
-            || rows.for_each(|((query, list), row)| list.offer(query as u32, chunk.members, row)),
+            || {
+                for ((query, list), row) in rows {
+                    list.offer(query as u32, chunk.members, row);
+                }
+            },
         );
     }
     lists.into_iter().map(|list| list.best.into_iter().map(|(_, index)| index).collect()).collect()
@@ -290,19 +295,64 @@ impl Shortlist {
     }
 }
 
-/// The nearest of some candidates with their squared distances, the nearest first.
+/// The nearest of some candidates with their squared distances, the nearest first. Squares in f32
+/// dismiss most of them; the rest is ranked in f64.
 fn ranked(points: &Points, at: usize, candidates: &[u32], count: usize) -> Vec<(u32, f64)> {
     let own = points.row(at);
-    let order = |a: &(u32, f64), b: &(u32, f64)| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0));
-    let distance = |index: &u32| (*index, squared_distance(own, points.row(*index as usize)));
-    let mut found: Vec<(u32, f64)> =
-        Arch::new().dispatch(|| candidates.iter().map(distance).collect());
-    if found.len() > count {
-        found.select_nth_unstable_by(count - 1, order);
-        found.truncate(count);
+    let mut near: Vec<(u32, f32)> = candidates.iter().map(|index| (*index, 0.0)).collect();
+    if near.len() > count + SPARE {
+        let found = &mut near[..];
+        Arch::new().dispatch(RoughDistances { points, own, found });
+        let order = |a: &(u32, f32), b: &(u32, f32)| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0));
+        near.select_nth_unstable_by(count + SPARE - 1, order);
+        near.truncate(count + SPARE);
     }
-    found.sort_unstable_by(order);
+    let mut found: Vec<(u32, f64)> = near.iter().map(|(index, _)| (*index, 0.0)).collect();
+    Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for (index, square) in &mut found {
+                *square = squared_distance(own, points.row(*index as usize));
+            }
+        },
+    );
+    found.sort_unstable_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+    found.truncate(count);
     found
+}
+
+/// ‖x − y‖² in f32 from one point to some others.
+struct RoughDistances<'a> {
+    points: &'a Points<'a>,
+    own: &'a [f32],
+    found: &'a mut [(u32, f32)],
+}
+
+impl WithSimd for RoughDistances<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { points, own, found } = self;
+        let (own, own_rest) = S::as_simd_f32s(own);
+        for (index, square) in found {
+            let (other, rest) = S::as_simd_f32s(points.row(*index as usize));
+            // Four sums, as one would wait for itself.
+            let mut sums = [simd.splat_f32s(0.0); 4];
+            for (own, other) in own.chunks(4).zip(other.chunks(4)) {
+                for (sum, (own, other)) in sums.iter_mut().zip(own.iter().zip(other)) {
+                    let difference = simd.sub_f32s(*own, *other);
+                    *sum = simd.mul_add_e_f32s(difference, difference, *sum);
+                }
+            }
+            let [a, b, c, d] = sums;
+            let sum = simd.add_f32s(simd.add_f32s(a, b), simd.add_f32s(c, d));
+            *square = simd.reduce_sum_f32s(sum);
+            for (own, other) in own_rest.iter().zip(rest) {
+                *square += (own - other) * (own - other);
+            }
+        }
+    }
 }
 
 /// ‖x − y‖² in f64, in a fixed order that vector units can follow.

@@ -10,6 +10,8 @@
 //! wrong as well; so β and ε are both learned, by maximum likelihood, without the truth. A given
 //! label with this evidence is wrong with probability ε e^η / (1 − ε + ε e^η).
 
+use rayon::prelude::*;
+
 /// Labels with their evidence, `[N, M]`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Labels {
@@ -161,44 +163,87 @@ impl Problem<'_> {
     /// The mean log-likelihood and its gradient.
     fn evaluate(&self, at: &[f64]) -> (f64, Vec<f64>) {
         let sources = self.sources();
-        let slopes: Vec<f64> =
-            at[1..=sources].iter().zip(self.scales).map(|(log, scale)| log.exp() / scale).collect();
-        let log_wrong = -softplus(-at[sources + 1]);
-        let log_right = -softplus(at[sources + 1]);
         let given: f64 = self.given.weights.iter().sum();
         // Planted errors count as a twentieth of the labels, however many there are.
         let share = PLANTED_SHARE * given / self.planted.weights.iter().sum::<f64>();
-        let log_kappa = PLANTED_SHARE.ln();
-        let (mut value, mut gradient) = (0.0, vec![0.0; at.len()]);
-        let mut add = |row: &[f64], weight: f64, is_planted: bool| {
-            let terms = row.iter().zip(&slopes).map(|(value, slope)| value * slope);
-            let eta = at[0] + terms.clone().sum::<f64>();
-            let planted = log_kappa + eta;
-            let label = log_add(log_right, log_wrong + eta);
-            let total = log_add(planted, label);
-            value += weight * (if is_planted { planted } else { label } - total);
-            // Slopes of log(label) by η and by the log-odds of ε, and the share of planted ones.
-            let by_eta = (log_wrong + eta - label).exp();
-            let both = log_wrong + log_right - label;
-            let by_odds = (both + eta).exp() - both.exp();
-            let share = (planted - total).exp();
-            let mean = share + (1.0 - share) * by_eta;
-            let slope = weight * (if is_planted { 1.0 } else { by_eta } - mean);
-            gradient[0] += slope;
-            gradient[1..=sources]
-                .iter_mut()
-                .zip(terms)
-                .for_each(|(sum, term)| *sum += slope * term);
-            let own = if is_planted { 0.0 } else { by_odds };
-            gradient[sources + 1] += weight * (own - (1.0 - share) * by_odds);
+        let law = Law {
+            intercept: at[0],
+            slopes: at[1..=sources]
+                .iter()
+                .zip(self.scales)
+                .map(|(log, scale)| log.exp() / scale)
+                .collect(),
+            wrong: (-softplus(-at[sources + 1])).exp(),
+            right: (-softplus(at[sources + 1])).exp(),
         };
-        self.given.rows(sources).for_each(|(row, weight)| add(row, weight, false));
-        self.planted.rows(sources).for_each(|(row, weight)| add(row, weight * share, true));
+        let of_given = law.sums(self.given, false);
+        let of_planted = law.sums(self.planted, true);
+        let sums: Vec<f64> = of_given.iter().zip(&of_planted).map(|(a, b)| a + share * b).collect();
+        let (mut value, mut gradient) = (sums[0], sums[1..].to_vec());
         value += PRIOR * self.prior.add(at, self.scales, &mut gradient);
         let total = given * (1.0 + PLANTED_SHARE);
         let pull: f64 = at.iter().map(|value| value * value).sum();
         let gradient = gradient.iter().zip(at).map(|(sum, at)| sum / total - 2.0 * PULL * at);
         (value / total - PULL * pull, gradient.collect())
+    }
+}
+
+/// The parameters as they act on evidence.
+struct Law {
+    intercept: f64,
+    slopes: Vec<f64>,
+    /// ε and 1 − ε.
+    wrong: f64,
+    right: f64,
+}
+
+/// Labels whose terms are added by one task. Sums are added in the order of the tasks, so that the
+/// number of threads changes nothing.
+const LABELS: usize = 4096;
+
+impl Law {
+    /// The weighted sums of the log-likelihood and of its slopes by the parameters.
+    fn sums(&self, labels: &Labels, are_planted: bool) -> Vec<f64> {
+        let sources = self.slopes.len();
+        let tasks = labels.evidence.par_chunks(LABELS * sources);
+        let tasks = tasks.zip(labels.weights.par_chunks(LABELS));
+        let sums = tasks.map(|(evidence, weights)| {
+            let mut sums = vec![0.0; sources + 3];
+            for (row, weight) in evidence.chunks_exact(sources).zip(weights) {
+                self.add(row, *weight, are_planted, &mut sums);
+            }
+            sums
+        });
+        let mut total = vec![0.0; sources + 3];
+        for sums in sums.collect::<Vec<_>>() {
+            total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+        }
+        total
+    }
+
+    fn add(&self, row: &[f64], weight: f64, is_planted: bool, sums: &mut [f64]) {
+        let terms = row.iter().zip(&self.slopes).map(|(value, slope)| value * slope);
+        let eta = self.intercept + terms.clone().sum::<f64>();
+        // e^η and 1, divided by the larger of them.
+        let small = (-eta.abs()).exp();
+        let (error, one) = if eta > 0.0 { (1.0, small) } else { (small, 1.0) };
+        let planted = PLANTED_SHARE * error;
+        let label = self.right * one + self.wrong * error;
+        let total = planted + label;
+        // Slopes of log(label) by η and by the log-odds of ε, and the share of planted ones.
+        let by_eta = self.wrong * error / label;
+        let by_odds = self.wrong * self.right * (error - one) / label;
+        let share = planted / total;
+        let (log, own_eta, own_odds) = match is_planted {
+            // The logarithm of e^η where e^η itself would be zero.
+            true => (PLANTED_SHARE.ln() + eta.min(0.0) - total.ln(), 1.0, 0.0),
+            false => ((label / total).ln(), by_eta, by_odds),
+        };
+        let slope = weight * (own_eta - share - (1.0 - share) * by_eta);
+        sums[0] += weight * log;
+        sums[1] += slope;
+        sums[2..].iter_mut().zip(terms).for_each(|(sum, term)| *sum += slope * term);
+        sums[self.slopes.len() + 2] += weight * (own_odds - (1.0 - share) * by_odds);
     }
 }
 
@@ -244,11 +289,6 @@ const PLANTED_SHARE: f64 = 0.05;
 
 fn softplus(value: f64) -> f64 {
     value.max(0.0) + (-value.abs()).exp().ln_1p()
-}
-
-fn log_add(a: f64, b: f64) -> f64 {
-    let most = a.max(b);
-    most + (-(a - b).abs()).exp().ln_1p()
 }
 
 /// (A + damping · (diag A⁺ + 1)) x = b, by elimination with pivots.
