@@ -135,8 +135,21 @@ pub fn backward_features(
     check(grad_out, shape.batch, shape.outputs, "grad_out must be [B, N]");
     check(weight, shape.inputs, shape.outputs, "weight must be [D, N]");
     check(grad_features, shape.batch, shape.inputs, "grad_features must be [B, D]");
+    let DenseShape { batch, inputs, outputs } = shape;
+    if outputs <= batch / FEW_OUTPUTS {
+        let mut columns = vec![0.0; weight.len()];
+        for (row, weight) in weight.chunks_exact(outputs.max(1)).enumerate() {
+            weight.iter().enumerate().for_each(|(at, value)| columns[at * inputs + row] = *value);
+        }
+        let shape = DenseShape { batch, inputs: outputs, outputs: inputs };
+        return forward(grad_out, &columns, None, grad_features, shape);
+    }
     Arch::new().dispatch(BackwardFeatures { grad_out, weight, grad_features, shape });
 }
+
+/// Where outputs are fewer than rows by this factor, the weight is transposed beforehand: that
+/// costs less than the transposed writes of [`BackwardFeatures`].
+const FEW_OUTPUTS: usize = 4;
 
 fn check(slice: &[f32], rows: usize, columns: usize, what: &str) {
     assert_eq!(slice.len(), rows * columns, "{what}, here {rows} × {columns}");
@@ -146,9 +159,8 @@ fn check(slice: &[f32], rows: usize, columns: usize, what: &str) {
 
 /// Columns of `out` per task; their sums stay in L2 while the weight is read.
 const COLUMNS: usize = 512;
-/// Up to this many groups of rows, panels of the weight are multiplied where they are. More groups
-/// use every number so often that copying it beforehand costs nothing.
-const FEW_GROUPS: usize = 3;
+/// The distance, in panels, between the panel that is multiplied and the one that is prefetched.
+const AHEAD: usize = 4;
 
 struct Forward<'a> {
     features: &'a [f32],
@@ -187,16 +199,6 @@ struct ForwardColumns<'a> {
     shape: DenseShape,
 }
 
-/// How panels of the weight are read.
-struct Blocking {
-    /// Rows of the weight that are multiplied at a time.
-    depth: usize,
-    /// The distance, in panels, between the panel that is multiplied and the one that is prefetched.
-    ahead: usize,
-    /// Whether panels are copied before they are multiplied.
-    packs: bool,
-}
-
 impl WithSimd for ForwardColumns<'_> {
     type Output = ();
 
@@ -205,31 +207,25 @@ impl WithSimd for ForwardColumns<'_> {
         let DenseShape { inputs, outputs, .. } = self.shape;
         let columns = COLUMNS.min(outputs - self.first);
         let panels = columns.div_ceil(width::<S>());
-        let Blocking { depth, ahead, packs } = self.blocking();
+        let depth = self.depth();
         let mut sums = vec![zeros::<S>(simd); panels * self.groups.count];
-        let mut packed = vec![[simd.splat_f32s(0.0); VECTORS]; depth];
+        let mut padded = vec![[simd.splat_f32s(0.0); VECTORS]; depth];
         for start in (0..inputs).step_by(depth) {
             let steps = start..inputs.min(start + depth);
             for (panel, sums) in sums.chunks_exact_mut(self.groups.count).enumerate() {
                 let at =
                     |step: usize, panel: usize| step * outputs + self.first + panel * width::<S>();
-                let next = panel + ahead;
+                let next = panel + AHEAD;
                 let ahead =
                     if next < panels { at(start, next) } else { at(start + depth, next - panels) };
                 let size = width::<S>().min(columns - panel * width::<S>());
-                let rows = self.weight[at(start, panel)..].chunks(outputs);
-                if size < width::<S>() {
-                    let weight = &self.weight[at(start, panel)..];
-                    pack_panel(simd, &mut packed, weight, outputs, size);
-                    self.add_panel(simd, steps.clone(), packed.iter().copied(), ahead, sums);
-                } else if packs {
-                    packed
-                        .iter_mut()
-                        .zip(rows)
-                        .for_each(|(packed, row)| *packed = load_row::<S>(row));
-                    self.add_panel(simd, steps.clone(), packed.iter().copied(), ahead, sums);
+                let weight = &self.weight[at(start, panel)..];
+                if size == width::<S>() {
+                    let right = weight.chunks(outputs).map(load_row::<S>);
+                    self.add_panel(simd, steps.clone(), right, ahead, sums);
                 } else {
-                    self.add_panel(simd, steps.clone(), rows.map(load_row::<S>), ahead, sums);
+                    pack_panel(simd, &mut padded, weight, outputs, size);
+                    self.add_panel(simd, steps.clone(), padded.iter().copied(), ahead, sums);
                 }
             }
         }
@@ -238,14 +234,11 @@ impl WithSimd for ForwardColumns<'_> {
 }
 
 impl ForwardColumns<'_> {
-    /// With few row groups memory is the limit, and it is fastest if the hardware prefetcher can
-    /// follow all rows. With many, panels are copied: the copy and what is prefetched are together
-    /// half of a 32 KiB L1 cache, and sums are seldom loaded and stored.
-    fn blocking(&self) -> Blocking {
-        match self.groups.count > FEW_GROUPS {
-            true => Blocking { depth: 128, ahead: 1, packs: true },
-            false => Blocking { depth: 12, ahead: 4, packs: false },
-        }
+    /// Rows of the weight that are multiplied at the same time. Each is on its own page: more than
+    /// fit into the L1 TLB (64) are slow, and fewer load and store the sums more often. With few row
+    /// groups memory is the limit, and it is fastest if the hardware prefetcher can follow all rows.
+    fn depth(&self) -> usize {
+        if self.groups.count > 3 { 48 } else { 12 }
     }
 
     /// Adds the product with one panel of the weight to its sums, and prefetches the panel at index
@@ -286,7 +279,7 @@ impl ForwardColumns<'_> {
 
 /// Prefetches the cache line of `slice[index]`; an index past the end is harmless.
 #[inline(always)]
-fn prefetch(slice: &[f32], index: usize) {
+pub(crate) fn prefetch(slice: &[f32], index: usize) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch is a hint: it reads nothing and cannot fault, whatever the address.
     unsafe {
