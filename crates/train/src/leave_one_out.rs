@@ -15,6 +15,7 @@ mod random_features;
 mod ridge;
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aleator_data::variation::Variation;
@@ -36,8 +37,9 @@ use ridge::{Ridge, rounded};
 const MOST_FEATURES: usize = 2048;
 /// Random features for each example where examples are few.
 const FEATURES_PER_EXAMPLE: usize = 4;
-/// Examples whose features are in memory at a time.
-const BLOCK: usize = 4096;
+/// Examples whose features are in memory at a time: few enough that the memory of one block is
+/// given to the next one.
+const BLOCK: usize = 2048;
 /// Examples that choose λ, and those that choose the scaling of the inputs.
 const CHOOSING_PENALTY: usize = 4096;
 const CHOOSING_SCALE: usize = 2_000;
@@ -147,28 +149,40 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Gives `take` the centred features of some rows at a time; false when it was stopped.
+    /// Gives `take` the centred features of some rows at a time; false when it was stopped. The
+    /// next rows are read meanwhile.
     fn each_block(
         &self,
         normalization: &Normalization,
         features: &RandomFeatures,
         stop: &AtomicBool,
-        mut take: impl FnMut(std::ops::Range<usize>, &Mat<f32>),
+        mut take: impl FnMut(Range<usize>, &Mat<f32>) + Send,
     ) -> Result<bool, TrainError> {
-        let width = self.split.inputs.shape().len();
-        for (index, block) in self.rows.chunks(BLOCK).enumerate() {
+        let mut inputs = self.inputs(0, normalization)?;
+        for start in (0..self.rows.len()).step_by(BLOCK) {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            let mut inputs = vec![0.0; block.len() * width];
-            for (row, out) in block.iter().zip(inputs.chunks_exact_mut(width)) {
-                self.split.inputs.read(self.split.rows[*row], out)?;
-            }
-            normalization.apply(&mut inputs);
-            let start = index * BLOCK;
-            take(start..start + block.len(), &features.of(&inputs));
+            let range = start..self.rows.len().min(start + BLOCK);
+            let (next, ()) = rayon::join(
+                || self.inputs(range.end, normalization),
+                || take(range.clone(), &features.of(&inputs)),
+            );
+            inputs = next?;
         }
         Ok(true)
+    }
+
+    /// The normalised inputs of the block that begins here; none beyond the end.
+    fn inputs(&self, start: usize, normalization: &Normalization) -> Result<Vec<f32>, TrainError> {
+        let width = self.split.inputs.shape().len();
+        let block = &self.rows[start..self.rows.len().min(start + BLOCK)];
+        let mut inputs = vec![0.0; block.len() * width];
+        for (row, out) in block.iter().zip(inputs.chunks_exact_mut(width)) {
+            self.split.inputs.read(self.split.rows[*row], out)?;
+        }
+        normalization.apply(&mut inputs);
+        Ok(inputs)
     }
 }
 
