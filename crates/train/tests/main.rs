@@ -4,6 +4,7 @@ mod checkpoints;
 mod damage;
 mod evaluation;
 mod groups;
+mod methods;
 mod optimizer;
 mod support;
 mod training;
