@@ -8,6 +8,7 @@
 pub mod atomic;
 mod average;
 mod check;
+mod check_method;
 mod check_split;
 mod csv_file;
 mod decode;

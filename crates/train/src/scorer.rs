@@ -35,8 +35,19 @@ pub(crate) struct Scorer {
 
 impl Scorer {
     pub fn new(recipe: &Recipe, seed: u64, state: &State, samples: usize) -> Self {
+        Self::of_network(recipe, seed, state, 0, samples)
+    }
+
+    /// Of another network than the first.
+    pub fn of_network(
+        recipe: &Recipe,
+        seed: u64,
+        state: &State,
+        network: usize,
+        samples: usize,
+    ) -> Self {
         Self {
-            model: state.networks[0].evaluated(),
+            model: state.networks[network].evaluated(),
             link: recipe.head.link,
             likelihood: recipe.head.likelihood,
             normalization: state.normalization.clone(),

@@ -5,6 +5,7 @@ mod damage;
 mod evaluation;
 mod groups;
 mod kept;
+mod methods;
 mod optimizer;
 mod support;
 mod training;
