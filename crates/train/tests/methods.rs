@@ -210,10 +210,10 @@ fn methods_work_with_every_noise_and_with_soft_labels() {
         format!("{text}{}\n", row.join(","))
     });
     let source = files.source(&classes, &soft);
-    for noise in ["head.noise=none", "head.noise=diagonal", "head.noise=shared"] {
+    for noise in ["none", "diagonal", "shared", "xl"].map(|noise| format!("head.noise={noise}")) {
         for settings in ACTIVE {
-            let mut sets = vec![noise, "data.label_kind=soft", "training.parts=2"];
-            if noise.ends_with("shared") {
+            let mut sets = vec![&noise, "data.label_kind=soft", "training.parts=2"];
+            if noise.ends_with("shared") || noise.ends_with("xl") {
                 sets.push("head.rank=2");
             }
             sets.extend(*settings);

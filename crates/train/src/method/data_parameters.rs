@@ -10,7 +10,7 @@
 //! example's own loss: the authors' rates, which are for the mean over a batch of 128, are to be
 //! divided by 128.
 
-use aleator_model::{Covariance, Latent};
+use aleator_model::{Covariance, FeatureNoise, Latent};
 use aleator_run::recipe::{self, DataParameter};
 use burn::tensor::{Tensor, TensorData};
 
@@ -160,6 +160,11 @@ fn scaled(latent: Latent, factors: &Tensor<2>) -> Latent {
                 shared_loadings,
             }
         }
+        Covariance::OnFeatures(noise) => Covariance::OnFeatures(FeatureNoise {
+            diag_scale: two(noise.diag_scale),
+            loading_scale: two(noise.loading_scale),
+            ..noise
+        }),
     };
     Latent { mean: two(latent.mean), covariance, temperature: latent.temperature }
 }

@@ -7,6 +7,7 @@ use aleator_data::{DataSet, Split, evaluation_batches};
 use aleator_run::recipe::Recipe;
 
 use crate::TrainError;
+use crate::kept_predictions::WantedLoadings;
 use crate::outputs::floats;
 use crate::scorer::Scorer;
 use crate::state::State;
@@ -34,7 +35,7 @@ impl Survey<'_> {
     ) -> Result<(), TrainError> {
         let samples = self.recipe.head.samples;
         let scorer = Scorer::of_network(self.recipe, self.seed, state, network, samples);
-        scorer.score(split, 0, &mut |_| {}, &mut |rows, batch| {
+        scorer.score(split, WantedLoadings::None, &mut |_| {}, &mut |rows, batch| {
             visit(rows, &batch.predictions.log_probs);
             Ok(())
         })
