@@ -139,7 +139,7 @@ pub(crate) struct TileAddress {
 }
 
 impl Plan<'_> {
-    /// Fills ε_K and ε_R of one tile.
+    /// Fills ε_K and ε_R of one tile; without noise they stay as they are.
     pub fn fill(
         &self,
         level: Level,
@@ -147,6 +147,9 @@ impl Plan<'_> {
         (diag_shape, diag_draws): (PlaneShape, &mut [f32]),
         (factor_shape, factor_draws): (PlaneShape, &mut [f32]),
     ) {
+        if !self.is_noisy {
+            return;
+        }
         let rank = factor_shape.count();
         match &self.sobol {
             Some(sobol) => {

@@ -225,9 +225,7 @@ impl Tile for ClassLanes {
         let diag = &mut self.diag_draws[..diag_shape.len()];
         let factors = &mut self.factor_draws[..factor_shape.len()];
         // Without noise the planes keep the zeros that they were made with.
-        if plan.is_noisy {
-            plan.fill(level, at, (diag_shape, diag), (factor_shape, factors));
-        }
+        plan.fill(level, at, (diag_shape, diag), (factor_shape, factors));
         if self.rank > 0 {
             self.pack_factors();
         }

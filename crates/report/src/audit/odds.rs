@@ -151,7 +151,8 @@ impl Problem<'_> {
         let sources = self.sources();
         let given: f64 = self.given.weights.iter().sum();
         // Planted errors count as a twentieth of the labels, however many there are.
-        let share = PLANTED_SHARE * given / self.planted.weights.iter().sum::<f64>();
+        let planted: f64 = self.planted.weights.iter().sum();
+        let share = if planted > 0.0 { PLANTED_SHARE * given / planted } else { 0.0 };
         let slopes = at[1..=sources].iter().zip(self.scales);
         let law = Law {
             intercept: at[0],
