@@ -9,7 +9,8 @@
 //! | [`reference`](mod@reference) | the paper in f64 with plain loops; all fast functions are tested against it |
 //! | `latent` | [`Latent`], [`Covariance`], [`Temperature`] and [`LatentGrad`], checked at the entry |
 //! | [`fused`] | the softmax likelihood: loss and gradients in one pass, log-probabilities, predictions, samples; the argmax itself |
-//! | [`feature_noise`] | noise on the features as noise on the utilities |
+//! | [`feature_noise`] | noise on the features in place of the utilities |
+//! | [`covariance_root`] | covariances → triangular roots, and their gradients |
 //! | [`given`] | the softmax likelihood of noise that comes through a layer |
 //! | `fused::rows`, `worker` | moments → gradients of an example; the memory of one thread |
 //! | `tile` | some samples of one example, in two layouts: lanes are classes, or lanes are samples |
@@ -34,6 +35,7 @@
 )]
 
 pub mod approximate;
+pub mod covariance_root;
 mod draws;
 pub mod feature_noise;
 pub mod fused;

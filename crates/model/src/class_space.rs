@@ -5,6 +5,7 @@ use aleator_kernels::feature_noise::{self, FeatureGrad};
 use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
 
+use crate::class_covariance::ClassCovariance;
 use crate::custom_grad::custom_grad;
 use crate::feature_noise::FeatureNoise;
 use crate::feature_samples::{Batch, Gradients};
@@ -15,13 +16,14 @@ use crate::slices::Floats;
 /// L, [B, K, K], lower triangular, with L Lᵀ = Σ; differentiable.
 pub(crate) fn triangular_loadings(noise: &FeatureNoise) -> Tensor<3> {
     let cpu = CpuNoise::new(noise);
-    let view = cpu.view();
-    let roots = view.class_roots();
-    let values = roots.iter().flatten().map(|value| *value as f32).collect();
-    let value = recycled::tensor(values, [view.batch, view.classes, view.classes]);
+    let [.., classes] = noise.sizes();
+    let shape = [cpu.batch, classes, classes];
+    let value = recycled::filled(shape, |out| ClassCovariance::new(cpu.view()).write_roots(out));
+    let roots = Floats::new(value.clone());
     custom_grad(value, noise.clone().tensors().into(), move |upstream: Tensor<3>, _| {
         let upstream = Floats::new(upstream);
-        let grad = cpu.view().pull_class_roots(&roots, upstream.as_slice());
+        let covariance = ClassCovariance::new(cpu.view());
+        let grad = covariance.pull(roots.as_slice(), upstream.as_slice());
         cpu.gradients(grad).into_iter().map(Some).collect()
     })
 }

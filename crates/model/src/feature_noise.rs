@@ -122,12 +122,15 @@ impl Latent {
 }
 
 /// K utilities have K dimensions of noise, however many features there are: with few classes and
-/// many samples it costs less to compute Σ and its root, K² (D + R + K), and to draw K numbers a
-/// sample with K² products, than to draw D + R numbers a sample and multiply them by W.
+/// many samples it costs less to compute Σ, D K (K / 2 + R) products, and its root, K³, and to draw
+/// K numbers a sample with K² products, than to draw D + R numbers a sample and multiply them by V
+/// and W. Products of the root are in f64 and one by one; each counts as eight.
 fn class_space_is_cheaper(noise: &FeatureNoise, samples: usize) -> bool {
-    let [features, rank, classes] = noise.sizes();
-    let wide = features + rank;
-    classes <= wide && classes * (wide + classes + samples) <= samples * wide
+    let [features, rank, classes] = noise.sizes().map(|size| size as f64);
+    let samples = samples as f64;
+    let covariance = features * classes * (classes / 2.0 + rank) + 8.0 * classes.powi(3);
+    noise.class_rank() == noise.sizes()[2]
+        && covariance + samples * classes.powi(2) <= samples * features * (classes + rank)
 }
 
 #[cfg(test)]

@@ -231,7 +231,8 @@ fn add(to: &mut [f32], from: &[f32]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
 }
 
-fn add_product(to: &mut [f32], product: impl FnOnce(&mut [f32])) {
+/// Adds what `product` overwrites a buffer of the same length by.
+pub(crate) fn add_product(to: &mut [f32], product: impl FnOnce(&mut [f32])) {
     let mut own = vec![0.0; to.len()];
     product(&mut own);
     add(to, &own);

@@ -30,6 +30,7 @@
 mod backbone;
 mod batch_norm;
 mod batch_statistics;
+mod class_covariance;
 mod class_space;
 mod classifier;
 mod convolution;

@@ -125,17 +125,21 @@ fn the_same_seed_gives_the_same_weights_and_another_seed_others() {
 #[test]
 fn rows_whose_inputs_are_not_finite_are_named() {
     let device = Device::flex();
-    let model = classifier(conv(), Noise::Diagonal, &device);
     let mut numbers = support::numbers(BATCH * 40, 1);
     numbers[40 + 7] = f32::NAN;
     let inputs = || {
         let data = burn::tensor::TensorData::new(numbers.clone(), [BATCH, 40]);
         Tensor::<2>::from_data(data, &device)
     };
-    let noise = noise(BATCH, 8, Draws::Independent);
-    assert_eq!(model.score(inputs(), &noise).err(), Some(vec![1]));
-    assert_eq!(model.predict(inputs(), &noise).err(), Some(vec![1]));
-    assert_eq!(mean_loss(&model, inputs(), &[0, 3, 1], &noise).err(), Some(vec![1]));
+    let on_features = Noise::OnFeatures { rank: 2 };
+    // Few draws of noise on the features are made there, many on the utilities.
+    for (kind, samples) in [(Noise::Diagonal, 8), (on_features, 8), (on_features, 256)] {
+        let model = classifier(conv(), kind, &device);
+        let noise = noise(BATCH, samples, Draws::Independent);
+        assert_eq!(model.score(inputs(), &noise).err(), Some(vec![1]));
+        assert_eq!(model.predict(inputs(), &noise).err(), Some(vec![1]));
+        assert_eq!(mean_loss(&model, inputs(), &[0, 3, 1], &noise).err(), Some(vec![1]));
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ fn lbfgs() -> String {
 }
 
 const FULL: [&str; 2] = ["head.noise=full", "head.rank=2"];
+const ON_FEATURES: [&str; 2] = ["head.noise=xl", "head.rank=2"];
 
 #[test]
 fn softmax_regression_converges_to_where_the_gradient_vanishes() {
@@ -199,23 +200,43 @@ fn run_silently(out: &Path, recipe: &Recipe) {
 
 #[test]
 fn stopped_tuning_resumes_to_the_same_bits() {
-    let files = Files::new();
-    let recipe = units(&files, &FULL);
-    let (whole, parts) = (files.path().join("whole"), files.path().join("parts"));
-    let (trials, _) = run(&whole, &recipe, usize::MAX);
-    let mut made = 0;
-    for _ in 0..100 {
-        let (trials, finished) = run(&parts, &recipe, 3);
-        made += trials;
-        if finished {
-            break;
+    for noise in [FULL, ON_FEATURES] {
+        let files = Files::new();
+        let recipe = units(&files, &noise);
+        let (whole, parts) = (files.path().join("whole"), files.path().join("parts"));
+        let (trials, _) = run(&whole, &recipe, usize::MAX);
+        let mut made = 0;
+        for _ in 0..100 {
+            let (trials, finished) = run(&parts, &recipe, 3);
+            made += trials;
+            if finished {
+                break;
+            }
         }
+        assert!(made <= trials + 40, "trials before a stop are not made again: {made}, {trials}");
+        for file in ["tuning.json", "recipe.toml", "evaluation.json", "untuned.toml"] {
+            assert_eq!(read(&whole, file), read(&parts, file), "{file}");
+        }
+        assert!(!parts.join("tuning-trials").exists());
     }
-    assert!(made <= trials + 40, "trials before a stop are not made again: {made}, {trials}");
-    for file in ["tuning.json", "recipe.toml", "evaluation.json", "untuned.toml"] {
-        assert_eq!(read(&whole, file), read(&parts, file), "{file}");
+}
+
+/// Noise on the features passes through W, so its decay begins at another size.
+#[test]
+fn the_decay_of_noise_on_the_features_begins_with_the_size_of_the_weights() {
+    let files = Files::new();
+    for (name, noise, is_scaled) in [("utilities", FULL, false), ("features", ON_FEATURES, true)] {
+        let out = files.path().join(name);
+        run(&out, &units(&files, &noise), usize::MAX);
+        let tuning: Tuning = serde_json::from_str(&read(&out, "tuning.json")).unwrap();
+        let mut with_noise = tuning.trials.iter().filter_map(|trial| {
+            let settings = trial.settings;
+            Some((settings.mean, settings.noise?))
+        });
+        let (mean, noise) = with_noise.next().unwrap();
+        assert_eq!(noise.diagonal, noise.loadings);
+        assert_eq!(noise.loadings != mean, is_scaled, "{name}: {mean} {noise:?}");
     }
-    assert!(!parts.join("tuning-trials").exists());
 }
 
 #[cfg(unix)]

@@ -22,12 +22,17 @@ const SAVED_EVERY: Duration = Duration::from_secs(5);
 const DIRECTORY: &str = "tuning-trials";
 const TRIALS: &str = "trials.json";
 const WEIGHTS: &str = "weights.safetensors";
+/// The weights of the layer of the mean, [D, K].
+const MEAN_WEIGHT: &str = "output.head.mean.weight";
 
 /// A trial that was made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Known {
     settings: Settings,
     loss: HeldOutLoss,
+    /// ‖W‖² / D of the layer of the mean, averaged over the folds. It stands here because weights
+    /// are saved of the last trials only, and a resumed tuning asks for it again.
+    weight: f64,
 }
 
 /// Weights by name, for each fold.
@@ -42,6 +47,8 @@ pub(super) struct Ledger {
     /// Those of the last trial, and of the one that was kept last.
     previous: Weights,
     kept: Weights,
+    /// The `weight` of the trial that was kept last.
+    kept_weight: Option<f64>,
     saved: Instant,
 }
 
@@ -59,7 +66,8 @@ impl Ledger {
             (Some(trials), Some(tensors)) => parse(&trials, &weights, &tensors).unwrap_or_default(),
             _ => Default::default(),
         };
-        Ok(Self { dir, trials, asked: 0, previous, kept, saved: Instant::now() })
+        let saved = Instant::now();
+        Ok(Self { dir, trials, asked: 0, previous, kept, kept_weight: None, saved })
     }
 
     /// How many trials were made.
@@ -101,7 +109,9 @@ impl Ledger {
         loss: HeldOutLoss,
         weights: Weights,
     ) -> Result<(), TrainError> {
-        self.trials.push(Known { settings, loss });
+        let weight =
+            weights.iter().map(|fold| mean_weight(fold)).sum::<f64>() / weights.len().max(1) as f64;
+        self.trials.push(Known { settings, loss, weight });
         self.asked = self.trials.len();
         self.previous = weights;
         if self.saved.elapsed() >= SAVED_EVERY {
@@ -112,9 +122,16 @@ impl Ledger {
 
     /// Keeps the weights of the last trial.
     pub fn keep(&mut self) {
+        let last = self.asked.checked_sub(1).and_then(|last| self.trials.get(last));
+        self.kept_weight = last.map(|known| known.weight);
         if self.asked == self.trials.len() {
             self.kept = self.previous.clone();
         }
+    }
+
+    /// ‖W‖² / D of the layer of the mean, W of [D, K], in the trial that was kept last.
+    pub fn kept_weight(&self) -> Option<f64> {
+        self.kept_weight
     }
 
     /// Writes everything to the disk.
@@ -138,6 +155,16 @@ impl Ledger {
         self.saved = Instant::now();
         Ok(())
     }
+}
+
+/// ‖W‖² / D of the layer of the mean.
+fn mean_weight(weights: &[NamedTensor]) -> f64 {
+    let of_layer = weights.iter().filter(|named| named.name == MEAN_WEIGHT);
+    let of_feature = of_layer.map(|weight| {
+        let squares: f64 = weight.values.read().iter().map(|value| f64::from(*value).powi(2)).sum();
+        squares / weight.shape[0].max(1) as f64
+    });
+    of_feature.sum()
 }
 
 /// Removes what an unfinished tuning has saved.
@@ -166,4 +193,48 @@ fn parse(trials: &[u8], path: &Path, tensors: &[u8]) -> Option<(Vec<Known>, [Wei
         folds[fold].push(NamedTensor { name, ..tensor });
     }
     Some((trials, weights))
+}
+
+#[cfg(test)]
+mod tests {
+    use aleator_run::recipe::Normalize;
+
+    use super::*;
+
+    fn settings(mean: f64) -> Settings {
+        Settings { normalize: Normalize::Global, mean, noise: None }
+    }
+
+    /// Two folds whose W, [2, 3], is this number everywhere, and three times it.
+    fn weights(value: f32) -> Weights {
+        let fold = |value: f32| {
+            let shape = vec![2, 3];
+            let weight =
+                NamedTensor { name: MEAN_WEIGHT.into(), shape, values: vec![value; 6].into() };
+            vec![NamedTensor::vector("output.head.mean.bias", &[9.0; 3]), weight]
+        };
+        vec![fold(value), fold(3.0 * value)]
+    }
+
+    #[test]
+    fn the_size_of_the_kept_weights_is_known_again_after_a_stop() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(dir.path()).unwrap();
+        assert_eq!(ledger.kept_weight(), None);
+        for (mean, value) in [(1.0, 0.1), (0.5, 2.0), (0.2, 7.0)] {
+            ledger.add(settings(mean), HeldOutLoss::new(), weights(value)).unwrap();
+            if mean == 0.5 {
+                ledger.keep();
+            }
+        }
+        // Three numbers a feature: 3 · (2² + 6²) / 2.
+        assert_eq!(ledger.kept_weight(), Some(60.0));
+        ledger.save().unwrap();
+        let mut resumed = Ledger::open(dir.path()).unwrap();
+        for mean in [1.0, 0.5] {
+            assert!(resumed.replay(&settings(mean)).is_some());
+        }
+        resumed.keep();
+        assert_eq!(resumed.kept_weight(), Some(60.0));
+    }
 }

@@ -43,6 +43,11 @@ pub(super) trait Trials {
 
     /// Keeps the weights of the last trial for [`Start::Kept`].
     fn keep(&mut self);
+
+    /// By how much a decay of the noise has to be multiplied to weigh as heavily on noise of some
+    /// size as it does where layers give the noise of the utilities themselves, with the weights of
+    /// the mean that were kept last.
+    fn noise_scale(&self) -> f64;
 }
 
 /// The factor between decays of the mean in the first pass, and its root, between neighbours.
@@ -146,11 +151,9 @@ impl<'a, T: Trials> NoiseSearch<'a, T> {
         rank: Option<(usize, usize)>,
         trials: &'a mut T,
     ) -> Result<Self, T::Error> {
-        let noise = NoiseSettings {
-            diagonal: plain.mean,
-            loadings: plain.mean,
-            rank: rank.map(|(first, _)| first),
-        };
+        let decay = plain.mean * trials.noise_scale();
+        let noise =
+            NoiseSettings { diagonal: decay, loadings: decay, rank: rank.map(|(first, _)| first) };
         let settings = Settings { noise: Some(noise), ..plain };
         let loss = trials.score(&settings, Start::KeptMean)?;
         trials.keep();
@@ -239,6 +242,7 @@ mod tests {
     struct Surface<F> {
         loss: F,
         asked: Vec<(Settings, Start)>,
+        noise_scale: f64,
     }
 
     impl<F: Fn(&Settings) -> f64> Trials for Surface<F> {
@@ -253,10 +257,22 @@ mod tests {
         }
 
         fn keep(&mut self) {}
+
+        fn noise_scale(&self) -> f64 {
+            self.noise_scale
+        }
     }
 
     fn found(space: &Space, loss: impl Fn(&Settings) -> f64) -> (Settings, Vec<(Settings, Start)>) {
-        let mut surface = Surface { loss, asked: vec![] };
+        found_with(space, 1.0, loss)
+    }
+
+    fn found_with(
+        space: &Space,
+        noise_scale: f64,
+        loss: impl Fn(&Settings) -> f64,
+    ) -> (Settings, Vec<(Settings, Start)>) {
+        let mut surface = Surface { loss, asked: vec![], noise_scale };
         let Ok(settings) = search(space, &mut surface);
         (settings, surface.asked)
     }
@@ -323,6 +339,25 @@ mod tests {
         let with_noise = asked.iter().filter(|(settings, _)| settings.noise.is_some()).count();
         assert_eq!(with_noise, NOISE_TRIALS);
         assert!(loss(&settings) < 1.0);
+    }
+
+    #[test]
+    fn the_decay_of_the_noise_begins_where_it_weighs_as_that_of_the_mean() {
+        let space = Space { normalize: vec![Normalize::Global], noise: Some(Some((6, 9))) };
+        // Six steps below the decay of the mean: too far to be found from there.
+        for scale in [1e-3, 20.0] {
+            let (settings, asked) = found_with(&space, scale, |settings| match settings.noise {
+                None => 1.0 + 0.1 * apart(settings.mean, 1e-1),
+                // Noise under too strong a decay collapses, and nothing tells a way down.
+                Some(noise) if noise.loadings > 9e-1 * scale => 1.0,
+                Some(noise) => 0.9 + 0.1 * apart(noise.loadings, 1e-1 * scale),
+            });
+            let (first, _) = asked.iter().find(|(asked, _)| asked.noise.is_some()).unwrap();
+            let noise = first.noise.unwrap();
+            assert_eq!([noise.diagonal, noise.loadings], [first.mean * scale; 2]);
+            let noise = settings.noise.expect("noise pays");
+            assert!(apart(noise.loadings, 1e-1 * scale) < 0.07, "{settings:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aleator_data::{Order, Split};
-use aleator_run::recipe::{Normalize, Recipe};
+use aleator_run::recipe::{Noise, Normalize, Recipe};
 use rayon::prelude::*;
 
 use super::ledger::Ledger;
@@ -163,5 +163,16 @@ impl Trials for Bench<'_, '_> {
 
     fn keep(&mut self) {
         self.ledger.keep();
+    }
+
+    /// Noise of d′ on each of D features gives utility c a deviation of d′ ‖W_c‖, and is the output
+    /// of D layers in place of K. To be of size s on average over the classes it needs
+    /// d′² = s² K / ‖W‖², so D d′² is K s² times D / ‖W‖².
+    fn noise_scale(&self) -> f64 {
+        match self.recipe.head.noise {
+            Noise::OnFeatures { .. } => self.ledger.kept_weight().filter(|it| *it > 0.0),
+            _ => None,
+        }
+        .unwrap_or(1.0)
     }
 }
