@@ -64,6 +64,8 @@ pub struct NoiseArgs {
 enum Kind {
     /// Another class, all equally likely
     Symmetric,
+    /// For exactly the share of --rate any class, the true one included, all equally likely
+    SymmetricInclusive,
     /// The next class, or those of --pairs
     Pairwise,
     /// By --matrix
@@ -163,6 +165,7 @@ impl NoiseArgs {
         let rate = || self.rate.context("--rate is missing: the share of labels that change");
         let kind = match self.kind {
             Kind::Symmetric => NoiseKind::Symmetric { rate: rate()? },
+            Kind::SymmetricInclusive => NoiseKind::SymmetricInclusive { rate: rate()? },
             Kind::Pairwise => NoiseKind::Pairwise { rate: rate()?, pairs: self.pairs()? },
             Kind::Instance => NoiseKind::Instance { rate: rate()? },
             Kind::Matrix => {

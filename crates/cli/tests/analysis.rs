@@ -128,16 +128,66 @@ fn runs_that_have_nothing_to_analyse_say_so() {
     assert!(none.stderr.contains("from 1 to 10000"), "{}", none.stderr);
 }
 
-/// What the message says to do is what helps.
+/// Without stored loadings the evaluation has left what all tables need: those of the paper's
+/// Tables 4 and 5 and of its Figure 2.
 #[test]
-fn loadings_that_were_not_kept_can_be_had() {
+fn loadings_need_not_be_kept_for_the_tables_of_the_paper() {
     let place = Place::empty();
-    train(&place, "full", "run", "--set evaluation.loadings_mib=0");
-    place.refuses("analyse run", &["no loadings", "evaluation.loadings_mib to 1", "recipe.toml"]);
+    train(&place, "full", "run", "");
+    train(&place, "none", "plain", "");
+    let analyse = |more: &str| -> Value {
+        let command = format!("analyse run --against plain --top 9 --json -q {more}");
+        serde_json::from_str(&place.succeeds(&command).stdout).unwrap()
+    };
+    let stored = analyse("");
+    let pair = place.succeeds("analyse run --pair 3 8 -q").stdout;
+    assert!(pair.contains("Examples in which they are tied most"), "{pair}");
     let recipe = String::from_utf8(place.read("run/recipe.toml")).unwrap();
-    place.write("run/recipe.toml", recipe.replace("loadings_mib = 0", "loadings_mib = 1"));
-    place.succeeds("eval run -q");
-    place.succeeds("analyse run -q");
+    let keep = |line: &str| {
+        place.write("run/recipe.toml", recipe.replace("loadings_mib = 256", line));
+        place.succeeds("eval run -q");
+    };
+    keep("loadings_mib = 0");
+    let sums = "run/predictions/test.covariance.safetensors";
+    let whole = place.read(sums);
+    let summed = analyse("");
+    // The averages have the same bits, the numbers of examples those of 32-bit floats.
+    assert_eq!(summed["pairs"], stored["pairs"]);
+    assert_eq!(summed["against"]["ranks"], stored["against"]["ranks"]);
+    assert!(stored["against"]["only_this_right"].as_u64().unwrap() > 0);
+    for list in [&["examples_most_tied"][..], &["against", "largest_covariance"]] {
+        let [stored, summed] = [&stored, &summed]
+            .map(|found| list.iter().fold(found, |found, key| &found[*key]).as_array().unwrap());
+        assert_eq!(stored.len(), summed.len());
+        for (stored, summed) in stored.iter().zip(summed) {
+            assert_eq!((&stored["id"], &stored["class"]), (&summed["id"], &summed["class"]));
+            let [a, b] = [stored, summed].map(|it| it["covariance"].as_f64().unwrap());
+            assert!((a - b).abs() <= 6e-8 * a.abs(), "{stored} {summed}");
+        }
+    }
+    let pair = place.succeeds("analyse run --pair 3 8 -q").stdout;
+    assert!(pair.contains("loadings of single examples were not kept"), "{pair}");
+    place.succeeds("analyse run --out found -q");
+    place.succeeds("report run --out page.html -q");
+    place.refuses("theory temperature run", &["no loadings of single examples", "loadings_mib to"]);
+    // What a kill between two files leaves, and what a full disk would.
+    place.write(sums, &whole[..whole.len() - 8]);
+    place.refuses("analyse run", &["test.covariance.safetensors", "not a complete"]);
+    fs::remove_file(place.path(sums)).unwrap();
+    place.refuses("analyse run", &["neither loadings nor sums", "aleator eval run"]);
+    // With no predictions at all there are still the averages.
+    keep("loadings_mib = 256\npredictions = \"none\"");
+    let averages = place.succeeds("analyse run --json -q --top 9 --out none");
+    let averages: Value = serde_json::from_str(&averages.stdout).unwrap();
+    assert_eq!(averages["pairs"], stored["pairs"]);
+    assert_eq!(averages["examples_most_tied"], Value::Null);
+    assert_eq!(lines(&place, "none/examples.csv").len(), 1);
+    let told = place.succeeds("analyse run -q").stdout;
+    assert!(told.contains("Pairs by average") && told.contains("single examples"), "{told}");
+    place.refuses("analyse run --against plain", &["no complete predictions", "\"all\""]);
+    keep("loadings_mib = 256");
+    assert!(!place.path(sums).exists());
+    assert_eq!(analyse(""), stored);
 }
 
 #[test]

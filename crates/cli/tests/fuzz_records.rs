@@ -95,7 +95,10 @@ fn runs() -> &'static Work {
              --set training.batch=40 --set training.ema=0.9 --set training.min_steps="
         );
         place.succeeds(&format!("train features-full {settings} --seed 3 --calibrate --out run"));
-        place.succeeds(&format!("train features-full {settings} --set seeds=[3,4] --out group"));
+        let sums = "--set evaluation.loadings_mib=0";
+        place.succeeds(&format!(
+            "train features-full {settings} {sums} --set seeds=[3,4] --out group"
+        ));
         let chosen = json!({ "normalize": "per-feature", "mean": 1e-3,
             "noise": { "diagonal": 1e-3, "loadings": 1e-2, "rank": 2 } });
         let mut trial = chosen.clone();
@@ -173,7 +176,9 @@ fuzz_test!(damaged_checkpoints, 50, checkpoint_seeds(), |case| {
     runs().try_one_of(case, &CHECKPOINT);
 });
 
-const GROUP: [On; 7] = [
+const GROUP: [On; 9] = [
+    Finished("analyse group/seed-4 --against run"),
+    Finished("analyse group/seed-4 --pair 0 1"),
     Finished("resume group"),
     Finished("report group --out page.html"),
     Unfinished("resume group"),
@@ -190,6 +195,7 @@ fn group_seeds() -> Vec<Seed> {
         ("group/ensemble/run.json", Form::Json),
         ("group/ensemble/evaluation.json", Form::Json),
         ("group/seed-4/run.json", Form::Json),
+        ("group/seed-4/predictions/test.covariance.safetensors", Form::Safetensors),
     ])
 }
 

@@ -32,7 +32,7 @@ fn quick(recipe: &str) -> String {
     )
 }
 
-fn takes_steps(recipe: &str, classes: usize, parameters: usize) {
+fn takes_steps(recipe: &str, classes: usize, parameters: usize) -> Place {
     let place = place(classes);
     let ended = place.run(&quick(recipe).replace(" -q", ""));
     assert_eq!(ended.code, Some(0), "{recipe}: {}", ended.stderr);
@@ -49,6 +49,7 @@ fn takes_steps(recipe: &str, classes: usize, parameters: usize) {
         "{recipe}: {losses:?}"
     );
     assert_eq!(place.json("run/run.json")["class_names"].as_array().unwrap().len(), classes);
+    place
 }
 
 /// Parameters of ResNet-152 and ResNet-50 of the second version, and of Inception-ResNet-v2,
@@ -102,7 +103,19 @@ fn shared_factors_have_44_8_million_parameters_in_place_of_2_2_billion() {
 #[test]
 fn ilsvrc12_takes_steps_with_all_its_parameters() {
     assert_eq!(RESNET_152 + head(2048, 1000, "full", 15), 92_969_128);
-    takes_steps("ilsvrc12/full", 1000, 92_969_128);
+    let place = takes_steps("ilsvrc12/full", 1000, 92_969_128);
+    // Tables 4 and 5 and Figure 2 without stored loadings.
+    let split =
+        if place.path("run/predictions/test.safetensors").exists() { "test" } else { "validation" };
+    let shapes =
+        aleator_run::tensor_shapes(&place.path(&format!("run/predictions/{split}.safetensors")));
+    assert!(!shapes.unwrap().contains_key("loadings"));
+    let told = place.succeeds("analyse run --against run --out found -q").stdout;
+    for words in ["as in the paper", "Examples whose prediction is tied most", "Against run"] {
+        assert!(told.contains(words), "{words:?} is not in\n{told}");
+    }
+    let ranks = String::from_utf8(place.read("found/ranks.csv")).unwrap();
+    assert_eq!(ranks.lines().count(), 1 + 999);
 }
 
 #[test]

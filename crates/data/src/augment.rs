@@ -13,6 +13,7 @@ mod rand_augment;
 mod tests;
 
 use aleator_run::recipe::{self, Crop};
+pub use beta::symmetric as symmetric_beta;
 
 use crate::draws::{self, Purpose};
 use crate::picture::{Frame, Limits, Picture, Region, decode_region};

@@ -71,6 +71,15 @@ pub fn corrupt(
                 None => label,
             })
         }
+        // Any class, for exactly this share of the examples.
+        NoiseKind::SymmetricInclusive { rate } => {
+            let drawn = first_by_hash(ids, (check_rate(*rate)? * ids.len() as f64) as usize, seed);
+            let given = |at: usize| match drawn[at] {
+                true => one_of(classes, ids.key(at)) as u32,
+                false => labels[at],
+            };
+            Ok((0..labels.len()).map(given).collect())
+        }
         // One of the classes that the label is confused with, all equally likely.
         NoiseKind::Pairwise { rate, pairs } => {
             let (rate, confused) = (check_rate(*rate)?, confusions(classes, pairs)?);
@@ -82,7 +91,8 @@ pub fn corrupt(
             })
         }
         NoiseKind::Matrix { file } => {
-            let cumulative = transitions(file, classes)?;
+            let matrix = transition_matrix(file, classes)?;
+            let cumulative: Vec<Vec<f64>> = matrix.into_iter().map(summed_up).collect();
             each(&|label, key| {
                 let unit = draws::unit(seed, Purpose::Flip, &[key]);
                 cumulative[label as usize].partition_point(|sum| *sum <= unit) as u32
@@ -97,6 +107,16 @@ pub fn corrupt(
             instance::corrupt(labels, classes, ids, inputs, seed, check_rate(*rate)?)
         }
     }
+}
+
+/// Whether each example is among the `count` that a hash of seed and id puts first.
+fn first_by_hash(ids: &Ids, count: usize, seed: u64) -> Vec<bool> {
+    let word = |index: &usize| draws::word(seed, Purpose::Flip, &[ids.key(*index)]);
+    let mut order: Vec<usize> = (0..ids.len()).collect();
+    order.sort_by_key(|index| (word(index), ids.key(*index)));
+    let mut first = vec![false; ids.len()];
+    order[..count].iter().for_each(|index| first[*index] = true);
+    first
 }
 
 fn check_rate(rate: f64) -> Result<f64, DataError> {
@@ -133,9 +153,22 @@ fn confusions(classes: usize, pairs: &[(usize, usize)]) -> Result<Vec<Vec<u32>>,
 /// How far from 1 a row may sum: three decimals, as in files with rounded numbers.
 const SUM_TOLERANCE: f64 = 1e-3;
 
-/// The rows of a transition matrix, summed up: row k is the distribution function of the given
-/// label when the true one is k.
-fn transitions(file: &str, classes: usize) -> Result<Vec<Vec<f64>>, DataError> {
+/// The transition matrix in a `.npy` or CSV file: row k is the law of the given label when the true
+/// one is k. Rows that sum to 1 within rounding are made to.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let file = folder.path().join("matrix.csv");
+/// # let file = file.to_str().unwrap();
+/// std::fs::write(file, "0.75,0.25\n0.0,1.0\n")?;
+/// let matrix = aleator_data::noise::transition_matrix(file, 2)?;
+/// assert_eq!(matrix, [[0.75, 0.25], [0.0, 1.0]]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// When the file cannot be read, has another shape than [K, K], or has rows that are no laws.
+pub fn transition_matrix(file: &str, classes: usize) -> Result<Vec<Vec<f64>>, DataError> {
     let array = Array::load(file)?;
     let refuse = |message: String| DataError::invalid(file, message);
     if array.shape != [classes, classes] {
@@ -150,10 +183,10 @@ fn transitions(file: &str, classes: usize) -> Result<Vec<Vec<f64>>, DataError> {
     }
     let values: Vec<f64> = (0..array.values.len()).map(|at| array.values.float(at)).collect();
     let rows = values.chunks_exact(classes).enumerate();
-    rows.map(|(row, probs)| cumulative(row, probs).map_err(refuse)).collect()
+    rows.map(|(row, probs)| law(row, probs).map_err(refuse)).collect()
 }
 
-fn cumulative(row: usize, probs: &[f64]) -> Result<Vec<f64>, String> {
+fn law(row: usize, probs: &[f64]) -> Result<Vec<f64>, String> {
     if let Some(column) = probs.iter().position(|prob| !prob.is_finite() || *prob < 0.0) {
         let found = probs[column];
         return Err(format!("row {row}, column {column}: a probability cannot be {found}"));
@@ -165,12 +198,17 @@ fn cumulative(row: usize, probs: &[f64]) -> Result<Vec<f64>, String> {
              the true one is {row}"
         ));
     }
-    let last = probs.iter().rposition(|prob| *prob > 0.0).unwrap_or(0);
+    Ok(probs.iter().map(|prob| prob / sum).collect())
+}
+
+/// The distribution function of a law.
+fn summed_up(law: Vec<f64>) -> Vec<f64> {
+    let last = law.iter().rposition(|prob| *prob > 0.0).unwrap_or(0);
     let mut running = 0.0;
-    let sums = probs.iter().enumerate().map(|(column, prob)| {
-        running += prob / sum;
+    let sums = law.into_iter().enumerate().map(|(column, prob)| {
+        running += prob;
         // Rounding must not leave a gap below 1 for a class of probability 0.
         if column < last { running } else { 1.0 }
     });
-    Ok(sums.collect())
+    sums.collect()
 }

@@ -45,6 +45,23 @@ fn symmetric_noise_flips_at_its_rate_to_every_other_class_alike() {
 }
 
 #[test]
+fn inclusive_symmetric_noise_draws_its_share_anew_and_leaves_one_in_all_classes() {
+    let noisy = corrupted(NoiseKind::SymmetricInclusive { rate: 0.4 }, 1).unwrap();
+    assert_share(changed(&labels(), &noisy), 0.4 * 0.9, EXAMPLES);
+    for class in 1..CLASSES as u32 {
+        let pairs = labels().into_iter().zip(&noisy);
+        let found = pairs.filter(|(y, given)| *y == 0 && **given == class).count();
+        assert_share(found as f64 / 2_000.0, 0.04, 2_000);
+    }
+    let none = corrupted(NoiseKind::SymmetricInclusive { rate: 0.0 }, 1).unwrap();
+    assert_eq!(none, labels());
+    // A higher rate draws the same examples and more.
+    let more = corrupted(NoiseKind::SymmetricInclusive { rate: 0.6 }, 1).unwrap();
+    let (before, mut pairs) = (labels(), noisy.iter().zip(&more).enumerate());
+    assert!(pairs.all(|(at, (some, more))| *some == before[at] || some == more));
+}
+
+#[test]
 fn a_rate_of_zero_changes_nothing_and_of_one_everything() {
     let inputs = digits::open().unwrap();
     let before = inputs.labels.as_ref().unwrap().classes().unwrap().to_vec();
@@ -203,6 +220,7 @@ fn the_order_of_rows_changes_nothing() {
     let backward: Vec<usize> = forward.iter().rev().copied().collect();
     for kind in [
         NoiseKind::Symmetric { rate: 0.3 },
+        NoiseKind::SymmetricInclusive { rate: 0.3 },
         NoiseKind::Pairwise { rate: 0.3, pairs: vec![] },
         NoiseKind::Instance { rate: 0.3 },
         latent(),

@@ -44,18 +44,20 @@ pub struct Sampling<'a> {
 pub(crate) struct Plan<'a> {
     pub sampling: Sampling<'a>,
     classes: usize,
+    /// Whether any utility depends on the draws.
+    pub is_noisy: bool,
     sobol: Option<Sobol>,
     /// Whether the sequence also covers the classes, after the factors.
     sobol_classes: bool,
 }
 
 impl<'a> Plan<'a> {
-    pub fn new(sampling: Sampling<'a>, classes: usize, rank: usize) -> Self {
+    pub fn new(sampling: Sampling<'a>, classes: usize, rank: usize, is_noisy: bool) -> Self {
         let sobol_classes = rank + classes <= sobol::MAX_DIMENSIONS;
         let dimensions = if sobol_classes { rank + classes } else { rank };
         let fits = dimensions <= sobol::MAX_DIMENSIONS;
         let sobol = (sampling.draws == Draws::Sobol && fits).then(|| Sobol::new(dimensions));
-        Self { sampling, classes, sobol, sobol_classes }
+        Self { sampling, classes, is_noisy, sobol, sobol_classes }
     }
 }
 
@@ -137,7 +139,7 @@ pub(crate) struct TileAddress {
 }
 
 impl Plan<'_> {
-    /// Fills ε_K and ε_R of one tile.
+    /// Fills ε_K and ε_R of one tile; without noise they stay as they are.
     pub fn fill(
         &self,
         level: Level,
@@ -145,6 +147,9 @@ impl Plan<'_> {
         (diag_shape, diag_draws): (PlaneShape, &mut [f32]),
         (factor_shape, factor_draws): (PlaneShape, &mut [f32]),
     ) {
+        if !self.is_noisy {
+            return;
+        }
         let rank = factor_shape.count();
         match &self.sobol {
             Some(sobol) => {

@@ -31,6 +31,8 @@ pub enum Stream {
     Scramble,
     /// The weights that a layer starts from.
     Initial,
+    /// What a training method draws.
+    Method,
 }
 
 impl NoiseKey {

@@ -135,8 +135,21 @@ pub fn backward_features(
     check(grad_out, shape.batch, shape.outputs, "grad_out must be [B, N]");
     check(weight, shape.inputs, shape.outputs, "weight must be [D, N]");
     check(grad_features, shape.batch, shape.inputs, "grad_features must be [B, D]");
+    let DenseShape { batch, inputs, outputs } = shape;
+    if outputs <= batch / FEW_OUTPUTS {
+        let mut columns = vec![0.0; weight.len()];
+        for (row, weight) in weight.chunks_exact(outputs.max(1)).enumerate() {
+            weight.iter().enumerate().for_each(|(at, value)| columns[at * inputs + row] = *value);
+        }
+        let shape = DenseShape { batch, inputs: outputs, outputs: inputs };
+        return forward(grad_out, &columns, None, grad_features, shape);
+    }
     Arch::new().dispatch(BackwardFeatures { grad_out, weight, grad_features, shape });
 }
+
+/// Where outputs are fewer than rows by this factor, the weight is transposed beforehand: that
+/// costs less than the transposed writes of [`BackwardFeatures`].
+const FEW_OUTPUTS: usize = 4;
 
 fn check(slice: &[f32], rows: usize, columns: usize, what: &str) {
     assert_eq!(slice.len(), rows * columns, "{what}, here {rows} × {columns}");
@@ -266,7 +279,7 @@ impl ForwardColumns<'_> {
 
 /// Prefetches the cache line of `slice[index]`; an index past the end is harmless.
 #[inline(always)]
-fn prefetch(slice: &[f32], index: usize) {
+pub(crate) fn prefetch(slice: &[f32], index: usize) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch is a hint: it reads nothing and cannot fault, whatever the address.
     unsafe {

@@ -14,6 +14,7 @@
 //! | [`convolution::reference`], [`batch_norm::reference`] | the same in f64 with plain loops; the tests compare against it |
 //! | [`neighbours`] | the nearest neighbours of every point, by products of matrices |
 //! | `neighbours::subspace` | a few coordinates in which points are as far apart as possible |
+//! | `neighbours::shortlist` | the best candidates of a point, while scores come in |
 //! | `shared` | one slice that many tasks write to, each in its own part |
 //!
 //! Functions run in the rayon pool that calls them and return the same bits for any number of

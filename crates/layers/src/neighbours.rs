@@ -8,14 +8,16 @@
 //! Where all products would take too long, candidates are chosen in fewer dimensions
 //! (`subspace`) and ranked in all of them.
 
+mod shortlist;
 mod subspace;
 
 use std::ops::Range;
 
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use crate::dense::{DenseShape, forward};
+use crate::dense::{DenseShape, forward, prefetch};
+use shortlist::{Offers, Shortlist};
 use subspace::Subspace;
 
 /// The nearest neighbours of N points, k of each.
@@ -45,9 +47,9 @@ const KEPT: usize = 128;
 const SPARE: usize = 8;
 
 /// Points that are compared by one task at a time: their products stay in the L2 cache.
-const QUERIES: usize = 96;
+const QUERIES: usize = 192;
 /// Points that they are compared with at a time.
-const CHUNK: usize = 512;
+const CHUNK: usize = 256;
 
 /// The `count` nearest neighbours of every point.
 ///
@@ -238,72 +240,87 @@ fn candidates(
         let products = &mut products[..queries.len() * outputs];
         forward(&features, &chunk.columns, Some(&chunk.bias), products, shape);
         let rows = queries.clone().zip(&mut lists).zip(products.chunks_exact(outputs));
-        Arch::new().dispatch(
-            #[inline(always)]
-            || rows.for_each(|((query, list), row)| list.offer(query as u32, chunk.members, row)),
-        );
+        let rows = rows.map(|((query, list), row)| (query as u32, list, row));
+        Arch::new().dispatch(Offers { members: chunk.members, rows });
     }
     lists.into_iter().map(|list| list.best.into_iter().map(|(_, index)| index).collect()).collect()
 }
 
-/// The candidates with the largest scores so far, and some that are not sorted out yet.
-struct Shortlist {
-    kept: usize,
-    /// What a candidate must exceed.
-    threshold: f32,
-    best: Vec<(f32, u32)>,
-}
-
-/// Scores that are compared with the threshold at a time.
-const LANES: usize = 32;
-
-impl Shortlist {
-    fn new(kept: usize) -> Self {
-        Self { kept, threshold: f32::NEG_INFINITY, best: Vec::with_capacity(2 * kept) }
-    }
-
-    /// Offers all members of a chunk but the point itself.
-    #[inline(always)]
-    fn offer(&mut self, query: u32, members: &[u32], scores: &[f32]) {
-        for (members, scores) in members.chunks(LANES).zip(scores.chunks(LANES)) {
-            // Few candidates are good enough, so most are dismissed many at a time.
-            if !scores.iter().fold(false, |any, score| any | (*score > self.threshold)) {
-                continue;
-            }
-            for (member, score) in members.iter().zip(scores) {
-                if *score > self.threshold && *member != query {
-                    self.best.push((*score, *member));
-                    if self.best.len() == 2 * self.kept {
-                        self.sort_out();
-                    }
-                }
-            }
-        }
-    }
-
-    /// Leaves the best ones; of equally good ones the first.
-    fn sort_out(&mut self) {
-        let order = |a: &(f32, u32), b: &(f32, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
-        self.best.select_nth_unstable_by(self.kept - 1, order);
-        self.best.truncate(self.kept);
-        self.threshold = self.best[self.kept - 1].0;
-    }
-}
-
-/// The nearest of some candidates with their squared distances, the nearest first.
+/// The nearest of some candidates with their squared distances, the nearest first. Squares in f32
+/// dismiss most of them; the rest is ranked in f64.
 fn ranked(points: &Points, at: usize, candidates: &[u32], count: usize) -> Vec<(u32, f64)> {
     let own = points.row(at);
-    let order = |a: &(u32, f64), b: &(u32, f64)| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0));
-    let distance = |index: &u32| (*index, squared_distance(own, points.row(*index as usize)));
-    let mut found: Vec<(u32, f64)> =
-        Arch::new().dispatch(|| candidates.iter().map(distance).collect());
-    if found.len() > count {
-        found.select_nth_unstable_by(count - 1, order);
-        found.truncate(count);
+    let mut near: Vec<(u32, f32)> = candidates.iter().map(|index| (*index, 0.0)).collect();
+    if near.len() > count + SPARE {
+        let found = &mut near[..];
+        Arch::new().dispatch(RoughDistances { points, own, found });
+        let order = |a: &(u32, f32), b: &(u32, f32)| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0));
+        near.select_nth_unstable_by(count + SPARE - 1, order);
+        near.truncate(count + SPARE);
     }
-    found.sort_unstable_by(order);
+    let mut found: Vec<(u32, f64)> = near.iter().map(|(index, _)| (*index, 0.0)).collect();
+    Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for (index, square) in &mut found {
+                *square = squared_distance(own, points.row(*index as usize));
+            }
+        },
+    );
+    found.sort_unstable_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+    found.truncate(count);
     found
 }
+
+/// ‖x − y‖² in f32 from one point to some others.
+struct RoughDistances<'a> {
+    points: &'a Points<'a>,
+    own: &'a [f32],
+    found: &'a mut [(u32, f32)],
+}
+
+impl WithSimd for RoughDistances<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { points, own, found } = self;
+        let (own, own_rest) = S::as_simd_f32s(own);
+        let (own, own_odd) = own.as_chunks::<4>();
+        for at in 0..found.len() {
+            if let Some((ahead, _)) = found.get(at + AHEAD) {
+                let ahead = points.row(*ahead as usize);
+                (0..ahead.len()).step_by(LINE).for_each(|line| prefetch(ahead, line));
+            }
+            let (other, rest) = S::as_simd_f32s(points.row(found[at].0 as usize));
+            let (other, odd) = other.as_chunks::<4>();
+            let square = |a: S::f32s, b: S::f32s, sum: S::f32s| {
+                let difference = simd.sub_f32s(a, b);
+                simd.mul_add_e_f32s(difference, difference, sum)
+            };
+            // Four sums, as one would wait for itself.
+            let zero = simd.splat_f32s(0.0);
+            let (mut a, mut b, mut c, mut d) = (zero, zero, zero, zero);
+            for (own, other) in own.iter().zip(other) {
+                a = square(own[0], other[0], a);
+                b = square(own[1], other[1], b);
+                c = square(own[2], other[2], c);
+                d = square(own[3], other[3], d);
+            }
+            for (own, other) in own_odd.iter().zip(odd) {
+                a = square(*own, *other, a);
+            }
+            let sum = simd.add_f32s(simd.add_f32s(a, b), simd.add_f32s(c, d));
+            let rest = own_rest.iter().zip(rest).map(|(own, other)| (own - other) * (own - other));
+            found[at].1 = simd.reduce_sum_f32s(sum) + rest.sum::<f32>();
+        }
+    }
+}
+
+/// How many candidates before its turn a point is fetched from memory.
+const AHEAD: usize = 2;
+/// Numbers in a cache line.
+const LINE: usize = 16;
 
 /// ‖x − y‖² in f64, in a fixed order that vector units can follow.
 #[inline(always)]

@@ -75,6 +75,13 @@ fn candidates_in_fewer_dimensions_hold_nearly_all_neighbours() {
 }
 
 #[test]
+fn ranking_candidates_roughly_at_first_loses_no_neighbour() {
+    // Fewer points than candidates, so that all are ranked; the width fills no vector.
+    let points = clustered(&mut Random(5), 125, 203);
+    assert_same(&projected(&points, 203, 10), &reference(&points, 203, 10));
+}
+
+#[test]
 fn equal_and_almost_equal_points_are_found_far_from_the_origin_too() {
     let (total, width) = (2000, 150);
     let mut points = clustered(&mut Random(3), total, width);

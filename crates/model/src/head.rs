@@ -128,6 +128,11 @@ impl Head {
         &self.config
     }
 
+    /// W of μ = Wᵀ r + b, [D, K], with its gradient.
+    pub fn mean_weight(&self) -> Tensor<2> {
+        self.mean.weight.val()
+    }
+
     /// Whether the weights carry autodiff: a model in training, not after `valid()`.
     pub(crate) fn is_autodiff(&self) -> bool {
         self.mean.weight.val().is_autodiff()

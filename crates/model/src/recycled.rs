@@ -3,7 +3,11 @@
 //! A gradient of a wide layer is hundreds of megabytes, freed and allocated again at every step.
 //! Fresh memory costs a page fault for every 4 KiB, several times the work of filling it, so
 //! tensors made here give their memory back to a pool when they are dropped.
+//!
+//! The pool takes back as many buffers of a size as it gave. Results that others have allocated are
+//! tensors here, too; kept as well, those of every batch would fill the pool and never be used.
 
+use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
 
@@ -18,14 +22,37 @@ const LARGE: usize = 1 << 18;
 /// Floats kept at most (1 GiB); the oldest buffers go first.
 const KEPT: usize = 1 << 28;
 
-static POOL: Mutex<Vec<Vec<f32>>> = Mutex::new(Vec::new());
+static POOL: Mutex<Pool> = Mutex::new(Pool { waiting: Vec::new(), lent: BTreeMap::new() });
+
+struct Pool {
+    waiting: Vec<Vec<f32>>,
+    /// How many buffers of each size were taken and have not come back.
+    lent: BTreeMap<usize, usize>,
+}
+
+impl Pool {
+    fn take(&mut self, len: usize) -> Option<Vec<f32>> {
+        *self.lent.entry(len).or_default() += 1;
+        let at = self.waiting.iter().position(|buffer| buffer.len() == len)?;
+        Some(self.waiting.swap_remove(at))
+    }
+
+    fn give_back(&mut self, buffer: Vec<f32>) {
+        let Some(lent) = self.lent.get_mut(&buffer.len()).filter(|lent| **lent > 0) else { return };
+        *lent -= 1;
+        self.waiting.push(buffer);
+        while self.waiting.iter().map(Vec::len).sum::<usize>() > KEPT {
+            self.waiting.remove(0);
+        }
+    }
+}
 
 /// A buffer of this many floats with arbitrary contents.
 pub(crate) fn take(len: usize) -> Vec<f32> {
     if len >= LARGE {
         let mut pool = POOL.lock().expect("no one panics with the pool");
-        if let Some(at) = pool.iter().position(|buffer| buffer.len() == len) {
-            return pool.swap_remove(at);
+        if let Some(buffer) = pool.take(len) {
+            return buffer;
         }
     }
     vec![0.0; len]
@@ -54,10 +81,7 @@ impl Drop for Pooled {
     fn drop(&mut self) {
         // A poisoned pool only means that this buffer is freed instead.
         if let Ok(mut pool) = POOL.lock() {
-            pool.push(std::mem::take(&mut self.0));
-            while pool.iter().map(Vec::len).sum::<usize>() > KEPT {
-                pool.remove(0);
-            }
+            pool.give_back(std::mem::take(&mut self.0));
         }
     }
 }
@@ -121,5 +145,21 @@ mod tests {
         let other = take(len);
         assert_eq!(second.sum().into_scalar::<f32>(), 0.0);
         drop(other);
+    }
+
+    /// A batch of an evaluation makes more tensors than it takes buffers.
+    #[test]
+    fn buffers_of_others_do_not_fill_the_pool() {
+        let len = LARGE + 33_333;
+        let kept = || {
+            let pool = POOL.lock().unwrap();
+            pool.waiting.iter().filter(|buffer| buffer.len() == len).count()
+        };
+        for _ in 0..5 {
+            let own: Tensor<1> = tensor(take(len), [len]);
+            let others: [Tensor<1>; 2] = [(); 2].map(|()| tensor(vec![0.0; len], [len]));
+            drop((others, own));
+            assert_eq!(kept(), 1);
+        }
     }
 }

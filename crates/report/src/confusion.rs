@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use aleator_covariance::RateSums;
 use aleator_metrics::classification::argmax;
 use aleator_run::{ExampleRow, Field, Predictions, RunError, SplitReader};
 
@@ -30,30 +31,29 @@ impl Confusions {
     /// How often each label was given when another is true. Examples without a known true label
     /// do not count.
     pub fn of_labels<'a>(rows: impl IntoIterator<Item = &'a ExampleRow>, classes: usize) -> Self {
-        let mut sums = Sums::new(classes);
+        let mut sums = RateSums::new(classes);
         for row in rows {
             let one = |label: &Option<Vec<u32>>| match label.as_deref() {
                 Some([class]) => Some(*class as usize).filter(|class| *class < classes),
                 _ => None,
             };
             if let (Some(given), Some(clean)) = (one(&row.label), one(&row.clean_label)) {
-                sums.examples[clean] += 1;
-                sums.rates[clean * classes + given] += 1.0;
+                sums.add_one(clean, given);
             }
         }
-        sums.finish()
+        Self::of(sums)
     }
 
     /// The probability of each label, averaged over the examples whose utility has its largest
     /// mean in one class: how often the model expects that class to be labelled as another.
     pub fn expected(predictions: &Predictions) -> Self {
         let classes = predictions.classes;
-        let mut sums = Sums::new(classes);
+        let mut sums = RateSums::new(classes);
         let log_probs = predictions.log_probs.chunks_exact(classes);
         for (mean, log_probs) in predictions.mean.chunks_exact(classes).zip(log_probs) {
-            sums.add_expected(mean, log_probs);
+            add_expected(&mut sums, mean, log_probs);
         }
-        sums.finish()
+        Self::of(sums)
     }
 
     /// How likely each utility is to exceed that of the class with the largest mean, averaged
@@ -72,14 +72,14 @@ impl Confusions {
     /// assert!((learned.rate(0, 1) - 0.2398).abs() < 1e-4); // Φ(−1/√2)
     /// ```
     pub fn by_noise(predictions: &Predictions) -> Self {
-        let classes = predictions.classes;
-        let mut sums = Sums::new(classes);
-        for (example, mean) in predictions.mean.chunks_exact(classes).enumerate() {
-            let top = argmax(mean);
-            let flip = |class: usize| predictions.flip_probability(example, class, top);
-            sums.add(top, (0..classes).map(flip));
-        }
-        sums.finish()
+        let mut sums = RateSums::new(predictions.classes);
+        sums.add_flips(predictions);
+        Self::of(sums)
+    }
+
+    /// The means of sums; the diagonal becomes zero.
+    pub(crate) fn of(sums: RateSums) -> Self {
+        Self { classes: sums.examples().len(), rates: sums.into_means() }
     }
 
     /// How often `to` is named when `from` is right.
@@ -106,44 +106,9 @@ impl Confusions {
     }
 }
 
-/// [`Confusions`] while examples are added.
-pub(crate) struct Sums {
-    classes: usize,
-    examples: Vec<usize>,
-    rates: Vec<f64>,
-}
-
-impl Sums {
-    pub fn new(classes: usize) -> Self {
-        Self { classes, examples: vec![0; classes], rates: vec![0.0; classes * classes] }
-    }
-
-    /// Adds an example of class `from`, with a rate for each class.
-    pub fn add(&mut self, from: usize, rates: impl Iterator<Item = f64>) {
-        self.examples[from] += 1;
-        let sums = &mut self.rates[from * self.classes..(from + 1) * self.classes];
-        sums.iter_mut().zip(rates).for_each(|(sum, rate)| *sum += rate);
-    }
-
-    /// Adds an example by its μ(x) and its log-probabilities, as [`Confusions::expected`] does.
-    pub fn add_expected(&mut self, mean: &[f32], log_probs: &[f32]) {
-        self.add(argmax(mean), log_probs.iter().map(|log_p| (*log_p as f64).exp()));
-    }
-
-    /// The mean rate of a pair; `None` without an example of `from`.
-    pub fn rate(&self, from: usize, to: usize) -> Option<f64> {
-        let examples = self.examples[from];
-        (examples > 0).then(|| self.rates[from * self.classes + to] / examples as f64)
-    }
-
-    pub fn finish(mut self) -> Confusions {
-        for (from, row) in self.rates.chunks_exact_mut(self.classes).enumerate() {
-            let examples = self.examples[from].max(1) as f64;
-            row.iter_mut().for_each(|rate| *rate /= examples);
-            row[from] = 0.0;
-        }
-        Confusions { classes: self.classes, rates: self.rates }
-    }
+/// Adds an example by its μ(x) and its log-probabilities, as [`Confusions::expected`] does.
+pub(crate) fn add_expected(sums: &mut RateSums, mean: &[f32], log_probs: &[f32]) {
+    sums.add(argmax(mean), log_probs.iter().map(|log_p| (*log_p as f64).exp()));
 }
 
 /// P(u_to > u_from) for each pair (from, to), averaged over the examples whose utility has its

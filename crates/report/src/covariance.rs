@@ -5,25 +5,25 @@
 //! depends on Σ only through the centred C Σ C with C = I − 11ᵀ/K. It is reported in units of τ²,
 //! with its correlations and the probability that one utility exceeds another.
 //!
-//! [`Covariances`] reads the predictions of a split in pieces. Except for
+//! [`Covariances`] reads the predictions of a split in pieces, or where these hold no loadings, the
+//! sums that were taken while the split was evaluated. Except for
 //! [`average_covariance`](Covariances::average_covariance), nothing of size N × K or K × K is held
 //! in memory. Results depend neither on threads nor on the memory limit.
 
 mod against;
 mod best;
-mod gram;
 mod latents;
-mod low_rank;
 mod matrix;
-mod moments;
 mod named;
 mod open;
 mod pairs;
 mod seeds;
+mod sums;
 mod tables;
 mod ties;
 
 pub use against::{Case, Comparison, Ranks};
+pub use aleator_covariance::{Measure, Tie};
 pub use best::Best;
 pub use latents::Latents;
 pub use matrix::{CovarianceMatrix, LARGEST_MATRIX};
@@ -33,21 +33,7 @@ pub(crate) use open::{largest, pieces};
 pub use pairs::{ClassPair, Relation, TopPairs};
 pub use seeds::{SeedNoise, SeedPair, Spread};
 pub use tables::{write_cases, write_pairs, write_ranks, write_seed_pairs, write_ties};
-pub use ties::{ExampleTies, Tie};
-
-use serde::{Deserialize, Serialize};
-
-/// How covariances are ranked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Measure {
-    /// Σ, as the paper has it.
-    Raw,
-    /// C Σ C / τ², the part of Σ that the likelihood depends on.
-    Centred,
-    /// The correlation of C Σ C.
-    Correlation,
-}
+pub use ties::ExampleTies;
 
 /// The progress of a long computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +52,3 @@ pub type Observer<'a> = &'a mut dyn FnMut(Step);
 /// A covariance in units of τ² below this changes no log-probability by as much as half of it (the
 /// second-order expansion), and nothing that is printed.
 const NO_EFFECT: f64 = 1e-4;
-
-/// Differences below this share of their terms are rounding of 32-bit floats.
-const ROUNDING: f64 = 1e-6;

@@ -137,7 +137,11 @@ fn runs_without_a_covariance_say_why_and_what_to_do() {
     refused(open(&none), &["no covariance", "head.noise = \"none\"", "\"full\" or \"shared\""]);
     let mut dropped = Case::new(FULL, 4, 3, 0);
     (dropped.predictions.loadings, dropped.predictions.rank) = (None, 0);
-    refused(open(&dropped), &["no loadings", "evaluation.loadings_mib to 1", "aleator eval"]);
+    refused(open(&dropped), &["neither loadings nor sums", "aleator eval"]);
+    // More pairs of classes than are added up.
+    let mut many = Case::new(FULL, 2, 7000, 0);
+    (many.predictions.loadings, many.predictions.rank) = (None, 0);
+    refused(open(&many), &["no loadings", "evaluation.loadings_mib to 1", "7000 classes"]);
     let mut averaged = Case::new(FULL, 4, 3, 0);
     averaged.predictions = random(Noise::None, 4, 3, 0);
     let run = averaged.run();

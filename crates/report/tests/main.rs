@@ -6,6 +6,7 @@ mod compare;
 mod compare_refusals;
 mod covariance;
 mod covariance_runs;
+mod covariance_sums;
 mod covariance_support;
 mod ensemble;
 mod figures;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::check_method::{check_method, forget_other_methods};
 use crate::decode::decode;
 use crate::document::{Document, Value};
 use crate::presets::example;
@@ -65,17 +66,11 @@ impl Document {
             }
         }
         let mut document = self.clone();
-        // These switch the noise or the method of any recipe off; its settings may stay.
-        let off = [("head.noise", "none", "head.rank"), ("method", "plain", "bootstrapping")];
-        for (key, value, settings) in off {
-            if self.get(key).is_some_and(|node| node.value.is_text(value)) {
-                document.remove(settings);
-            }
+        // This switches the noise of any recipe off; its settings may stay.
+        if self.get("head.noise").is_some_and(|node| node.value.is_text("none")) {
+            document.remove("head.rank");
         }
-        if let (None, Some(node)) = (self.get("method"), self.get("bootstrapping")) {
-            let message = "[bootstrapping] is for method = \"bootstrapping\": set method";
-            return Err(node.origin.refuse(message));
-        }
+        forget_other_methods(&mut document)?;
         let decoded = decode(&document, Shape::recipe(), example);
         // What is missing depends on the way in which a split is given.
         if matches!(decoded, Ok(_) | Err(RecipeError::Missing { .. })) {
@@ -104,9 +99,13 @@ impl Document {
 }
 
 /// Values that cannot be meant together: the key to change, and the message.
-type Conflict = (String, String);
+pub(crate) type Conflict = (String, String);
 
-fn require(holds: bool, key: &str, message: impl FnOnce() -> String) -> Result<(), Conflict> {
+pub(crate) fn require(
+    holds: bool,
+    key: &str,
+    message: impl FnOnce() -> String,
+) -> Result<(), Conflict> {
     if holds { Ok(()) } else { Err((key.to_string(), message())) }
 }
 
@@ -118,16 +117,7 @@ fn check_together(recipe: &Recipe) -> Result<(), Conflict> {
     check_data(&recipe.data)?;
     check_network(recipe)?;
     check_schedule(recipe)?;
-    let single = match recipe.method {
-        Method::Plain => None,
-        Method::Bootstrapping { .. } => Some("bootstrapping"),
-        Method::Dynamics { .. } => Some("dynamics"),
-    };
-    let single = single.filter(|_| recipe.head.link == Link::Sigmoid);
-    require(single.is_none(), "method", || {
-        let name = single.unwrap_or_default();
-        format!("method = {name:?} is for labels of one class: it needs head.link = \"softmax\"")
-    })?;
+    check_method(recipe)?;
     let multi_hot = recipe.data.label_kind == LabelKind::MultiHot;
     require(!(multi_hot && recipe.head.link == Link::Softmax), "head.link", || {
         "head.link = \"softmax\" is for labels of one class, and data.label_kind is \"multi-hot\": \

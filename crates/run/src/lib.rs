@@ -8,6 +8,7 @@
 pub mod atomic;
 mod average;
 mod check;
+mod check_method;
 mod check_split;
 mod csv_file;
 mod decode;
@@ -53,7 +54,8 @@ pub use group::{GroupFile, GroupKind, GroupMember};
 pub use load::{PICTURES, Resolved, load, load_over, pictured_data};
 pub use log::MetricsLog;
 pub use predictions::{
-    Field, Predictions, PredictionsFile, PredictionsWriter, TopPredictionsWriter, tensor_shapes,
+    CovarianceFile, CovarianceInfo, CovarianceSums, CovarianceWriter, Field, Predictions,
+    PredictionsFile, PredictionsWriter, TieRows, TopPredictionsWriter, tensor_shapes,
 };
 pub use presets::{Preset, paper_recipes, presets};
 pub use recipe::{Likelihood, Link, Noise, Overlay, Recipe};

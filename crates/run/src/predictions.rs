@@ -1,5 +1,6 @@
 //! The predictions of a model for the examples of a split, as a file.
 
+mod covariance;
 mod file;
 mod top;
 mod writer;
@@ -8,6 +9,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use covariance::{CovarianceFile, CovarianceInfo, CovarianceSums, CovarianceWriter, TieRows};
 pub use file::{PredictionsFile, tensor_shapes};
 pub use top::TopPredictionsWriter;
 pub use writer::PredictionsWriter;

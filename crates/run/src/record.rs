@@ -277,6 +277,12 @@ impl RunDir {
         self.path.join(PREDICTIONS).join(format!("{}.top.safetensors", split.name()))
     }
 
+    /// The covariances of a split whose loadings are not in its predictions: see
+    /// [`CovarianceFile`](crate::CovarianceFile).
+    pub fn covariance_path(&self, split: Split) -> PathBuf {
+        self.path.join(PREDICTIONS).join(format!("{}.covariance.safetensors", split.name()))
+    }
+
     /// Whether there are no complete predictions of a split because the recipe keeps none
     /// (`evaluation.predictions`).
     pub fn keeps_no_predictions(&self, split: Split) -> bool {

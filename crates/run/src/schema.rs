@@ -209,12 +209,15 @@ mod tests {
 
     #[test]
     fn every_key_stands_in_the_documentation() {
-        let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/recipes.md");
-        let text = std::fs::read_to_string(document).unwrap();
-        let keys = text.split("## Every key").nth(1).unwrap().split("## Sweeps").next().unwrap();
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+        let read = |name: &str| std::fs::read_to_string(format!("{docs}/{name}")).unwrap();
+        let (recipes, methods) = (read("recipes.md"), read("methods.md"));
+        let keys = recipes.split("## Every key").nth(1).unwrap().split("## Sweeps").next().unwrap();
+        // The settings of a training method stand beside its description.
+        let keys = format!("{keys}{methods}");
         let mut count = 0;
         for (name, section) in Shape::recipe().sections("") {
-            let header = format!("| `[{name}]`");
+            let header = format!("`[{name}]`");
             assert!(name.is_empty() || keys.contains(&header), "{header}");
             for (key, _) in section.keys().iter().filter(|(_, shape)| !shape.is_section()) {
                 assert!(keys.contains(&format!("`{key}`")), "{key} of [{name}]");

@@ -28,21 +28,15 @@ impl SplitReader {
     /// Opens a split.
     ///
     /// # Errors
-    /// When the split is not evaluated, its predictions were not kept, or its two files do not agree with each other or with
-    /// `run.json`.
+    /// When the split is not evaluated, its predictions were not kept, or its two files do not agree
+    /// with each other or with `run.json`.
     pub fn open(run: &RunDir, split: Split) -> Result<Self, RunError> {
         let path = run.predictions_path(split);
         if !path.exists() {
-            let (dir, kept_none) = (run.path().to_path_buf(), run.keeps_no_predictions(split));
-            let split = split.name();
-            return Err(match kept_none {
-                true => RunError::NotKept { dir, split },
-                false => RunError::NotEvaluated { dir, split },
-            });
+            return Err(run.no_predictions(split));
         }
         let file = PredictionsFile::open(&path)?;
-        let mut examples = run.read_examples()?;
-        examples.retain(|row| row.split == split);
+        let examples = run.split_examples(split)?;
         let classes = run.info().class_names.len();
         let (rows, columns) = (file.examples(), file.classes());
         if (rows, columns) != (examples.len(), classes) {
@@ -53,16 +47,6 @@ impl SplitReader {
                 run.path().display()
             );
             return Err(RunError::damaged(&path, message));
-        }
-        for row in &examples {
-            let labels = row.label.iter().chain(&row.clean_label).flatten();
-            if let Some(class) = labels.copied().find(|class| *class as usize >= classes) {
-                let message = format!(
-                    "example {:?} has class {class}, expected classes below {classes}",
-                    row.id
-                );
-                return Err(RunError::damaged(&run.examples_path(), message));
-            }
         }
         Ok(Self { examples, file, split })
     }
@@ -95,6 +79,36 @@ impl SplitReader {
                     "tensor {name:?}: row {row} holds {found}, not a finite number"
                 )))
             }
+        }
+    }
+}
+
+impl RunDir {
+    /// The rows of `examples.csv` of a split, whose labels are classes of the run.
+    pub fn split_examples(&self, split: Split) -> Result<Vec<ExampleRow>, RunError> {
+        let mut examples = self.read_examples()?;
+        examples.retain(|row| row.split == split);
+        let classes = self.info().class_names.len();
+        for row in &examples {
+            let labels = row.label.iter().chain(&row.clean_label).flatten();
+            if let Some(class) = labels.copied().find(|class| *class as usize >= classes) {
+                let message = format!(
+                    "example {:?} has class {class}, expected classes below {classes}",
+                    row.id
+                );
+                return Err(RunError::damaged(&self.examples_path(), message));
+            }
+        }
+        Ok(examples)
+    }
+
+    /// Why there are no complete predictions of a split.
+    pub fn no_predictions(&self, split: Split) -> RunError {
+        let (dir, kept_none) = (self.path().to_path_buf(), self.keeps_no_predictions(split));
+        let split = split.name();
+        match kept_none {
+            true => RunError::NotKept { dir, split },
+            false => RunError::NotEvaluated { dir, split },
         }
     }
 }

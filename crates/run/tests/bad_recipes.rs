@@ -367,3 +367,53 @@ fn impossible_training_methods_are_refused() {
     let forgotten = refusal(preset, &["method="]);
     assert!(forgotten.contains("[bootstrapping] is for method"), "{forgotten}");
 }
+
+#[test]
+fn settings_of_methods_are_refused_by_their_names() {
+    for (method, set, words) in [
+        ("label-smoothing", "label_smoothing.share=1.5", "0 to 1"),
+        ("gce", "gce.exponent=-1", "0 to 1"),
+        ("gce", "gce.truncate=1.0", "above 0 and below 1"),
+        ("forward-correction", "forward_correction.quantile=2.0", "0 to 1"),
+        ("forward-correction", "forward_correction.after=0", "an integer from 1"),
+        ("data-parameters", "data_parameters.momentum=1.0", "below 1"),
+        ("data-parameters", "data_parameters.bound=0.5", "at least 1"),
+        ("data-parameters", "data_parameters.instances.start=50.0", "data_parameters.bound = 20"),
+        ("elr", "elr.momentum=1.0", "below 1"),
+        ("elr", "elr.strength=-1", "at least 0"),
+        ("sop", "sop.rate_u=-1", "at least 0"),
+        ("cores", "cores.ramp=-1", "an integer from 0"),
+        ("har", "har.after=0", "an integer from 1"),
+        ("har", "har.errors=folds", "\"validation\""),
+        ("mixup", "mixup.alpha=0", "above 0"),
+        ("mentornet", "mentornet.quantile=2.0", "0 to 1"),
+        ("mentornet", "mentornet.curriculum=learned", "\"predefined\""),
+        ("mentormix", "mentormix.decay=1.0", "below 1"),
+        ("co-teaching", "co_teaching.noise_rate=1.0", "below 1"),
+        ("dividemix", "dividemix.warm_up=0", "an integer from 1"),
+        ("dividemix", "dividemix.sharpness=0", "above 0"),
+        ("curriculumnet", "curriculumnet.noisy_after=1", "at least curriculumnet.after = 5"),
+        ("curriculumnet", "curriculumnet.all_after=6", "curriculumnet.noisy_after = 12"),
+        ("curriculumnet", "curriculumnet.weights=[0,1,1]", "the first above 0"),
+        ("curriculumnet", "curriculumnet.weights=[1,1]", "three numbers"),
+    ] {
+        refuses(&format!("features-{method}"), &[set], words);
+    }
+    let neither = refusal("features-data-parameters", &["data_parameters.instances="]);
+    assert!(neither.contains("needs a section [data_parameters.classes]"), "{neither}");
+    // Those of other methods wait.
+    let others = ["method=elr", "elr.momentum=0.5", "elr.strength=1", "gce.exponent=7"];
+    let sets = ["data.train.features=x.npy", "data.train.labels=y.npy"];
+    let sets: Vec<String> = sets.iter().chain(&others).map(ToString::to_string).collect();
+    load("features-gce", &sets, None).unwrap_or_else(|error| panic!("{error}"));
+    let stages = ["curriculumnet.all_after=90", "curriculumnet.noisy_after=90"];
+    let late =
+        refusal("features-curriculumnet", &[&stages[..], &["curriculumnet.after=30"]].concat());
+    assert!(late.contains("curriculumnet.after must be below schedule.epochs"), "{late}");
+    for key in ["har.after", "forward_correction.after", "dividemix.warm_up"] {
+        let method = key.split('.').next().unwrap().replace('_', "-");
+        let late = refusal(&format!("features-{method}"), &[&format!("{key}=30")]);
+        let words = format!("{key} must be below schedule.epochs = 30, found 30");
+        assert!(late.contains(&words), "{late}");
+    }
+}

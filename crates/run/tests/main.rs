@@ -3,6 +3,7 @@
 mod bad_label_noise;
 mod bad_recipes;
 mod bad_splits;
+mod covariance_file;
 mod documents;
 mod finished;
 #[cfg(unix)]

@@ -54,6 +54,24 @@ fn every_combination_is_a_run_with_a_name_of_its_own() {
 }
 
 #[test]
+fn the_example_of_the_documents_takes_every_method_that_has_a_preset() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/methods.toml");
+    let sets = ["data.train.features=x.npy", "data.train.labels=y.npy"].map(String::from);
+    let points = load_sweep(Path::new(path), &sets).unwrap();
+    let all = aleator_run::presets().into_iter();
+    let on_features = all.filter(|preset| preset.name.starts_with("features-"));
+    let with_method = on_features
+        .filter(|preset| preset.text.contains("\nmethod = ") && preset.name != "features-audit");
+    let mut expected: Vec<String> = with_method.map(|preset| preset.name.to_string()).collect();
+    let mut found: Vec<String> =
+        points.iter().map(|point| point.name.trim_start_matches("base=").to_string()).collect();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+    assert!(points.iter().all(|point| point.recipe.seeds == [0, 1, 2, 3, 4]));
+}
+
+#[test]
 fn the_base_can_be_an_axis() {
     let points =
         sweep("[axes]\nbase = [\"digits-none\", \"digits-diagonal\"]\nseed = [0, 1]\n").unwrap();

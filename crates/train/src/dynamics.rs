@@ -7,6 +7,7 @@ use aleator_data::Split;
 use aleator_run::recipe::{Method, Normalize, Recipe};
 
 use crate::experiment::Shape;
+use crate::method::Start;
 use crate::method::dynamics::mean_log_probs;
 use crate::parts::Parts;
 use crate::session::training_order;
@@ -40,7 +41,8 @@ pub fn dynamics(
     let mut state = State::start(recipe, seed, shape);
     state.normalization = normalization.clone();
     let mut stepper = Stepper::new(recipe, seed, order.parts());
-    stepper.method.prepare(&mut state, examples.len(), examples.classes);
+    let start = Start { recipe, seed, examples: examples.len(), shape };
+    stepper.method.prepare(&mut state, &start);
     let (split, workers) = (Arc::clone(examples), recipe.training.workers);
     let mut parts = Parts::new(split, order, workers, normalization, false);
     let names = |example: usize| examples.ids.name(example).into_owned();

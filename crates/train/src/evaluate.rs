@@ -11,7 +11,7 @@ use aleator_metrics::{
 use aleator_run::recipe::{EvaluatedWeights, Likelihood, Link, Recipe};
 use aleator_run::{EVALUATION, Field, Predictions, PredictionsFile};
 
-use crate::kept_predictions::{SplitFile, forget};
+use crate::kept_predictions::{SplitFile, WantedLoadings, forget};
 use crate::runs::check_job;
 use crate::scorer::{JointScores, Scorer};
 use crate::state::State;
@@ -132,7 +132,7 @@ impl Pass<'_> {
         let mut sample = calibrate.then(|| TemperatureSample::new(split.len(), split.classes));
         let mut true_class = TrueClassSample::new(split.len(), split.classes);
         let mut file = self.file(split)?;
-        scorer.score(split, self.loadings_mib(), observer, &mut |rows, batch| {
+        scorer.score(split, file.loadings(), observer, &mut |rows, batch| {
             let (log_probs, given) = (batch.log_probs(), truth(split, rows.clone()));
             joint.add(&batch);
             scores.add(&log_probs, &given, clean(split, rows).as_ref());
@@ -142,7 +142,7 @@ impl Pass<'_> {
             let Predictions { mean, temperature, .. } = &batch.predictions;
             let utilities: Vec<f32> = mean.iter().map(|mean| mean / temperature).collect();
             true_class.add(&utilities, &given);
-            file.push(&batch.predictions)
+            file.push(batch.predictions)
         })?;
         let temperature = sample.map(|sample| sample.fit());
         let true_class = true_class.fit();
@@ -178,7 +178,7 @@ impl Pass<'_> {
                 add(LogProbs { classes, on, off }, rows);
             }
         } else {
-            scorer.score(split, 0, observer, &mut |rows, batch| {
+            scorer.score(split, WantedLoadings::None, observer, &mut |rows, batch| {
                 add(batch.log_probs(), rows);
                 Ok(())
             })?;
@@ -195,11 +195,11 @@ impl Pass<'_> {
     ) -> Result<SplitEvaluation, TrainError> {
         let (mut scores, mut joint) = (SplitAccumulator::new(temperature), JointScores::default());
         let mut file = self.file(split)?;
-        scorer.score(split, self.loadings_mib(), observer, &mut |rows, batch| {
+        scorer.score(split, file.loadings(), observer, &mut |rows, batch| {
             let given = truth(split, rows.clone());
             scores.add(&batch.log_probs(), &given, clean(split, rows).as_ref());
             joint.add(&batch);
-            file.push(&batch.predictions)
+            file.push(batch.predictions)
         })?;
         file.commit()?;
         let scores = scores.finish();
@@ -211,11 +211,6 @@ impl Pass<'_> {
             true => SplitFile::create(self.job, split),
             false => Ok(SplitFile::none()),
         }
-    }
-
-    fn loadings_mib(&self) -> usize {
-        let kept = self.writes && SplitFile::is_complete(self.job.recipe);
-        if kept { self.job.recipe.evaluation.loadings_mib } else { 0 }
     }
 }
 
@@ -229,7 +224,7 @@ pub(crate) fn validate(
     let scorer = Scorer::new(job.recipe, job.run.info().seed, state, samples);
     let split = &job.data.validation;
     let (mut scores, mut joint) = (SplitAccumulator::new(None), JointScores::default());
-    scorer.score(split, 0, observer, &mut |rows, batch| {
+    scorer.score(split, WantedLoadings::None, observer, &mut |rows, batch| {
         scores.add(&batch.log_probs(), &truth(split, rows), None);
         joint.add(&batch);
         Ok(())
@@ -246,7 +241,7 @@ pub(crate) fn losses(
 ) -> Result<Vec<f64>, TrainError> {
     let scorer = Scorer::new(recipe, seed, state, recipe.evaluation.samples);
     let mut losses = Vec::with_capacity(split.len());
-    scorer.score(split, 0, &mut |_| {}, &mut |rows, batch| {
+    scorer.score(split, WantedLoadings::None, &mut |_| {}, &mut |rows, batch| {
         match &batch.predictions.joint_log_probs {
             Some(log_probs) => losses.extend(log_probs.iter().map(|log_prob| -*log_prob as f64)),
             None => losses.extend(batch.log_probs().example_nll(&truth(split, rows))),

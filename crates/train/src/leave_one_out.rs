@@ -11,33 +11,37 @@
 //! a ŷ₋ + b, with a and b of the largest likelihood, turns the predictions into probabilities.
 
 mod calibration;
+mod random_features;
+mod ridge;
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aleator_data::variation::{Variation, inverse_deviation};
+use aleator_data::variation::Variation;
 use aleator_data::{Labels, Split};
-use aleator_kernels::quantile::inverse_normal_cdf;
-use aleator_kernels::split_mix;
 use aleator_run::recipe::Normalize;
 use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
 use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatRef, Par};
+use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
 use crate::{Normalization, TrainError};
 use calibration::calibrated;
+use random_features::{ROWS, RandomFeatures};
+use ridge::{Ridge, rounded};
 
 /// M, where there are examples enough; more features hardly predict better and cost M².
 const MOST_FEATURES: usize = 2048;
 /// Random features for each example where examples are few.
 const FEATURES_PER_EXAMPLE: usize = 4;
-/// Examples whose features are in memory at a time.
-const BLOCK: usize = 4096;
+/// Examples whose features are in memory at a time: few enough that the memory of one block is
+/// given to the next one.
+const BLOCK: usize = 2048;
 /// Examples that choose λ, and those that choose the scaling of the inputs.
-const CHOOSING_PENALTY: usize = 16_384;
+const CHOOSING_PENALTY: usize = 4096;
 const CHOOSING_SCALE: usize = 2_000;
 /// M of the comparison of scalings.
 const SCALE_FEATURES: usize = 512;
@@ -45,8 +49,6 @@ const SCALE_FEATURES: usize = 512;
 const PENALTIES: usize = 13;
 const DECADES: f64 = 6.0;
 const LARGEST_PENALTY: f64 = 0.1;
-/// Names the random features.
-const SEED: u64 = 0x6c6f_6f31;
 
 /// The predictions of every example by all others.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,10 +93,11 @@ pub fn leave_one_out(
     let Some(fit) = Fit::new(&rows, &normalization, &targets, MOST_FEATURES, stop)? else {
         return Ok(None);
     };
+    let ridge = Ridge::new(&fit, fit.penalty);
     let mut predicted = Vec::with_capacity(targets.len());
     let complete = rows.each_block(&normalization, &fit.features, stop, |range, features| {
         let targets = &targets[range.start * classes..range.end * classes];
-        predicted.extend(fit.left_out(features, targets, fit.penalty));
+        predicted.extend(ridge.left_out(features, targets));
     })?;
     if !complete {
         return Ok(None);
@@ -146,76 +149,45 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Gives `take` the centred features of some rows at a time; false when it was stopped.
+    /// Gives `take` the centred features of some rows at a time; false when it was stopped. The
+    /// next rows are read meanwhile.
     fn each_block(
         &self,
         normalization: &Normalization,
         features: &RandomFeatures,
         stop: &AtomicBool,
-        mut take: impl FnMut(std::ops::Range<usize>, &Mat<f32>),
+        mut take: impl FnMut(Range<usize>, &Mat<f32>) + Send,
     ) -> Result<bool, TrainError> {
-        let width = self.split.inputs.shape().len();
-        for (index, block) in self.rows.chunks(BLOCK).enumerate() {
+        let mut inputs = self.inputs(0, normalization)?;
+        for start in (0..self.rows.len()).step_by(BLOCK) {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            let mut inputs = vec![0.0; block.len() * width];
-            for (row, out) in block.iter().zip(inputs.chunks_exact_mut(width)) {
-                self.split.inputs.read(self.split.rows[*row], out)?;
-            }
-            normalization.apply(&mut inputs);
-            let start = index * BLOCK;
-            take(start..start + block.len(), &features.of(&inputs));
+            let range = start..self.rows.len().min(start + BLOCK);
+            let (next, ()) = rayon::join(
+                || self.inputs(range.end, normalization),
+                || take(range.clone(), &features.of(&inputs)),
+            );
+            inputs = next?;
         }
         Ok(true)
     }
-}
 
-/// φ, with its mean over the examples taken away.
-struct RandomFeatures {
-    /// W, `[D, M]`.
-    weights: Mat<f32>,
-    /// b, `[M]`.
-    bias: Vec<f32>,
-    /// φ̄, `[M]`.
-    mean: Vec<f32>,
-}
-
-impl RandomFeatures {
-    /// M directions for inputs whose squares sum to `square` on average.
-    fn new(width: usize, count: usize, square: f64) -> Self {
-        let mut normals = split_mix(SEED).map(|word| inverse_normal_cdf((word >> 32) as u32));
-        // Inputs that do not vary are all zero, and no scale makes more of them.
-        let scale = inverse_deviation(square);
-        let mut draw = || normals.next().expect("endless");
-        let weights = Mat::from_fn(width, count, |_, _| scale * draw());
-        let bias = (0..count).map(|_| BIAS_SCALE * draw()).collect();
-        Self { weights, bias, mean: vec![0.0; count] }
-    }
-
-    /// Of inputs `[B, D]`, row by row: `[B, M]`.
-    fn of(&self, inputs: &[f32]) -> Mat<f32> {
-        let width = self.weights.nrows();
-        let inputs = MatRef::from_row_major_slice(inputs, inputs.len() / width, width);
-        let mut features = product(inputs, self.weights.as_ref());
-        let columns = features.par_col_iter_mut().zip(self.bias.par_iter().zip(&self.mean));
-        columns.for_each(|(column, (bias, mean))| {
-            column.iter_mut().for_each(|value| *value = (*value + bias).max(0.0) - mean);
-        });
-        features
+    /// The normalised inputs of the block that begins here; none beyond the end.
+    fn inputs(&self, start: usize, normalization: &Normalization) -> Result<Vec<f32>, TrainError> {
+        let width = self.split.inputs.shape().len();
+        let block = &self.rows[start..self.rows.len().min(start + BLOCK)];
+        let mut inputs = vec![0.0; block.len() * width];
+        for (row, out) in block.iter().zip(inputs.chunks_exact_mut(width)) {
+            self.split.inputs.read(self.split.rows[*row], out)?;
+        }
+        normalization.apply(&mut inputs);
+        Ok(inputs)
     }
 }
 
-/// The spread of b beside that of Wx, which is 1: some features bend near the origin, some far.
-const BIAS_SCALE: f32 = 0.5;
-
-fn product(left: MatRef<'_, f32>, right: MatRef<'_, f32>) -> Mat<f32> {
-    let mut out = Mat::zeros(left.nrows(), right.ncols());
-    matmul(out.as_mut(), Accum::Replace, left, right, 1.0, Par::rayon(0));
-    out
-}
-
-/// The eigenvalues of a symmetric matrix, ascending and none negative, and its eigenvectors.
+/// The eigenvalues of a symmetric matrix, given by its lower triangle, ascending and none negative,
+/// and its eigenvectors.
 fn eigen(matrix: &Mat<f64>) -> Result<(Vec<f64>, Mat<f64>), TrainError> {
     let size = matrix.nrows();
     let (mut values, mut vectors) = (Diag::zeros(size), Mat::zeros(size, size));
@@ -245,11 +217,11 @@ struct Fit {
     examples: usize,
     /// The mean of the targets, `[K]`.
     mean: Vec<f32>,
-    /// Eigenvectors of the centred ΦᵀΦ, `[M, M]`, and its eigenvalues.
-    vectors: Mat<f32>,
+    /// Eigenvectors V of the centred ΦᵀΦ, `[M, M]`, and its eigenvalues.
+    vectors: Mat<f64>,
     values: Vec<f64>,
     /// Vᵀ Φᵀ Y, `[M, K]`.
-    loads: Mat<f32>,
+    loads: Mat<f64>,
     /// λ, and the leave-one-out error with it.
     penalty: f64,
     error: f64,
@@ -275,11 +247,18 @@ impl Fit {
         let complete = rows.each_block(normalization, &features, stop, |range, block| {
             let own = &targets[range.start * classes..range.end * classes];
             let own = MatRef::from_row_major_slice(own, range.len(), classes);
-            add(&mut gram, &product(block.transpose(), block.as_ref()));
-            add(&mut loads, &product(block.transpose(), own));
-            let columns = block.par_col_iter().zip(sums.par_iter_mut());
-            columns.for_each(|(column, sum)| {
-                *sum += column.iter().map(|value| f64::from(*value)).sum::<f64>();
+            let tasks = gram.par_col_chunks_mut(STRIPE).zip(loads.par_row_chunks_mut(STRIPE));
+            let tasks = tasks.zip(sums.par_chunks_mut(STRIPE)).enumerate();
+            tasks.for_each(|(stripe, ((gram, loads), sums))| {
+                let start = stripe * STRIPE;
+                let stripe = block.subcols(start, sums.len());
+                // The upper triangle is the lower one.
+                let below = block.subcols(start, count - start);
+                add(gram.subrows_mut(start, count - start), below.transpose(), stripe);
+                add(loads, stripe.transpose(), own);
+                for (column, sum) in stripe.col_iter().zip(sums) {
+                    *sum += column.iter().map(|value| f64::from(*value)).sum::<f64>();
+                }
             });
         })?;
         if !complete {
@@ -289,9 +268,9 @@ impl Fit {
         center(&mut gram, &mut loads, &sums, &mean, examples);
         features.mean = sums.iter().map(|sum| (sum / examples as f64) as f32).collect();
         let (values, vectors) = eigen(&gram)?;
-        let loads = vectors.transpose() * &loads;
-        let vectors = Mat::from_fn(count, count, |row, column| vectors[(row, column)] as f32);
-        let loads = Mat::from_fn(count, classes, |row, column| loads[(row, column)] as f32);
+        let mut rotated = Mat::zeros(count, classes);
+        matmul(&mut rotated, Accum::Replace, vectors.transpose(), &loads, 1.0, Par::Seq);
+        let loads = rotated;
         let mean = mean.iter().map(|mean| *mean as f32).collect();
         let (penalty, error) = (0.0, f64::INFINITY);
         let mut fit = Self { features, examples, mean, vectors, values, loads, penalty, error };
@@ -312,20 +291,17 @@ impl Fit {
         let positions: Vec<usize> = chosen.iter().map(|at| rows.rows[*at]).collect();
         let sample = Rows { split: rows.split, rows: &positions };
         let targets = rows_of(targets, classes, &chosen);
-        let largest = self.values.last().copied().unwrap_or_default().max(f64::MIN_POSITIVE);
+        let largest = self.values.last().copied().unwrap_or_default().max(LEAST_EIGENVALUE);
         let step = DECADES / (PENALTIES - 1) as f64;
         let penalties: Vec<f64> = (0..PENALTIES)
             .map(|at| largest * LARGEST_PENALTY * 10f64.powf(-step * at as f64))
             .collect();
+        let vectors = rounded(&self.vectors);
         let mut errors = vec![0.0; PENALTIES];
         let complete = sample.each_block(normalization, &self.features, stop, |range, block| {
             let targets = &targets[range.start * classes..range.end * classes];
-            let rotated = product(block.as_ref(), self.vectors.as_ref());
-            for (penalty, error) in penalties.iter().zip(&mut errors) {
-                let predicted = self.predictions(&rotated, targets, *penalty);
-                let squares = predicted.iter().zip(targets).map(|(a, b)| f64::from(a - b).powi(2));
-                *error += squares.sum::<f64>();
-            }
+            let found = self.errors(block, targets, &vectors, &penalties);
+            errors.iter_mut().zip(found).for_each(|(sum, error)| *sum += error);
         })?;
         for (penalty, error) in penalties.into_iter().zip(errors) {
             if error < self.error {
@@ -335,40 +311,64 @@ impl Fit {
         Ok(complete)
     }
 
-    /// The predictions of examples by all others, `[B, K]`, from their features and targets.
-    fn left_out(&self, features: &Mat<f32>, targets: &[f32], penalty: f64) -> Vec<f32> {
-        let rotated = product(features.as_ref(), self.vectors.as_ref());
-        self.predictions(&rotated, targets, penalty)
+    /// The sum of the squared leave-one-out errors of some examples under each penalty.
+    fn errors(
+        &self,
+        features: &Mat<f32>,
+        targets: &[f32],
+        vectors: &Mat<f32>,
+        penalties: &[f64],
+    ) -> Vec<f64> {
+        let tasks = features.par_row_chunks(ROWS);
+        let tasks = tasks.zip(targets.par_chunks(ROWS * self.mean.len()));
+        let found = tasks.map(|(features, targets)| {
+            let rotated = product(features, vectors.as_ref());
+            let error = |penalty: &f64| self.error_of(&rotated, targets, *penalty);
+            penalties.iter().map(error).collect::<Vec<f64>>()
+        });
+        let mut errors = vec![0.0; penalties.len()];
+        for found in found.collect::<Vec<_>>() {
+            errors.iter_mut().zip(found).for_each(|(sum, error)| *sum += error);
+        }
+        errors
     }
 
-    fn predictions(&self, rotated: &Mat<f32>, targets: &[f32], penalty: f64) -> Vec<f32> {
-        let (count, classes) = (self.values.len(), self.mean.len());
-        let shrink: Vec<f32> =
-            self.values.iter().map(|value| (1.0 / (value + penalty)) as f32).collect();
-        let loads = Mat::from_fn(count, classes, |at, class| shrink[at] * self.loads[(at, class)]);
+    /// The same under one penalty, from Φ V.
+    fn error_of(&self, rotated: &Mat<f32>, targets: &[f32], penalty: f64) -> f64 {
+        let shrink: Vec<f64> = self.values.iter().map(|value| 1.0 / (value + penalty)).collect();
+        let loads = Mat::from_fn(self.loads.nrows(), self.loads.ncols(), |at, class| {
+            (shrink[at] * self.loads[(at, class)]) as f32
+        });
         let fitted = product(rotated.as_ref(), loads.as_ref());
-        let mut leverage = vec![1.0 / self.examples as f64; rotated.nrows()];
+        let mut leverages = vec![0.0; rotated.nrows()];
         for (column, shrink) in rotated.col_iter().zip(&shrink) {
-            let squares = leverage.iter_mut().zip(column.iter());
+            let (squares, shrink) = (leverages.iter_mut().zip(column.iter()), *shrink as f32);
             squares.for_each(|(sum, value)| *sum += f64::from(value * value * shrink));
         }
-        let predicted = |(at, target): (usize, &f32)| {
-            let (row, class) = (at / classes, at % classes);
-            let residual = target - self.mean[class] - fitted[(row, class)];
-            // An example that alone decides its own fit is predicted by nothing.
-            target - residual / (1.0 - leverage[row]).max(LEAST_REST) as f32
-        };
-        targets.iter().enumerate().map(predicted).collect()
+        let mut predicted = vec![0.0; targets.len()];
+        self.leave_out(&fitted, &leverages, targets, &mut predicted);
+        predicted.iter().zip(targets).map(|(a, b)| f64::from(a - b).powi(2)).sum()
     }
 }
 
-/// The least part of a prediction that the other examples must have.
-const LEAST_REST: f64 = 1e-6;
+/// The largest eigenvalue is taken to be at least this, so that a penalty is never zero.
+const LEAST_EIGENVALUE: f64 = 1e-30;
 
-fn add(sum: &mut Mat<f64>, block: &Mat<f32>) {
-    sum.par_col_iter_mut().zip(block.par_col_iter()).for_each(|(sum, block)| {
+/// Columns of ΦᵀΦ that one task computes.
+const STRIPE: usize = 256;
+
+fn product(left: MatRef<'_, f32>, right: MatRef<'_, f32>) -> Mat<f32> {
+    let mut out = Mat::zeros(left.nrows(), right.ncols());
+    matmul(out.as_mut(), Accum::Replace, left, right, 1.0, Par::Seq);
+    out
+}
+
+/// Adds left · right, which is computed in f32.
+fn add(sum: MatMut<'_, f64>, left: MatRef<'_, f32>, right: MatRef<'_, f32>) {
+    let block = product(left, right);
+    for (sum, block) in sum.col_iter_mut().zip(block.col_iter()) {
         sum.iter_mut().zip(block.iter()).for_each(|(sum, value)| *sum += f64::from(*value));
-    });
+    }
 }
 
 /// The mean over the examples of the squared length of an input.
@@ -393,10 +393,11 @@ fn class_means(targets: &[f32], classes: usize) -> Vec<f64> {
     means.iter().map(|sum| sum / examples).collect()
 }
 
-/// Takes the means of the features and of the targets away.
+/// Takes the means of the features and of the targets away; of the Gram matrix from its lower
+/// triangle alone.
 fn center(gram: &mut Mat<f64>, loads: &mut Mat<f64>, sums: &[f64], mean: &[f64], examples: usize) {
     for column in 0..gram.ncols() {
-        for row in 0..gram.nrows() {
+        for row in column..gram.nrows() {
             gram[(row, column)] -= sums[row] * sums[column] / examples as f64;
         }
     }

@@ -54,8 +54,13 @@ impl Gradients {
         for one in &mut self.statistics {
             one.mean.iter_mut().chain(&mut one.variance).for_each(|value| *value *= share);
         }
-        if share != 1.0 {
-            let scale = |values: &mut [f32]| values.iter_mut().for_each(|value| *value *= share);
+        self.scale_values(share);
+    }
+
+    /// The gradients alone, and not what the norms found.
+    pub fn scale_values(&mut self, factor: f32) {
+        if factor != 1.0 {
+            let scale = |values: &mut [f32]| values.iter_mut().for_each(|value| *value *= factor);
             self.values.iter_mut().for_each(|values| values.change(scale));
         }
     }

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::evaluate::{clean, truth};
 use crate::experiment::Shape;
 use crate::joint::JointLabels;
+use crate::kept_predictions::WantedLoadings;
 use crate::outputs::{self, floats};
 use crate::scorer::{JointScores, Scorer};
 use crate::trained::evaluated_state;
@@ -348,7 +349,7 @@ impl Predictor {
         let mut all = vec![];
         for member in &self.members {
             let mut joint = JointScores::default();
-            member.score(split, 0, &mut |_| {}, &mut |_, batch| {
+            member.score(split, WantedLoadings::None, &mut |_| {}, &mut |_, batch| {
                 joint.add(&batch);
                 Ok(())
             })?;

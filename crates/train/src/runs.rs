@@ -11,6 +11,7 @@ use aleator_run::{
 
 use crate::evaluate::is_on;
 use crate::experiment::{self, Shape};
+use crate::method;
 use crate::state::State;
 use crate::{Checkpoints, EvaluateSettings, Job, Observer, Outcome, TrainError, evaluate, train};
 
@@ -49,6 +50,7 @@ pub fn create_run(
 ) -> Result<RunDir, TrainError> {
     check_recipe(recipe, data)?;
     check_weights(recipe, seed, data)?;
+    method::of(recipe).check(data)?;
     let Described { class_names, input_shape, feature_names, examples } = described(data);
     let info = RunInfo {
         format: FORMAT,

@@ -14,12 +14,11 @@ use burn::tensor::Tensor;
 
 use crate::evaluate::is_on;
 use crate::joint::JointLabels;
+use crate::kept_predictions::WantedLoadings;
 use crate::method::view;
 use crate::outputs::{self, floats};
 use crate::state::{State, device};
 use crate::{Event, Normalization, Observer, TrainError};
-
-const MIB: f64 = (1 << 20) as f64;
 
 /// A model that gives every example the same probabilities in any batch.
 pub(crate) struct Scorer {
@@ -36,8 +35,19 @@ pub(crate) struct Scorer {
 
 impl Scorer {
     pub fn new(recipe: &Recipe, seed: u64, state: &State, samples: usize) -> Self {
+        Self::of_network(recipe, seed, state, 0, samples)
+    }
+
+    /// Of another network than the first.
+    pub fn of_network(
+        recipe: &Recipe,
+        seed: u64,
+        state: &State,
+        network: usize,
+        samples: usize,
+    ) -> Self {
         Self {
-            model: state.networks[0].evaluated(),
+            model: state.networks[network].evaluated(),
             link: recipe.head.link,
             likelihood: recipe.head.likelihood,
             normalization: state.normalization.clone(),
@@ -65,12 +75,12 @@ impl Scorer {
         }
     }
 
-    /// Passes the predictions of a split to `visit`, batch by batch, with loadings where those of
-    /// the whole split take at most `loadings_mib` MiB.
+    /// Passes the predictions of a split to `visit`, batch by batch, with the loadings of each example
+    /// where they are wanted.
     pub fn score(
         &self,
         split: &Arc<Split>,
-        loadings_mib: usize,
+        loadings: WantedLoadings,
         observer: &mut Observer<'_>,
         visit: &mut dyn FnMut(Range<usize>, ScoredBatch) -> Result<(), TrainError>,
     ) -> Result<(), TrainError> {
@@ -88,8 +98,7 @@ impl Scorer {
             };
             let Scores { log_probs, log_complements, latent } =
                 self.model.score(self.inputs(batch.inputs), &noise).map_err(not_finite)?;
-            let loadings = split.classes * latent.rank() * size_of::<f32>();
-            let keep_loadings = total as f64 * loadings as f64 <= loadings_mib as f64 * MIB;
+            let keep_loadings = loadings.are_wanted(split.classes, latent.rank());
             let (on, off) = (floats(log_probs), log_complements.map(floats));
             let joint = self.likelihood == Likelihood::Joint;
             let predictions = outputs::predictions(on, off, latent, keep_loadings || joint);

@@ -8,7 +8,9 @@ use aleator_model::params;
 use aleator_run::recipe::Training;
 
 use crate::checkpoint::{self, LogPositions};
+use crate::experiment::Shape;
 use crate::logs::Logs;
+use crate::method::{Start, Survey};
 use crate::network::Network;
 use crate::parts::{Loaded, Parts};
 use crate::runs::same_weights;
@@ -41,15 +43,16 @@ impl<'a> Session<'a> {
         let checkpoints = Checkpoints::new(job.run.checkpoints_path());
         aleator_run::remove_leftovers(&job.run.checkpoints_path())?;
         let stepper = Stepper::new(recipe, job.run.info().seed, order.parts());
-        let prepare = |state: &mut State| {
-            stepper.method.prepare(state, order.examples, job.data.train.classes);
-        };
+        let (seed, shape) = (job.run.info().seed, Shape::of(job.data));
+        let start = Start { recipe, seed, examples: order.examples, shape };
+        let prepare = |state: &mut State| stepper.method.prepare(state, &start);
         let (state, positions) = match newest(job, &checkpoints, &prepare, observer)? {
             Some((state, positions)) => (state, Some(positions)),
             None => {
                 let mut state = State::of_run(job.run, recipe);
                 prepare(&mut state);
                 begin(job, &mut state)?;
+                stepper.method.begin(&mut state, &survey_of(job))?;
                 (state, None)
             }
         };
@@ -98,6 +101,10 @@ impl<'a> Session<'a> {
     /// Computes a part of a step; the last one completes it, which is the event.
     pub fn add(&mut self, part: &Loaded) -> Result<Option<Event<'static>>, TrainError> {
         let (epoch, examples) = (part.batch.epoch, part.batch.step_examples);
+        let of_epoch = self.state.progress.step % self.schedule.steps_per_epoch();
+        if (of_epoch, part.batch.part) == (0, 0) {
+            self.stepper.method.begin_epoch(&mut self.state, epoch, &survey_of(&self.job))?;
+        }
         let rate = self.schedule.learning_rate(self.state.progress.step);
         let names = |example: usize| self.examples.ids.name(example).to_string();
         let report = self.stepper.add(&mut self.state, part, rate);
@@ -201,6 +208,10 @@ impl<'a> Session<'a> {
         let kept = [progress.best.map(|best| best.step), progress.joined];
         self.checkpoints.prune(step, self.job.recipe.checkpoint.keep, &kept)
     }
+}
+
+fn survey_of<'a>(job: &Job<'a>) -> Survey<'a> {
+    Survey { recipe: job.recipe, seed: job.run.info().seed, data: job.data }
 }
 
 /// The newest whole checkpoint. Where training is over and a checkpoint that is to be evaluated is

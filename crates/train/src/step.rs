@@ -10,9 +10,11 @@ use burn::tensor::Tensor;
 
 use crate::method::{self, Method};
 use crate::network::{Gradients, Network};
+use crate::outputs::floats;
 use crate::parts::Loaded;
 use crate::state::State;
 use crate::sum::{Block, Summand, TreeSum};
+use crate::tensors::NamedTensor;
 use crate::{TrainError, optimizer};
 
 /// The loss and accuracy of a step.
@@ -162,6 +164,26 @@ impl Summand for Contribution {
 impl Contribution {
     /// Of one network and its loss, whose backward pass runs here.
     pub fn new(part: &Part<'_>, network: &Network, outcome: TrainingLoss) -> Self {
+        Self::with_gradients(part, network, outcome).0
+    }
+
+    /// The same, and the gradient of the loss by numbers that the loss was made with.
+    pub fn with_slopes(
+        part: &Part<'_>,
+        network: &Network,
+        outcome: TrainingLoss,
+        numbers: &Tensor<2>,
+    ) -> (Self, Vec<f32>) {
+        let (contribution, gradients) = Self::with_gradients(part, network, outcome);
+        let slopes = numbers.grad(&gradients).expect("the loss depends on the numbers");
+        (contribution, floats(slopes))
+    }
+
+    fn with_gradients(
+        part: &Part<'_>,
+        network: &Network,
+        outcome: TrainingLoss,
+    ) -> (Self, burn::tensor::Gradients) {
         let TrainingLoss { loss, mean, statistics, .. } = outcome;
         let value = loss.clone().into_scalar::<f32>() as f64;
         let hits = hits(&mean, part.batch);
@@ -171,7 +193,24 @@ impl Contribution {
         let values = params::take_gradients(network.model(), &mut gradients);
         let networks = vec![Gradients { values, statistics }];
         let examples = part.batch.examples.clone();
-        Self { loss: value, hits, networks, examples, rows: vec![] }
+        (Self { loss: value, hits, networks, examples, rows: vec![] }, gradients)
+    }
+
+    /// Puts what the method keeps of each example into a tensor with a row for each.
+    pub fn keep_rows(&self, tensor: &mut NamedTensor) {
+        let width = self.rows.len() / self.examples.len();
+        let rows = self.examples.iter().zip(self.rows.chunks_exact(width));
+        tensor.values.change(|kept| {
+            rows.for_each(|(example, row)| kept[example * width..][..width].copy_from_slice(row));
+        });
+    }
+
+    /// Makes the mean over all examples one over those whose row is 1; with none it stays zero.
+    pub fn average_over_kept(&mut self) {
+        let kept = self.rows.iter().filter(|row| **row == 1.0).count();
+        let factor = self.examples.len() as f64 / kept.max(1) as f64;
+        self.loss *= factor;
+        self.networks.iter_mut().for_each(|network| network.scale_values(factor as f32));
     }
 }
 

@@ -21,6 +21,12 @@ impl NamedTensor {
         let (name, shape) = (name.to_string(), vec![values.len()]);
         Self { name, shape, values: values.to_vec().into() }
     }
+
+    /// All numbers 0.
+    pub fn zeros(name: &str, shape: &[usize]) -> Self {
+        let values = vec![0.0; shape.iter().product()].into();
+        Self { name: name.to_string(), shape: shape.to_vec(), values }
+    }
 }
 
 pub(crate) fn write(path: &Path, tensors: &[NamedTensor]) -> Result<(), TrainError> {

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use crate::support::{DIGITS, Files, RECIPE, Trial, adam, column, cycle, npy};
 use aleator_data::Ids;
 use aleator_metrics::classification;
-use aleator_run::recipe::{EvaluatedWeights, KeptPredictions};
-use aleator_run::{RunDir, Split, SplitReader};
+use aleator_run::recipe::EvaluatedWeights;
+use aleator_run::{RunDir, Split};
 use aleator_train::{EvaluateSettings, Job, Predictor, evaluate, finish_run};
 
 #[test]
@@ -211,57 +211,6 @@ fn other_weights_and_samples_may_be_asked_for() {
     let usual = noisy.finish();
     let few = EvaluateSettings { samples: Some(2), ..Default::default() };
     assert_ne!(noisy.evaluate(few).unwrap().validation.given.nll, usual.validation.given.nll);
-}
-
-#[test]
-fn loadings_beyond_the_limit_are_not_written() {
-    let noise = ["head.noise=full", "head.rank=2"];
-    let written = |limit: &str| {
-        let sets: Vec<&str> = noise.iter().copied().chain([limit]).collect();
-        let trial = Trial::on_clusters(RECIPE, 40, &sets);
-        trial.finish();
-        trial.predictions(Split::Validation)
-    };
-    let (all, none) = (written("evaluation.loadings_mib=1"), written("evaluation.loadings_mib=0"));
-    assert_eq!(all.loadings.as_ref().map(Vec::len), Some(10 * 3 * 2));
-    assert_eq!((none.rank, &none.loadings), (0, &None));
-    assert_eq!(none.diag_scale, all.diag_scale);
-    assert_eq!(none.log_probs, all.log_probs);
-}
-
-#[test]
-fn scores_do_not_depend_on_the_predictions_that_are_kept() {
-    for sets in [&["head.link=softmax"][..], &["head.link=sigmoid"]] {
-        let mut trial = Trial::on_clusters(RECIPE, 40, sets);
-        trial.recipe.evaluation.calibrate = true;
-        trial.recipe.evaluation.batch = 7;
-        let all = trial.finish();
-        assert!(all.validation.calibrated.is_some() && all.calibration.is_some());
-        let (path, top) = (
-            trial.run.predictions_path(Split::Validation),
-            trial.run.top_predictions_path(Split::Validation),
-        );
-        let complete = fs::read(&path).unwrap();
-        let mut evaluated = |kept: KeptPredictions| {
-            trial.recipe.evaluation.predictions = kept;
-            fs::write(trial.run.recipe_path(), trial.recipe.to_toml()).unwrap();
-            trial.evaluate(EvaluateSettings::default()).unwrap()
-        };
-        assert_eq!(evaluated(KeptPredictions::Top(2)), all);
-        assert!(!path.exists(), "predictions of another evaluation were left");
-        let shapes = aleator_run::tensor_shapes(&top).unwrap();
-        assert_eq!(
-            (&shapes["classes"][..], &shapes["log_probs"][..]),
-            (&[10, 2][..], &[10, 2][..])
-        );
-        assert_eq!(evaluated(KeptPredictions::None), all);
-        assert!(!path.exists() && !top.exists());
-        let message = SplitReader::open(&trial.run, Split::Validation).unwrap_err().to_string();
-        assert!(message.contains("evaluation.predictions = \"all\" in"), "{message}");
-        trial.recipe.evaluation.predictions = KeptPredictions::All;
-        assert_eq!(trial.evaluate(EvaluateSettings::default()).unwrap(), all);
-        assert!(fs::read(&path).unwrap() == complete);
-    }
 }
 
 #[test]

@@ -4,6 +4,8 @@ mod checkpoints;
 mod damage;
 mod evaluation;
 mod groups;
+mod kept;
+mod methods;
 mod optimizer;
 mod support;
 mod training;

@@ -7,6 +7,7 @@ mod seeds;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use aleator_report::ReportError;
 use aleator_report::covariance::{
     Best, Covariances, ExampleTies, Measure, Step, write_cases, write_pairs, write_ranks,
     write_ties,
@@ -70,7 +71,10 @@ fn find(
     let mut observer = |Step { what, done, total }: Step| {
         watch.event(Event::Progress { what, done, total });
     };
-    let predicted = covariances.predicted(&mut observer)?;
+    let predicted = match covariances.has_examples() || other.is_some() {
+        true => covariances.predicted(&mut observer)?,
+        false => vec![],
+    };
     let comparison = other
         .map(|other| covariances.against(&predicted, other, measure, &mut observer))
         .transpose()?;
@@ -84,18 +88,21 @@ fn find(
     };
     let examples = covariances.examples().to_vec();
     let names = run.info().class_names.clone();
+    let has_examples = covariances.has_examples();
     match &settings.out {
+        None if !has_examples => {}
         None => covariances.ties(&predicted, measure, 1, &mut observer, &mut |example| {
             keep(&example);
             Ok(())
         })?,
         Some(out) => {
             fs::create_dir_all(out).map_err(Error::io(out))?;
-            write_ties(&out.join(EXAMPLES), &examples, &names, |add| {
-                covariances.ties(&predicted, measure, top, &mut observer, &mut |example| {
+            write_ties(&out.join(EXAMPLES), &examples, &names, |add| match has_examples {
+                false => Ok::<(), ReportError>(()),
+                true => covariances.ties(&predicted, measure, top, &mut observer, &mut |example| {
                     keep(&example);
                     Ok(add(&example)?)
-                })
+                }),
             })?;
         }
     }
@@ -111,6 +118,7 @@ fn find(
         strongest: best.into_sorted().into_iter().map(|(_, row, value)| (row, value)).collect(),
         comparison,
         examples,
+        has_examples,
     })
 }
 

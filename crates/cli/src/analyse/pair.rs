@@ -24,15 +24,19 @@ pub fn print(found: &[PairFindings], json: bool, terminal: bool) -> Result<()> {
     };
     let header = ["run", "covariance", "centred", "corr.", "flip A→B", "B→A", "relation"];
     table(&header, &found.iter().map(row).collect::<Vec<_>>(), &[0, 6])?;
+    let Some(most_tied) = &first.found.examples else {
+        return line(
+            "\nThe loadings of single examples were not kept (evaluation.loadings_mib): in which ones \
+             they are\ntied most is not known.",
+        );
+    };
     line(format_args!("\nExamples in which they are tied most, by covariance"))?;
     let name = |label: Option<&[u32]>| {
         let names = label.unwrap_or_default().iter();
         names.map(|class| first.info.class_names[*class as usize].as_str()).collect::<Vec<_>>()
     };
     let cut = |text: &str| on_one_line(text, terminal.then_some(NAME));
-    let rows: Vec<Vec<String>> = first
-        .found
-        .examples
+    let rows: Vec<Vec<String>> = most_tied
         .iter()
         .map(|it| {
             let example = &first.examples[it.row];

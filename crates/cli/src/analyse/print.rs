@@ -100,7 +100,13 @@ impl Printer<'_> {
     }
 
     fn strongest(&mut self) {
-        let Findings { strongest, measure, .. } = self.findings;
+        let Findings { strongest, measure, has_examples, .. } = self.findings;
+        if !has_examples {
+            self.line(
+                "\nThe run keeps no complete predictions (evaluation.predictions), so single examples \
+                 are not shown.",
+            );
+        }
         if strongest.is_empty() {
             return;
         }

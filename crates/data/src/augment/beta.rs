@@ -6,7 +6,7 @@ use std::f64::consts::TAU;
 ///
 /// X / (X + Y) of two Gamma variables, in logarithms: for small α both may be too small for a
 /// float.
-pub(super) fn symmetric(alpha: f64, word: impl Fn(u64) -> u64) -> f64 {
+pub fn symmetric(alpha: f64, word: impl Fn(u64) -> u64) -> f64 {
     let first = log_gamma_variate(alpha, |index| word(2 * index));
     let second = log_gamma_variate(alpha, |index| word(2 * index + 1));
     1.0 / (1.0 + (second - first).exp())

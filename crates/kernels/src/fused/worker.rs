@@ -31,7 +31,7 @@ impl<'a> Call<'a> {
         Ok(Self {
             latent: *latent,
             temperature: temperature.get(),
-            plan: Plan::new(sampling, latent.classes, latent.rank()),
+            plan: Plan::new(sampling, latent.classes, latent.rank(), latent.is_noisy()),
             level: vectors.level(),
         })
     }

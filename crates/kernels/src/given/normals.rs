@@ -40,7 +40,7 @@ impl<'a> Normals<'a> {
             Draws::Antithetic => Draws::Independent,
             draws => draws,
         };
-        let plan = Plan::new(Sampling { draws, ..sampling }, width, rank);
+        let plan = Plan::new(Sampling { draws, ..sampling }, width, rank, true);
         Self { plan, level: Vectors::Detected.level(), width, rank, signs }
     }
 

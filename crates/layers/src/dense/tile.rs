@@ -110,7 +110,12 @@ pub(crate) fn pack_columns(
     for (group, steps) in packed.chunks_exact_mut(depth).enumerate() {
         let columns = groups.range(group);
         for (step, source) in steps.iter_mut().zip(source.chunks(stride)) {
-            step[..columns.len()].copy_from_slice(&source[columns.clone()]);
+            let source = &source[columns.clone()];
+            // The common case as one constant-size copy, which is no call.
+            match source.first_chunk() {
+                Some(whole) => *step = *whole,
+                None => step[..source.len()].copy_from_slice(source),
+            }
         }
     }
     packed

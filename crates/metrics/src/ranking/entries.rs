@@ -11,7 +11,6 @@ pub(crate) struct EntryRanking {
     entries: Entries,
 }
 
-#[allow(clippy::large_enum_variant, reason = "one for each evaluation: its size does not matter")]
 #[derive(Clone, Debug)]
 enum Entries {
     /// `[N, K]` each.
@@ -21,7 +20,7 @@ enum Entries {
     },
     Counted {
         all: ScoreBins<u64>,
-        of_classes: Vec<ScoreBins<u32>>,
+        of_classes: ScoreBins<u32>,
     },
 }
 
@@ -53,8 +52,8 @@ impl EntryRanking {
             }
             let held = (std::mem::take(log_on), std::mem::take(multi_hot));
             let bits = (CLASS_BINS / self.classes).max(8).ilog2().min(BITS);
-            let of_classes = vec![ScoreBins::new(bits); self.classes];
-            self.entries = Entries::Counted { all: ScoreBins::new(BITS), of_classes };
+            let of_classes = ScoreBins::new(bits, self.classes);
+            self.entries = Entries::Counted { all: ScoreBins::new(BITS, 1), of_classes };
             self.count(&held.0, &held.1);
         }
         self.count(new_on, new_hot);
@@ -63,11 +62,11 @@ impl EntryRanking {
     fn count(&mut self, log_on: &[f32], multi_hot: &[bool]) {
         let Entries::Counted { all, of_classes } = &mut self.entries else { return };
         // The bins of one class after the other, which stay in the cache meanwhile.
-        for (class, bins) in of_classes.iter_mut().enumerate() {
+        for class in 0..self.classes {
             let column = log_on.iter().zip(multi_hot).skip(class).step_by(self.classes);
             for (log_p, is_on) in column {
-                bins.add(*log_p, *is_on);
-                all.add(*log_p, *is_on);
+                of_classes.add(class, *log_p, *is_on);
+                all.add(0, *log_p, *is_on);
             }
         }
     }
@@ -85,8 +84,8 @@ impl EntryRanking {
                 )
             }
             Entries::Counted { all, of_classes } => (
-                all.average_precision(),
-                of_classes.iter().map(ScoreBins::average_precision).collect(),
+                all.average_precision(0),
+                (0..self.classes).map(|class| of_classes.average_precision(class)).collect(),
             ),
         }
     }

@@ -102,13 +102,13 @@ impl Source {
     }
 }
 
-/// `None` without a noise model, and where each class is on or off.
+/// `None` without a noise model, where each class is on or off, and where the loadings were not kept.
 fn covariances(run: &RunDir) -> Result<Option<Covariances>, ReportError> {
     if run.info().link == Link::Sigmoid {
         return Ok(None);
     }
     match Covariances::open(run, Split::Test) {
-        Ok(covariances) => Ok(Some(covariances)),
+        Ok(covariances) => Ok(Some(covariances).filter(Covariances::has_latents)),
         Err(ReportError::NoCovariance { .. }) => Ok(None),
         Err(error) => Err(error),
     }

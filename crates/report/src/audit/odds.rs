@@ -10,6 +10,8 @@
 //! wrong as well; so β and ε are both learned, by maximum likelihood, without the truth. A given
 //! label with this evidence is wrong with probability ε e^η / (1 − ε + ε e^η).
 
+use rayon::prelude::*;
+
 /// Labels with their evidence, `[N, M]`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Labels {
@@ -103,35 +105,33 @@ impl Problem<'_> {
         self.scales.len()
     }
 
-    /// Newton's method with a damping that grows until a step helps; derivatives of the gradient by
-    /// differences, as there are four parameters at most.
+    /// Newton's method with a damping that grows until a step helps.
     fn maximise(&self, start: f64) -> (Vec<f64>, f64) {
         let size = self.sources() + 2;
         let mut at = vec![0.0; size];
         (at[0], at[size - 1]) = (-3.0, start);
-        let (mut value, mut gradient) = self.evaluate(&at);
+        let mut here = self.evaluate(&at);
         let mut damping = 1e-3;
         for _ in 0..STEPS {
-            let curvature = self.curvature(&at, &gradient);
             let mut gained = None;
             while damping < 1e12 {
-                let next = self.bounded(&at, &solve(&curvature, &gradient, damping));
-                let (found, slope) = self.evaluate(&next);
-                if found > value {
-                    gained = Some((next, found, slope));
+                let next = self.bounded(&at, &solve(&here.curvature, &here.gradient, damping));
+                let there = self.evaluate(&next);
+                if there.value > here.value {
+                    gained = Some((next, there));
                     break;
                 }
                 damping *= 4.0;
             }
-            let Some((next, found, slope)) = gained else { break };
-            let gain = found - value;
-            (at, value, gradient) = (next, found, slope);
+            let Some((next, there)) = gained else { break };
+            let gain = there.value - here.value;
+            (at, here) = (next, there);
             damping = (damping / 10.0).max(1e-12);
             if gain < TOLERANCE {
                 break;
             }
         }
-        (at, value)
+        (at, here.value)
     }
 
     fn bounded(&self, at: &[f64], step: &[f64]) -> Vec<f64> {
@@ -146,60 +146,175 @@ impl Problem<'_> {
             .collect()
     }
 
-    /// Minus the second derivatives.
-    fn curvature(&self, at: &[f64], gradient: &[f64]) -> Vec<Vec<f64>> {
-        const STEP: f64 = 1e-5;
-        let column = |index: usize| {
-            let mut near = at.to_vec();
-            near[index] += STEP;
-            let (_, there) = self.evaluate(&near);
-            gradient.iter().zip(there).map(|(here, there)| (here - there) / STEP).collect()
-        };
-        (0..at.len()).map(column).collect()
-    }
-
-    /// The mean log-likelihood and its gradient.
-    fn evaluate(&self, at: &[f64]) -> (f64, Vec<f64>) {
+    /// The mean log-likelihood with its derivatives.
+    fn evaluate(&self, at: &[f64]) -> Expansion {
         let sources = self.sources();
-        let slopes: Vec<f64> =
-            at[1..=sources].iter().zip(self.scales).map(|(log, scale)| log.exp() / scale).collect();
-        let log_wrong = -softplus(-at[sources + 1]);
-        let log_right = -softplus(at[sources + 1]);
         let given: f64 = self.given.weights.iter().sum();
         // Planted errors count as a twentieth of the labels, however many there are.
-        let share = PLANTED_SHARE * given / self.planted.weights.iter().sum::<f64>();
-        let log_kappa = PLANTED_SHARE.ln();
-        let (mut value, mut gradient) = (0.0, vec![0.0; at.len()]);
-        let mut add = |row: &[f64], weight: f64, is_planted: bool| {
-            let terms = row.iter().zip(&slopes).map(|(value, slope)| value * slope);
-            let eta = at[0] + terms.clone().sum::<f64>();
-            let planted = log_kappa + eta;
-            let label = log_add(log_right, log_wrong + eta);
-            let total = log_add(planted, label);
-            value += weight * (if is_planted { planted } else { label } - total);
-            // Slopes of log(label) by η and by the log-odds of ε, and the share of planted ones.
-            let by_eta = (log_wrong + eta - label).exp();
-            let both = log_wrong + log_right - label;
-            let by_odds = (both + eta).exp() - both.exp();
-            let share = (planted - total).exp();
-            let mean = share + (1.0 - share) * by_eta;
-            let slope = weight * (if is_planted { 1.0 } else { by_eta } - mean);
-            gradient[0] += slope;
-            gradient[1..=sources]
-                .iter_mut()
-                .zip(terms)
-                .for_each(|(sum, term)| *sum += slope * term);
-            let own = if is_planted { 0.0 } else { by_odds };
-            gradient[sources + 1] += weight * (own - (1.0 - share) * by_odds);
+        let planted: f64 = self.planted.weights.iter().sum();
+        let share = if planted > 0.0 { PLANTED_SHARE * given / planted } else { 0.0 };
+        let slopes = at[1..=sources].iter().zip(self.scales);
+        let law = Law {
+            intercept: at[0],
+            slopes: slopes.map(|(log, scale)| log.exp() / scale).collect(),
+            wrong: (-softplus(-at[sources + 1])).exp(),
+            right: (-softplus(at[sources + 1])).exp(),
         };
-        self.given.rows(sources).for_each(|(row, weight)| add(row, weight, false));
-        self.planted.rows(sources).for_each(|(row, weight)| add(row, weight * share, true));
-        value += PRIOR * self.prior.add(at, self.scales, &mut gradient);
+        let mut all = law.sums(self.given, false);
+        all.add(&law.sums(self.planted, true), share);
+        self.prior.add(at, self.scales, &mut all);
         let total = given * (1.0 + PLANTED_SHARE);
-        let pull: f64 = at.iter().map(|value| value * value).sum();
-        let gradient = gradient.iter().zip(at).map(|(sum, at)| sum / total - 2.0 * PULL * at);
-        (value / total - PULL * pull, gradient.collect())
+        all.value = all.value / total - PULL * at.iter().map(|value| value * value).sum::<f64>();
+        for (row, (slope, at)) in all.gradient.iter_mut().zip(at).enumerate() {
+            *slope = *slope / total - 2.0 * PULL * at;
+            all.curvature[row].iter_mut().for_each(|value| *value /= total);
+            all.curvature[row][row] += 2.0 * PULL;
+        }
+        all
     }
+}
+
+/// A function of the parameters near a point.
+#[derive(Clone, Debug)]
+struct Expansion {
+    value: f64,
+    gradient: Vec<f64>,
+    /// Minus the second derivatives.
+    curvature: Vec<Vec<f64>>,
+}
+
+impl Expansion {
+    fn zero(size: usize) -> Self {
+        Self { value: 0.0, gradient: vec![0.0; size], curvature: vec![vec![0.0; size]; size] }
+    }
+
+    fn add(&mut self, other: &Self, factor: f64) {
+        let add = |sums: &mut [f64], values: &[f64]| {
+            sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += factor * value);
+        };
+        self.value += factor * other.value;
+        add(&mut self.gradient, &other.gradient);
+        let rows = self.curvature.iter_mut().zip(&other.curvature);
+        rows.for_each(|(sums, values)| add(sums, values));
+    }
+}
+
+/// The parameters as they act on evidence.
+struct Law {
+    intercept: f64,
+    slopes: Vec<f64>,
+    /// ε and 1 − ε.
+    wrong: f64,
+    right: f64,
+}
+
+/// Labels whose terms are added by one task. Sums are added in the order of the tasks, so that the
+/// number of threads changes nothing.
+const LABELS: usize = 4096;
+
+impl Law {
+    /// The weighted sums over labels of the log-likelihood and its derivatives.
+    fn sums(&self, labels: &Labels, are_planted: bool) -> Expansion {
+        let sources = self.slopes.len();
+        let tasks = labels.evidence.par_chunks(LABELS * sources);
+        let tasks = tasks.zip(labels.weights.par_chunks(LABELS));
+        let sums = tasks.map(|(evidence, weights)| {
+            let mut sums = Expansion::zero(sources + 2);
+            let mut slopes = vec![0.0; sources + 1];
+            for (row, weight) in evidence.chunks_exact(sources).zip(weights) {
+                self.add(row, *weight, are_planted, &mut slopes, &mut sums);
+            }
+            sums
+        });
+        let mut total = Expansion::zero(sources + 2);
+        sums.collect::<Vec<_>>().iter().for_each(|sums| total.add(sums, 1.0));
+        total
+    }
+
+    /// Adds one label; `slopes` is memory for those of η by all parameters but the last.
+    fn add(
+        &self,
+        row: &[f64],
+        weight: f64,
+        is_planted: bool,
+        slopes: &mut [f64],
+        sums: &mut Expansion,
+    ) {
+        slopes[0] = 1.0;
+        let terms = row.iter().zip(&self.slopes).map(|(value, slope)| value * slope);
+        slopes[1..].iter_mut().zip(terms).for_each(|(slope, term)| *slope = term);
+        let eta = self.intercept + slopes[1..].iter().sum::<f64>();
+        let term = self.term(eta, is_planted);
+        let last = slopes.len();
+        sums.value += weight * term.value;
+        sums.gradient[last] += weight * term.by_odds;
+        sums.curvature[last][last] -= weight * term.by_odds_twice;
+        for (at, slope) in slopes.iter().enumerate() {
+            sums.gradient[at] += weight * term.by_eta * slope;
+            let both = weight * term.by_both * slope;
+            sums.curvature[at][last] -= both;
+            sums.curvature[last][at] -= both;
+            let twice = weight * term.by_eta_twice * slope;
+            let columns = sums.curvature[at].iter_mut().zip(&*slopes);
+            columns.for_each(|(sum, slope)| *sum -= twice * slope);
+            // η is the exponential of the logarithms of slopes, whose derivative is itself.
+            if at > 0 {
+                sums.curvature[at][at] -= weight * term.by_eta * slope;
+            }
+        }
+    }
+
+    /// The log-likelihood of a label, and its derivatives by η and by the log-odds of ε.
+    fn term(&self, eta: f64, is_planted: bool) -> Term {
+        let Self { wrong, right, .. } = *self;
+        // e^η and 1, divided by the larger of them.
+        let small = (-eta.abs()).exp();
+        let (error, one) = if eta > 0.0 { (1.0, small) } else { (small, 1.0) };
+        let planted = PLANTED_SHARE * error;
+        let label = right * one + wrong * error;
+        let total = planted + label;
+        // Derivatives of log(label), then those of the derivatives.
+        let eta_slope = wrong * error / label;
+        let odds_slope = wrong * right * (error - one) / label;
+        let eta_twice = eta_slope * (1.0 - eta_slope);
+        let both = eta_slope * (right - odds_slope);
+        let odds_twice = odds_slope * (right - wrong - odds_slope);
+        // The share of planted ones, and the derivatives of log(total).
+        let (share, rest) = (planted / total, label / total);
+        let mean = share + rest * eta_slope;
+        let share_by_odds = -share * rest * odds_slope;
+        let mean_by_eta = share * (1.0 - mean) * (1.0 - eta_slope) + rest * eta_twice;
+        let mean_by_odds = share_by_odds * (1.0 - eta_slope) + rest * both;
+        match is_planted {
+            true => Term {
+                // The logarithm of e^η where e^η itself would be zero.
+                value: PLANTED_SHARE.ln() + eta.min(0.0) - total.ln(),
+                by_eta: 1.0 - mean,
+                by_odds: -rest * odds_slope,
+                by_eta_twice: -mean_by_eta,
+                by_both: -mean_by_odds,
+                by_odds_twice: share_by_odds * odds_slope - rest * odds_twice,
+            },
+            false => Term {
+                value: rest.ln(),
+                by_eta: eta_slope - mean,
+                by_odds: share * odds_slope,
+                by_eta_twice: eta_twice - mean_by_eta,
+                by_both: both - mean_by_odds,
+                by_odds_twice: share_by_odds * odds_slope + share * odds_twice,
+            },
+        }
+    }
+}
+
+/// What one label adds to the log-likelihood and its derivatives.
+struct Term {
+    value: f64,
+    by_eta: f64,
+    by_odds: f64,
+    by_eta_twice: f64,
+    by_both: f64,
+    by_odds_twice: f64,
 }
 
 /// The labels that the prior counts for.
@@ -219,23 +334,28 @@ pub(super) struct Prior {
 const A_LITTLE: f64 = 0.3;
 
 impl Prior {
-    /// The logarithm of its density; adds [`PRIOR`] times the derivatives.
-    fn add(self, at: &[f64], scales: &[f64], gradient: &mut [f64]) -> f64 {
+    /// Adds [`PRIOR`] times the logarithm of its density.
+    fn add(self, at: &[f64], scales: &[f64], sums: &mut Expansion) {
         let last = at.len() - 1;
         let mut value = 0.0;
         for (index, scale) in scales.iter().enumerate() {
             let expected = if index == 0 { 1.0 } else { A_LITTLE };
             let distance = at[index + 1] - (expected * scale).ln();
             value -= 0.5 * distance * distance;
-            gradient[index + 1] -= PRIOR * distance;
+            sums.gradient[index + 1] -= PRIOR * distance;
+            sums.curvature[index + 1][index + 1] += PRIOR;
         }
         let distance = at[0] + at[last] - self.constant;
         value -= 0.5 * distance * distance;
-        gradient[0] -= PRIOR * distance;
+        sums.gradient[0] -= PRIOR * distance;
+        for (row, column) in [(0, 0), (0, last), (last, 0), (last, last)] {
+            sums.curvature[row][column] += PRIOR;
+        }
         let (log_wrong, log_right) = (-softplus(-at[last]), -softplus(at[last]));
         value += self.share * log_wrong + (1.0 - self.share) * log_right;
-        gradient[last] += PRIOR * (self.share - log_wrong.exp() - distance);
-        value
+        sums.gradient[last] += PRIOR * (self.share - log_wrong.exp() - distance);
+        sums.curvature[last][last] += PRIOR * (log_wrong + log_right).exp();
+        sums.value += PRIOR * value;
     }
 }
 
@@ -244,11 +364,6 @@ const PLANTED_SHARE: f64 = 0.05;
 
 fn softplus(value: f64) -> f64 {
     value.max(0.0) + (-value.abs()).exp().ln_1p()
-}
-
-fn log_add(a: f64, b: f64) -> f64 {
-    let most = a.max(b);
-    most + (-(a - b).abs()).exp().ln_1p()
 }
 
 /// (A + damping · (diag A⁺ + 1)) x = b, by elimination with pivots.
@@ -331,20 +446,45 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_is_that_of_the_likelihood() {
-        let (given, planted) = (labels(40, 0.2), labels(10, 1.0));
+    fn gradient_and_curvature_are_those_of_the_likelihood() {
+        // Two kinds of evidence, the second a square of the first.
+        let doubled = |labels: Labels| Labels {
+            evidence: labels.evidence.iter().flat_map(|it| [*it, 0.5 * (it * it - 1.0)]).collect(),
+            ..labels
+        };
+        let (given, planted) = (doubled(labels(40, 0.2)), doubled(labels(10, 1.0)));
         let prior = Prior { share: 0.3, constant: 0.5 };
-        let problem = Problem { given: &given, planted: &planted, scales: &[2.0], prior };
-        let at = [-1.0, 0.3, -1.5];
-        let (_, gradient) = problem.evaluate(&at);
-        for index in 0..3 {
+        let scales = [2.0, 3.0];
+        let problem = Problem { given: &given, planted: &planted, scales: &scales, prior };
+        let at = [-1.0, 0.3, -0.2, -1.5];
+        let here = problem.evaluate(&at);
+        for index in 0..4 {
             let near = |step: f64| {
                 let mut there = at;
                 there[index] += step;
-                problem.evaluate(&there).0
+                problem.evaluate(&there)
             };
-            let expected = (near(1e-5) - near(-1e-5)) / 2e-5;
-            assert!((gradient[index] - expected).abs() < 1e-8, "{index}: {gradient:?} {expected}");
+            let (above, below) = (near(1e-5), near(-1e-5));
+            let expected = (above.value - below.value) / 2e-5;
+            assert!((here.gradient[index] - expected).abs() < 1e-8, "{index}: {here:?} {expected}");
+            for (row, curvature) in here.curvature.iter().enumerate() {
+                let expected = (below.gradient[row] - above.gradient[row]) / 2e-5;
+                let found = curvature[index];
+                assert!((found - expected).abs() < 1e-8, "{row} {index}: {found} {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn evidence_beyond_the_range_of_f64_has_finite_derivatives() {
+        let law = Law { intercept: 0.0, slopes: vec![1.0], wrong: 1e-6, right: 1.0 - 1e-6 };
+        for eta in [-1e4, -800.0, 800.0, 1e4] {
+            for is_planted in [false, true] {
+                let Term { value, by_eta, by_odds, by_eta_twice, by_both, by_odds_twice } =
+                    law.term(eta, is_planted);
+                let all = [value, by_eta, by_odds, by_eta_twice, by_both, by_odds_twice];
+                assert!(all.iter().all(|it| it.is_finite()), "{eta} {is_planted}: {all:?}");
+            }
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The noise between pairs of classes, from the covariances of the examples.
 
+use aleator_covariance::RateSums;
 use rayon::prelude::*;
 
 use super::findings::most_probable;
 use super::parts::Part;
 use super::single::Posterior;
-use crate::confusion::Sums;
 use crate::covariance::{LARGEST_MATRIX, Observer, Tie};
 use crate::error::ReportError;
 
@@ -13,7 +13,7 @@ use crate::error::ReportError;
 pub(super) struct PairNoise {
     classes: usize,
     /// P(u_column > u_row), over the examples whose most probable class is the row's.
-    flips: Sums,
+    flips: RateSums,
     /// Mean of C Σ C / τ².
     covariance: Vec<f64>,
 }
@@ -30,7 +30,7 @@ impl PairNoise {
             return Ok(None);
         }
         let mut covariance = vec![0.0; classes * classes];
-        let mut flips = Sums::new(classes);
+        let mut flips = RateSums::new(classes);
         let all = posteriors.len() as f64;
         for part in parts {
             let Some(covariances) = &mut part.covariances else { return Ok(None) };
@@ -62,7 +62,7 @@ impl PairNoise {
 }
 
 fn add_flips(
-    flips: &mut Sums,
+    flips: &mut RateSums,
     part: &mut Part,
     classes: usize,
     posteriors: &[Posterior],

@@ -135,6 +135,11 @@ impl Confusion {
     /// The probability of each candidate to be true, in their order, and the logarithm of the
     /// probability of the labels.
     pub fn posterior(&self, evidence: &Evidence) -> (Vec<f64>, f64) {
+        if let [label] = evidence.labels
+            && let Some(found) = self.posterior_of(*label as usize, evidence)
+        {
+            return found;
+        }
         let log_weight = |(class, prior): &(u32, f64)| {
             let truth = *class as usize;
             let total = self.total(truth, evidence).ln();
@@ -147,6 +152,23 @@ impl Confusion {
         normalised(evidence, evidence.candidates.iter().map(log_weight).collect())
     }
 
+    /// The same for one label without logarithms; `None` where products might be too small for
+    /// that.
+    fn posterior_of(&self, label: usize, evidence: &Evidence) -> Option<(Vec<f64>, f64)> {
+        let tempered = evidence.tempered[label];
+        let weight = |(class, prior): &(u32, f64)| {
+            let truth = *class as usize;
+            prior * (self.weight(truth, label) * tempered / self.total(truth, evidence))
+        };
+        let mut weights: Vec<f64> = evidence.candidates.iter().map(weight).collect();
+        let sum: f64 = weights.iter().sum();
+        if !(sum > LEAST_SUM && sum.is_finite()) {
+            return None;
+        }
+        weights.iter_mut().for_each(|weight| *weight /= sum);
+        Some((weights, sum.ln()))
+    }
+
     /// C with rows that sum to one, `[K, K]`; `None` where it has no matrix.
     pub fn rows(&self) -> Option<Vec<f64>> {
         match self.form {
@@ -155,6 +177,9 @@ impl Confusion {
         }
     }
 }
+
+/// Smaller sums may have lost terms to the range of f64.
+const LEAST_SUM: f64 = 1e-200;
 
 /// The probabilities of the candidates from the logarithms of their weights, and the logarithm of
 /// the weights' sum.

@@ -7,8 +7,8 @@ use aleator_run::{ExampleRow, Field, RunDir};
 use serde::Serialize;
 
 use super::open::{Covariances, largest, open_split, truth};
-use super::ties::{ClassRow, Tie};
-use super::{Measure, Observer};
+use super::ties::ClassRow;
+use super::{Measure, Observer, Tie};
 use crate::error::ReportError;
 use crate::task::class_difference;
 
@@ -112,7 +112,7 @@ impl Covariances {
         if let Some(reason) = class_difference(&self.class_names, &other.info().class_names) {
             return Err(differ(reason));
         }
-        let mut reader = open_split(other, self.reader.split)?;
+        let mut reader = open_split(other, self.split())?;
         let places = same_examples(self.examples(), &reader.examples).map_err(differ)?;
         let theirs = largest(&mut reader, Field::LogProbs, observer)?;
         let others: Vec<usize> = places.into_iter().map(|place| theirs[place]).collect();

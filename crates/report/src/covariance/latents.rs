@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use aleator_covariance::Loadings;
 use aleator_metrics::classification::argmax;
 use aleator_run::{Field, RunError};
 
@@ -57,26 +58,22 @@ impl Covariances {
 
     /// The log-probabilities that the run predicts for some examples, `[n, K]`.
     pub fn log_probs(&mut self, rows: Range<usize>) -> Result<Vec<f32>, ReportError> {
-        Ok(self.reader.read(Field::LogProbs, rows)?)
+        Ok(self.reader()?.read(Field::LogProbs, rows)?)
     }
 
     /// The Normals of some examples.
     pub fn latents(&mut self, rows: Range<usize>) -> Result<Latents, ReportError> {
-        let field = match self.shared {
-            _ if self.reader.file.has(Field::Loadings) => Some(Field::Loadings),
-            Some(_) => Some(Field::LoadingScale),
-            None => None,
+        let (classes, rank) = (self.classes(), self.rank);
+        let reader = self.latent_reader()?;
+        let mean = reader.read(Field::Mean, rows.clone())?;
+        let noise = self.noise(rows)?;
+        let loadings = match noise.loadings {
+            Loadings::Full(values) | Loadings::Shared(values, _) => values.into_owned(),
+            Loadings::None => vec![],
         };
-        let reader = &mut self.reader;
-        let loadings = field.map(|field| reader.read(field, rows.clone())).transpose()?;
-        Ok(Latents {
-            classes: reader.file.classes(),
-            rank: reader.file.rank(),
-            mean: reader.read(Field::Mean, rows.clone())?,
-            diag_scale: reader.read(Field::DiagScale, rows)?,
-            loadings: loadings.unwrap_or_default(),
-            shared_loadings: self.shared.as_ref().map_or(vec![], |shared| shared.rows.clone()),
-        })
+        let diag_scale = noise.diag.into_owned();
+        let shared_loadings = self.shared.as_ref().map_or(vec![], |shared| shared.rows.clone());
+        Ok(Latents { classes, rank, mean, diag_scale, loadings, shared_loadings })
     }
 
     /// About `most` examples, evenly spread over the split, and the class that each is labelled
@@ -97,7 +94,7 @@ impl Covariances {
                 }
             }
         }
-        let path = self.reader.file.path();
+        let path = self.reader()?.file.path();
         let all = all.ok_or_else(|| RunError::damaged(path, "holds no examples"))?;
         let labels = rows.iter().zip(all.leading());
         let labels = labels.map(|(row, leading)| self.label(*row).unwrap_or(leading)).collect();

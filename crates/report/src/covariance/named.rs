@@ -13,8 +13,9 @@ use crate::error::ReportError;
 pub struct NamedPair {
     /// The numbers over the split; its first class is the one of the lower index.
     pub pair: ClassPair,
-    /// By the absolute covariance, the largest first.
-    pub examples: Vec<PairExample>,
+    /// By the absolute covariance, the largest first; `None` where only sums over the examples are
+    /// known.
+    pub examples: Option<Vec<PairExample>>,
 }
 
 /// Two classes in one example.
@@ -42,7 +43,27 @@ impl Covariances {
         let (i, j) = (first.min(second), first.max(second));
         assert!(i < j && j < self.classes(), "two classes below {}", self.classes());
         let entries = self.entries(observer)?;
-        let (total, classes) = (self.examples().len(), self.classes() as f64);
+        let (factors, examples) = match &mut self.sums {
+            Some(sums) => (sums.pairs(i..i + 1)?[j - i], None),
+            None => {
+                let (factors, examples) = self.pair_of_examples(i, j, top, observer)?;
+                (factors, Some(examples))
+            }
+        };
+        let flips = self.flips([(i, j), (j, i)], observer)?;
+        let pair = class_pair(&entries, &flips, self.has_factors(), (i, j), factors);
+        Ok(NamedPair { pair, examples })
+    }
+
+    /// The pair's number of mean V Vᵀ, and the `top` examples.
+    fn pair_of_examples(
+        &mut self,
+        i: usize,
+        j: usize,
+        top: usize,
+        observer: Observer,
+    ) -> Result<(f64, Vec<PairExample>), ReportError> {
+        let (total, classes) = (self.total, self.classes() as f64);
         let centred = self.blocks_are_centred();
         let mut best = Best::new(top);
         let mut factors = 0.0;
@@ -65,11 +86,9 @@ impl Covariances {
             }
             observer(Step { what: "examples: the pair", done: rows.end, total });
         }
-        let flips = self.flips([(i, j), (j, i)], observer)?;
-        let factors = factors / total as f64;
-        let pair = class_pair(&entries, &flips, self.has_factors(), (i, j), factors);
         let example = |(_, row, covariance)| PairExample { row, covariance };
-        Ok(NamedPair { pair, examples: best.into_sorted().into_iter().map(example).collect() })
+        let examples = best.into_sorted().into_iter().map(example).collect();
+        Ok((factors / total as f64, examples))
     }
 }
 

@@ -1,17 +1,16 @@
 //! The pairs of classes whose noise is tied most.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
+use aleator_covariance::{Block, Entries, Measure};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::best::Best;
-use super::gram::Block;
-use super::moments::Entries;
 use super::open::Covariances;
-use super::{Measure, NO_EFFECT, Observer};
-use crate::confusion::flip_rates;
+use super::sums::Flips;
+use super::{NO_EFFECT, Observer};
 use crate::error::ReportError;
 
 /// Two classes, the first of the lower index, over all examples of a split.
@@ -101,7 +100,7 @@ type BestPairs = Best<(usize, usize), f64>;
 impl Covariances {
     /// The pairs of classes of largest absolute average covariance.
     ///
-    /// Reads the file about three times, and more often if K² sums do not fit in memory.
+    /// Reads the predictions about three times, and more often if K² sums do not fit in memory.
     pub fn top_pairs(&mut self, top: usize, observer: Observer) -> Result<TopPairs, ReportError> {
         let classes = self.classes();
         let entries = self.entries(observer)?;
@@ -130,25 +129,10 @@ impl Covariances {
     }
 }
 
-impl Covariances {
-    /// How often each class is taken for the other; none for labels that are on or off by
-    /// themselves.
-    pub(super) fn flips(
-        &mut self,
-        pairs: impl IntoIterator<Item = (usize, usize)>,
-        observer: Observer,
-    ) -> Result<BTreeMap<(usize, usize), Option<f64>>, ReportError> {
-        if self.is_shift_free() {
-            return Ok(flip_rates(&mut self.reader, pairs, observer)?);
-        }
-        Ok(pairs.into_iter().map(|pair| (pair, None)).collect())
-    }
-}
-
 /// Two classes, from their number of mean V Vᵀ.
 pub(super) fn class_pair(
     entries: &Entries,
-    flips: &BTreeMap<(usize, usize), Option<f64>>,
+    flips: &Flips,
     related: bool,
     (i, j): (usize, usize),
     factors: f64,

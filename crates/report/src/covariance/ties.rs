@@ -1,13 +1,15 @@
 //! For one example: the classes whose noise is tied to that of one class.
 
+use std::ops::Range;
+
+use aleator_covariance::{Measure, Tie, map_ties};
+use aleator_run::{CovarianceFile, RunError, TieRows};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::best::Best;
-use super::low_rank::LowRank;
-use super::moments::inverse_deviation;
 use super::open::Covariances;
-use super::{Measure, Observer, Step};
+use super::{Observer, Step};
 use crate::error::ReportError;
 
 /// The classes that are tied most to the prediction of an example.
@@ -21,81 +23,22 @@ pub struct ExampleTies {
     pub ties: Vec<Tie>,
 }
 
-/// The covariance of an example's prediction with another class.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Tie {
-    /// The other class.
-    pub class: usize,
-    /// Σ(x) of both.
-    pub covariance: f64,
-    /// C Σ(x) C / τ² of both.
-    pub centred: f64,
-    /// The correlation of C Σ(x) C; `None` if a variance is only rounding.
-    pub correlation: Option<f64>,
-}
-
-impl Tie {
-    /// The value by one of the measures; an undefined correlation counts as zero.
-    pub fn value(&self, measure: Measure) -> f64 {
-        match measure {
-            Measure::Raw => self.covariance,
-            Measure::Centred => self.centred,
-            Measure::Correlation => self.correlation.unwrap_or(0.0),
-        }
-    }
-}
-
-/// The covariances of one class with all, of one example.
-pub(super) struct ClassRow {
+/// One class of an example with all classes.
+pub(super) struct ClassRow<'a> {
     class: usize,
-    raw: Vec<f64>,
-    /// The means of the rows of Σ(x), and their mean.
-    rows: Vec<f64>,
-    mean: f64,
-    inverse: Vec<f64>,
-    temperature: f64,
+    /// `[K]`.
+    ties: &'a [Tie],
 }
 
-impl ClassRow {
-    /// Of one class of an example, from V V_cᵀ and V Vᵀ 1 of the example, `[K]`.
-    fn new(
-        noise: &LowRank,
-        example: usize,
-        class: usize,
-        mut raw: Vec<f64>,
-        all: &[f64],
-        temperature: f64,
-        is_shift_free: bool,
-    ) -> Self {
-        let own: Vec<f64> = noise.diag_squares(example).collect();
-        raw[class] += own[class];
-        let k = noise.classes as f64;
-        let row = |(own, all): (&f64, &f64)| if is_shift_free { (own + all) / k } else { 0.0 };
-        let rows: Vec<f64> = own.iter().zip(all).map(row).collect();
-        let mean = rows.iter().sum::<f64>() / k;
-        let inverse = |other: usize| {
-            inverse_deviation(own[other] + noise.square(example, other), rows[other], mean)
-        };
-        let inverse = (0..noise.classes).map(inverse).collect();
-        Self { class, raw, inverse, rows, mean, temperature }
-    }
-
+impl ClassRow<'_> {
     /// With another class.
     pub fn tie(&self, class: usize) -> Tie {
-        let (at, covariance) = (self.class, self.raw[class]);
-        let centred = covariance - self.rows[class] - self.rows[at] + self.mean;
-        let inverse = self.inverse[class] * self.inverse[at];
-        Tie {
-            class,
-            covariance,
-            centred: centred / self.temperature.powi(2),
-            correlation: (inverse > 0.0).then(|| (centred * inverse).clamp(-1.0, 1.0)),
-        }
+        self.ties[class]
     }
 
     /// With all other classes.
     fn others(&self) -> impl Iterator<Item = Tie> {
-        (0..self.raw.len()).filter(|class| *class != self.class).map(|class| self.tie(class))
+        self.ties.iter().filter(|tie| tie.class != self.class).copied()
     }
 
     /// The strongest ties.
@@ -149,7 +92,7 @@ impl Covariances {
         observer: Observer,
         sink: &mut dyn FnMut(ExampleTies) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
-        assert_eq!(predicted.len(), self.reader.file.examples(), "a prediction for each example");
+        assert_eq!(predicted.len(), self.total, "a prediction for each example");
         if !self.has_factors() {
             return Ok(());
         }
@@ -171,7 +114,8 @@ impl Covariances {
         pairs: &[(usize, usize)],
         observer: Observer,
     ) -> Result<Vec<Tie>, ReportError> {
-        assert_eq!(pairs.len(), self.reader.file.examples(), "two classes for each example");
+        assert_eq!(pairs.len(), self.total, "two classes for each example");
+        self.latent_reader()?;
         let rows: Vec<(usize, usize)> =
             pairs.iter().enumerate().map(|(row, (class, _))| (row, *class)).collect();
         let mut ties = Vec::with_capacity(pairs.len());
@@ -192,7 +136,8 @@ impl Covariances {
         observer: Observer,
         sink: &mut dyn FnMut(T) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
-        let (temperature, shift_free) = (self.temperature(), self.is_shift_free());
+        self.reader()?;
+        let units = self.units();
         let mut done = 0;
         for piece in self.pieces() {
             let within = rows[done..].partition_point(|(row, _)| *row < piece.end);
@@ -200,31 +145,79 @@ impl Covariances {
             let (Some((first, _)), Some((last, _))) = (wanted.first(), wanted.last()) else {
                 continue;
             };
-            let noise = self.noise(*first..last + 1)?;
-            let (classes, rank) = (noise.classes, noise.rank);
-            // V_c with the wanted class of each example; zero if there is none.
-            let mut loadings = vec![0.0; noise.examples() * rank];
-            for (row, class) in wanted {
-                let example = row - first;
-                loadings[example * rank..(example + 1) * rank]
-                    .copy_from_slice(&noise.loading(example, *class));
-            }
-            // V V_cᵀ and V Vᵀ 1, `[n, K]`.
-            let (with_class, with_all) = (noise.times(&loadings), noise.times(&noise.sums()));
-            let found = |(row, class): &(usize, usize)| {
-                let example = row - first;
-                let span = example * classes..(example + 1) * classes;
-                let (raw, all) = (with_class[span.clone()].to_vec(), &with_all[span]);
-                find(
-                    *row,
-                    &ClassRow::new(&noise, example, *class, raw, all, temperature, shift_free),
-                )
+            let span = *first..last + 1;
+            let found: Vec<T> = match &mut self.sums {
+                Some(sums) => {
+                    let stored = Stored::read(sums, span)?;
+                    stored.check(wanted)?;
+                    wanted
+                        .par_iter()
+                        .map(|(row, class)| {
+                            find(*row, &ClassRow { class: *class, ties: &stored.ties(*row) })
+                        })
+                        .collect()
+                }
+                None => {
+                    let noise = self.noise(span)?;
+                    let within: Vec<(usize, usize)> =
+                        wanted.iter().map(|(row, class)| (row - first, *class)).collect();
+                    map_ties(&noise, &within, units, |at, ties| {
+                        let (row, class) = wanted[at];
+                        find(row, &ClassRow { class, ties })
+                    })
+                }
             };
-            let found: Vec<T> = wanted.par_iter().map(found).collect();
             found.into_iter().try_for_each(&mut *sink)?;
             done += within;
             observer(Step { what: "examples: ties", done, total: rows.len() });
         }
         Ok(())
+    }
+}
+
+/// The ties that the evaluation wrote, of some rows.
+struct Stored<'a> {
+    file: &'a CovarianceFile,
+    first: usize,
+    classes: usize,
+    rows: TieRows,
+}
+
+impl<'a> Stored<'a> {
+    fn read(file: &'a mut CovarianceFile, rows: Range<usize>) -> Result<Self, RunError> {
+        let (first, classes) = (rows.start, file.info().classes);
+        let rows = file.ties(rows)?;
+        let file = &*file;
+        let missing = || RunError::damaged(file.path(), "holds no covariances of single examples");
+        Ok(Self { file, first, classes, rows: rows.ok_or_else(missing)? })
+    }
+
+    /// Each row must be of the class that the predictions name.
+    fn check(&self, wanted: &[(usize, usize)]) -> Result<(), RunError> {
+        let stored = |row: usize| self.rows.classes[row - self.first] as usize;
+        match wanted.iter().find(|(row, class)| stored(*row) != *class) {
+            None => Ok(()),
+            Some((row, class)) => {
+                let message = format!(
+                    "row {row} is of class {}, and the predictions name class {class}: they are of \
+                     another evaluation; `aleator eval` writes both again",
+                    stored(*row)
+                );
+                Err(RunError::damaged(self.file.path(), message))
+            }
+        }
+    }
+
+    /// Of one row, `[K]`.
+    fn ties(&self, row: usize) -> Vec<Tie> {
+        let start = (row - self.first) * self.classes;
+        let tie = |class: usize| {
+            let [covariance, centred, correlation] =
+                [&self.rows.covariance, &self.rows.centred, &self.rows.correlation]
+                    .map(|values| f64::from(values[start + class]));
+            let correlation = Some(correlation).filter(|it| !it.is_nan());
+            Tie { class, covariance, centred, correlation }
+        };
+        (0..self.classes).map(tie).collect()
     }
 }

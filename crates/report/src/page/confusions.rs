@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aleator_run::{Link, RunDir, Split, SplitReader};
+use aleator_run::{Link, RunDir, Split};
 
 use super::held_out::HeldOut;
 use super::table::{self, Cell, Extent};
 use super::{Details, Figures, Section};
 use crate::cluster::{Order, order};
-use crate::confusion::{Confusions, Pair, flip_rates};
+use crate::confusion::{Confusions, Pair};
 use crate::covariance::{
     ClassPair, Covariances, LARGEST_MATRIX, Measure, Relation, SeedNoise, SeedPair,
 };
@@ -283,7 +283,7 @@ fn expected_table(
     let flips = match noise {
         Some(_) => {
             let pairs = top.iter().map(|pair| (pair.from, pair.to));
-            flip_rates(&mut SplitReader::open(run, split)?, pairs, &mut |_| {})?
+            Covariances::open(run, split)?.flips(pairs, &mut |_| {})?
         }
         None => BTreeMap::new(),
     };

@@ -1,11 +1,12 @@
 //! The predictions of a run for examples that it was not trained on.
 
+use aleator_covariance::RateSums;
 use aleator_metrics::classification::argmax;
 use aleator_run::{ExampleRow, Field, Link, RunDir, RunError, Split, SplitReader};
 
 use super::PageSettings;
 use crate::audit::Answer;
-use crate::confusion::{Confusions, Sums};
+use crate::confusion::{Confusions, add_expected};
 use crate::covariance::LARGEST_MATRIX;
 
 /// One split of a run, read once.
@@ -53,7 +54,7 @@ impl HeldOut {
         let link = run.info().link;
         let small = classes <= LARGEST_MATRIX;
         let confused = if small && link == Link::Softmax { classes * classes } else { 0 };
-        let mut expected = small.then(|| Sums::new(classes));
+        let mut expected = small.then(|| RateSums::new(classes));
         let mut pass = Pass { confusion: vec![0.0; confused], suspects: vec![], ambiguous: vec![] };
         for rows in reader.pieces(classes, usize::MAX) {
             let log_probs = reader.read(Field::LogProbs, rows.clone())?;
@@ -61,7 +62,7 @@ impl HeldOut {
             let numbers = log_probs.chunks_exact(classes).zip(mean.chunks_exact(classes));
             for (example, (log_probs, mean)) in rows.zip(numbers) {
                 if let Some(sums) = &mut expected {
-                    sums.add_expected(mean, log_probs);
+                    add_expected(sums, mean, log_probs);
                 }
                 let row = &reader.examples[example];
                 match link {
@@ -80,7 +81,7 @@ impl HeldOut {
         };
         let suspects = judge(&mut pass.suspects, limits.suspects, true)?;
         let ambiguous = judge(&mut pass.ambiguous, limits.ambiguous, false)?;
-        let (confusion, expected) = (pass.confusion, expected.map(Sums::finish));
+        let (confusion, expected) = (pass.confusion, expected.map(Confusions::of));
         Ok(Some(Self { split, confusion, expected, suspects, ambiguous }))
     }
 }

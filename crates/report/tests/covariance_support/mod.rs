@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use aleator_metrics::probability_above_zero;
@@ -66,6 +67,24 @@ impl Case {
         run.write_examples(self.examples.clone()).unwrap();
         self.predictions.save(&run.predictions_path(Split::Test)).unwrap();
         run
+    }
+}
+
+/// Some rows of predictions.
+pub fn rows(all: &Predictions, rows: Range<usize>) -> Predictions {
+    let part =
+        |values: &Vec<f32>, width: usize| values[rows.start * width..rows.end * width].to_vec();
+    let (k, r) = (all.classes, all.rank);
+    let some = |values: &Option<Vec<f32>>, width: usize| values.as_ref().map(|it| part(it, width));
+    Predictions {
+        log_probs: part(&all.log_probs, k),
+        log_probs_off: some(&all.log_probs_off, k),
+        mean: part(&all.mean, k),
+        diag_scale: some(&all.diag_scale, k),
+        loadings: some(&all.loadings, k * r),
+        loading_scale: some(&all.loading_scale, k),
+        joint_log_probs: some(&all.joint_log_probs, 1),
+        ..all.clone()
     }
 }
 

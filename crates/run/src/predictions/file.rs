@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use safetensors::tensor::{Dtype, Metadata as Header};
+use serde::de::DeserializeOwned;
 
 use super::{Field, METADATA, Metadata, Predictions, check_numbers, check_pair};
 use crate::error::RunError;
@@ -170,7 +171,7 @@ impl PredictionsFile {
             Storage::File { file, starts } => {
                 let Some(start) = starts[field as usize] else { return Ok(None) };
                 let from = start + (rows.start * width * size_of::<f32>()) as u64;
-                read_numbers(file, from, rows.len() * width)
+                read_numbers(file, from, rows.len() * width, f32::from_le_bytes)
                     .map_err(RunError::io("read", &self.path))?
             }
         };
@@ -201,7 +202,7 @@ pub fn tensor_shapes(path: &Path) -> Result<BTreeMap<String, Vec<usize>>, RunErr
 }
 
 /// A file, where its tensors start, and its header.
-fn open_header(path: &Path) -> Result<(File, u64, Header), RunError> {
+pub(super) fn open_header(path: &Path) -> Result<(File, u64, Header), RunError> {
     let mut file = open_file(path).map_err(RunError::io("read", path))?;
     let (start, header) =
         read_header(&mut file).map_err(RunError::io("read", path))?.map_err(|message| {
@@ -237,14 +238,18 @@ fn read_header(file: &mut File) -> io::Result<Result<(u64, Header), String>> {
 }
 
 fn read_metadata(header: &Header) -> Result<Metadata, String> {
-    let metadata = header.metadata().as_ref().and_then(|metadata| metadata.get(METADATA));
-    let metadata = metadata.ok_or_else(|| {
-        format!("no entry {METADATA:?} in the metadata: not a file of predictions")
-    })?;
-    let metadata: Metadata = serde_json::from_str(metadata)
-        .map_err(|error| format!("the metadata's entry {METADATA:?}: {error}"))?;
+    let metadata: Metadata = read_entry(header, "predictions")?;
     metadata.check()?;
     Ok(metadata)
+}
+
+/// Our entry of the metadata of a file of `what`.
+pub(super) fn read_entry<T: DeserializeOwned>(header: &Header, what: &str) -> Result<T, String> {
+    let entry = header.metadata().as_ref().and_then(|metadata| metadata.get(METADATA));
+    let entry = entry
+        .ok_or_else(|| format!("no entry {METADATA:?} in the metadata: not a file of {what}"))?;
+    serde_json::from_str(entry)
+        .map_err(|error| format!("the metadata's entry {METADATA:?}: {error}"))
 }
 
 /// N, after checking that all required tensors exist and every tensor has the right shape.
@@ -271,15 +276,21 @@ fn check_tensors(header: &Header, metadata: Metadata) -> Result<usize, String> {
     Ok(examples)
 }
 
-fn read_numbers(file: &mut File, from: u64, count: usize) -> io::Result<Vec<f32>> {
+/// `count` numbers of WIDTH bytes, from a place of the file on.
+pub(super) fn read_numbers<const WIDTH: usize, T>(
+    file: &mut File,
+    from: u64,
+    count: usize,
+    number: fn([u8; WIDTH]) -> T,
+) -> io::Result<Vec<T>> {
     file.seek(SeekFrom::Start(from))?;
     let mut values = Vec::with_capacity(count);
-    let mut bytes = vec![0; PIECE.min(count) * size_of::<f32>()];
+    let mut bytes = vec![0; PIECE.min(count) * WIDTH];
     while values.len() < count {
-        let piece = &mut bytes[..PIECE.min(count - values.len()) * size_of::<f32>()];
+        let piece = &mut bytes[..PIECE.min(count - values.len()) * WIDTH];
         file.read_exact(piece)?;
-        let (numbers, _) = piece.as_chunks::<4>();
-        values.extend(numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)));
+        let (numbers, _) = piece.as_chunks::<WIDTH>();
+        values.extend(numbers.iter().map(|bytes| number(*bytes)));
     }
     Ok(values)
 }

@@ -150,7 +150,8 @@ impl TensorWriter {
         values: &[T],
     ) -> Result<(), RunError> {
         let (start, width) = self.places[tensor];
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.bytes()).collect();
+        let mut bytes = Vec::with_capacity(size_of_val(values));
+        values.iter().for_each(|value| value.append_to(&mut bytes));
         self.write_at(start + first as u64 * width as u64, &bytes)
     }
 
@@ -167,17 +168,23 @@ impl TensorWriter {
 
 /// A number of a tensor.
 pub(super) trait Number {
-    fn bytes(&self) -> [u8; 4];
+    fn append_to(&self, bytes: &mut Vec<u8>);
 }
 
 impl Number for f32 {
-    fn bytes(&self) -> [u8; 4] {
-        self.to_le_bytes()
+    fn append_to(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+}
+
+impl Number for f64 {
+    fn append_to(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
     }
 }
 
 impl Number for i32 {
-    fn bytes(&self) -> [u8; 4] {
-        self.to_le_bytes()
+    fn append_to(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
     }
 }

@@ -388,6 +388,14 @@ pub enum NoiseKind {
         #[serde(deserialize_with = "below_one")]
         rate: f64,
     },
+    /// `"symmetric-inclusive"`: a share `rate` of the labels becomes any class, the true one
+    /// included, all equally likely.
+    #[serde(rename = "symmetric-inclusive")]
+    SymmetricInclusive {
+        /// The share of labels that are drawn anew; one in K of them stays as it was.
+        #[serde(deserialize_with = "below_one")]
+        rate: f64,
+    },
     /// `"pairwise"`: with probability `rate` the next class (cyclic), or those of `pairs`.
     Pairwise {
         /// The share of labels that change, in the classes concerned.

@@ -75,6 +75,21 @@ pub(super) fn epochs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::
     list(from, 1000)
 }
 
+/// Three weights, of which the first is above 0.
+pub(super) fn weights_of_three<'de, D: Deserializer<'de>>(from: D) -> Result<[f64; 3], D::Error> {
+    let weights: Vec<f64> = list(from, 1000)?;
+    match weights[..] {
+        [first, second, third]
+            if first > 0.0 && weights.iter().all(|it| it.is_finite() && *it >= 0.0) =>
+        {
+            Ok([first, second, third])
+        }
+        _ => Err(Error::custom(format!(
+            "must be three numbers of at least 0, the first above 0, found {weights:?}"
+        ))),
+    }
+}
+
 /// Functions for numbers between bounds, each with its bounds in words and as a test.
 macro_rules! ranges {
     ($($name:ident: $expected:literal, |$value:ident| $holds:expr;)*) => {$(

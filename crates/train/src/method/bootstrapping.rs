@@ -5,11 +5,11 @@
 //! ("hard"). Soft targets are constants, or the gradient passes through them too, as the formula
 //! says.
 
-use aleator_data::{SparseTargets, Targets};
 use aleator_metrics::classification::argmax;
 use aleator_run::recipe::{self, BootstrapTargets};
 
-use super::{Method, view};
+use super::example_loss::{ExampleLoss, contribution};
+use super::{Method, given};
 use crate::state::State;
 use crate::step::{Contribution, Part};
 
@@ -17,73 +17,43 @@ pub(crate) struct Bootstrapping(pub recipe::Bootstrapping);
 
 impl Method for Bootstrapping {
     fn part(&self, state: &State, part: &Part<'_>) -> Result<Contribution, Vec<usize>> {
-        let network = &state.networks[0];
-        let model = network.model();
-        let forward = model.forward(part.inputs.clone());
-        let log_probs = model.log_probs(&forward, &part.noise)?;
-        let (mixed, correction) = self.mix(part, &log_probs.read());
-        let (targets, weights) = (view(&mixed), &part.weights);
-        let loss = model.loss(forward, targets, weights, &part.noise, Some(&log_probs))?;
-        let mut contribution = Contribution::new(part, network, loss);
-        contribution.loss += correction;
-        Ok(contribution)
+        let beta = if part.batch.epoch < self.0.burn_in { 1.0 } else { self.0.beta };
+        contribution(&state.networks[0], part, |row, log_probs| {
+            self.loss(beta, &given(&part.batch.targets, row), log_probs)
+        })
     }
 }
 
 impl Bootstrapping {
-    /// Targets that as constants have the gradient of the loss, and the mean loss minus that
-    /// against them.
-    fn mix(&self, part: &Part<'_>, log_probs: &[f32]) -> (SparseTargets, f64) {
-        let recipe::Bootstrapping { beta, targets, burn_in } = self.0;
-        let beta = if part.batch.epoch < burn_in { 1.0 } else { beta };
-        let (mut mixed, mut correction) = (SparseTargets::default(), 0.0);
-        let classes = log_probs.len() / part.weights.len();
-        for (example, log_probs) in log_probs.chunks_exact(classes).enumerate() {
-            let mut row = vec![0.0f64; classes];
-            let mut total = 0.0;
-            for (class, given) in given(&part.batch.targets, example) {
-                row[class as usize] = beta * f64::from(given);
-                total += f64::from(given);
+    fn loss(&self, beta: f64, given: &[(usize, f64)], log_probs: &[f64]) -> ExampleLoss {
+        let mut loss = ExampleLoss::against(vec![0.0; log_probs.len()]);
+        given.iter().for_each(|(class, weight)| loss.targets[*class] = beta * weight);
+        // An example keeps the weight that its given targets have.
+        let own = (1.0 - beta) * given.iter().map(|(_, weight)| weight).sum::<f64>();
+        match self.0.targets {
+            BootstrapTargets::Hard => loss.targets[most_probable(log_probs)] += own,
+            BootstrapTargets::Soft => add_own(&mut loss, log_probs, own),
+            BootstrapTargets::SoftFixed => {
+                let targets = loss.targets.iter_mut().zip(log_probs);
+                targets.for_each(|(target, log_prob)| *target += own * log_prob.exp());
             }
-            // An example keeps the weight that its given targets have.
-            let own = (1.0 - beta) * total;
-            if targets == BootstrapTargets::Hard {
-                row[argmax(log_probs)] += own;
-            } else {
-                let through = targets == BootstrapTargets::Soft;
-                let lacking = add_own(&mut row, log_probs, own, through);
-                correction += f64::from(part.weights[example]) * lacking;
-            }
-            mixed.push((0..).zip(row.into_iter().map(|target| target as f32)));
         }
-        (mixed, correction)
+        loss
     }
 }
 
-/// Adds `own` · q to a row of targets. Where the gradient passes through q, the slope of
-/// −q log q by log q is −q (1 + log q): its targets are `own` · q (1 + log q), and what their loss
-/// lacks, `own` · Σ q log² q, comes back.
-fn add_own(row: &mut [f64], log_probs: &[f32], own: f64, through: bool) -> f64 {
-    let mut lacking = 0.0;
-    for (target, log_prob) in row.iter_mut().zip(log_probs) {
-        let log_prob = f64::from(*log_prob);
+fn most_probable(log_probs: &[f64]) -> usize {
+    argmax(&log_probs.iter().map(|log_prob| *log_prob as f32).collect::<Vec<_>>())
+}
+
+/// Adds −`own` · Σ q log q. Its slope by log q is −`own` · q (1 + log q).
+fn add_own(loss: &mut ExampleLoss, log_probs: &[f64], own: f64) {
+    for (target, log_prob) in loss.targets.iter_mut().zip(log_probs) {
         let prob = log_prob.exp();
-        match through {
-            // The limit of both terms at zero, where log q is infinite, is zero.
-            true if prob > 0.0 => {
-                *target += own * prob * (1.0 + log_prob);
-                lacking += own * prob * log_prob * log_prob;
-            }
-            _ => *target += own * prob,
+        // The limit of both terms at zero, where log q is infinite, is zero.
+        if prob > 0.0 {
+            *target += own * prob * (1.0 + log_prob);
+            loss.beyond += own * prob * log_prob * log_prob;
         }
-    }
-    lacking
-}
-
-/// The given classes of an example with their weights.
-fn given(targets: &Targets, example: usize) -> Vec<(u32, f32)> {
-    match targets {
-        Targets::Classes(classes) => vec![(classes[example], 1.0)],
-        Targets::Sparse(rows) => rows.row(example).collect(),
     }
 }

@@ -8,7 +8,7 @@
 use aleator_kernels::reference::log_sum_exp;
 use aleator_run::recipe;
 
-use super::{Method, update_networks};
+use super::{Method, Start, update_networks};
 use crate::state::State;
 use crate::step::{Contribution, Part};
 use crate::tensors::NamedTensor;
@@ -21,13 +21,10 @@ const SUMS: &str = "dynamics.log_probs";
 const COUNTS: &str = "dynamics.epochs";
 
 impl Method for Dynamics {
-    fn prepare(&self, state: &mut State, examples: usize, classes: usize) {
-        let zeros = |name: &str, shape: Vec<usize>| NamedTensor {
-            name: name.to_string(),
-            values: vec![0.0; shape.iter().product()].into(),
-            shape,
-        };
-        state.memory = vec![zeros(SUMS, vec![examples, classes]), zeros(COUNTS, vec![examples])];
+    fn prepare(&self, state: &mut State, start: &Start<'_>) {
+        let examples = start.examples;
+        let sums = NamedTensor::zeros(SUMS, &[examples, start.shape.classes]);
+        state.memory = vec![sums, NamedTensor::zeros(COUNTS, &[examples])];
         let decay = self.0.prior_examples / examples as f64;
         state.networks.iter_mut().for_each(|network| network.optimizer.decay_all(decay));
     }

@@ -1,5 +1,8 @@
 //! What methods rely on: gradients, tensors and networks of their own, exact resume.
 
+mod gradients;
+mod mixing;
+
 use aleator_data::{Batch, InputShape, Targets};
 use aleator_kernels::reference::{Example, Noise};
 use aleator_kernels::{Covariance, Latent, NoiseKey, NoiseLaw, Sampling, fused};
@@ -31,9 +34,14 @@ fn recipe(sets: &[&str]) -> Recipe {
     document.recipe().unwrap()
 }
 
+const SHAPE: Shape = Shape { input: InputShape::Features(WIDTH), classes: CLASSES };
+
 fn fresh(recipe: &Recipe) -> State {
-    let shape = Shape { input: InputShape::Features(WIDTH), classes: CLASSES };
-    State::start(recipe, 1, shape)
+    State::start(recipe, 1, SHAPE)
+}
+
+fn start(recipe: &Recipe, examples: usize) -> Start<'_> {
+    Start { recipe, seed: 1, examples, shape: SHAPE }
 }
 
 fn inputs() -> Vec<f32> {
@@ -84,18 +92,23 @@ fn reference_loss(weights: &[NamedTensor], settings: Settings, held: &[Vec<f64>]
 
 /// log p of every example, for the noise of step 0.
 fn log_probs(weights: &[NamedTensor]) -> Vec<Vec<f64>> {
+    log_probs_of(weights, &inputs(), &[1.0; EXAMPLES])
+}
+
+/// The same of other inputs, and of utilities that are multiplied by a factor for each example.
+fn log_probs_of(weights: &[NamedTensor], inputs: &[f32], factors: &[f64]) -> Vec<Vec<f64>> {
     let wide = |values: &[f32]| values.iter().map(|value| *value as f64).collect::<Vec<f64>>();
     let of = |name: &str| {
         let found = weights.iter().find(|weight| weight.name.ends_with(name));
         wide(&found.unwrap_or_else(|| panic!("{name}")).values.read())
     };
-    let dense = |layer: &str, input: &[f32]| -> Vec<f64> {
+    let dense = |layer: &str, input: &[f32], factor: f64| -> Vec<f64> {
         let (weight, bias) = (of(&format!("{layer}.weight")), of(&format!("{layer}.bias")));
         let product = |class: usize| -> f64 {
             let terms = input.iter().enumerate();
             terms.map(|(at, x)| *x as f64 * weight[at * CLASSES + class]).sum()
         };
-        (0..CLASSES).map(|class| bias[class] + product(class)).collect()
+        (0..CLASSES).map(|class| factor * (bias[class] + product(class))).collect()
     };
     let noise = noise();
     let zeros = [0.0; EXAMPLES * CLASSES];
@@ -104,15 +117,14 @@ fn log_probs(weights: &[NamedTensor]) -> Vec<Vec<f64>> {
     let BatchNoise { key, ids, samples, draws } = &noise;
     let law = NoiseLaw::Normal;
     let sampling = Sampling { key: *key, ids, samples: *samples, draws: *draws, law };
-    let inputs = inputs();
     let rows = inputs.chunks_exact(WIDTH).enumerate();
     rows.map(|(row, input)| {
         let drawn = fused::drawn_noise(&latent, &sampling, row);
         let diag_draws: Vec<Vec<f64>> = drawn.diag_draws.chunks(CLASSES).map(wide).collect();
         let factor_draws = vec![vec![]; diag_draws.len()];
         let example = Example {
-            mean: dense("head.mean", input),
-            diag_scale: dense("head.diag_scale", input),
+            mean: dense("head.mean", input, factors[row]),
+            diag_scale: dense("head.diag_scale", input, factors[row]),
             loadings: vec![vec![]; CLASSES],
             temperature: 0.8,
         };
@@ -176,9 +188,9 @@ fn the_gradient_of_bootstrapping_is_the_slope_of_its_loss_in_f64() {
 struct Remembering;
 
 impl Method for Remembering {
-    fn prepare(&self, state: &mut State, examples: usize, _: usize) {
+    fn prepare(&self, state: &mut State, start: &Start<'_>) {
         state.networks.push(state.networks[0].clone());
-        state.memory = vec![NamedTensor::vector("losses", &vec![0.0; examples])];
+        state.memory = vec![NamedTensor::vector("losses", &vec![0.0; start.examples])];
     }
 
     fn part(&self, state: &State, part: &Part<'_>) -> Result<Contribution, Vec<usize>> {
@@ -217,7 +229,7 @@ fn tensors_and_networks_of_a_method_are_saved_by_name_and_resumed_to_the_same_bi
     };
     let prepared = || {
         let mut state = fresh(&recipe);
-        Remembering.prepare(&mut state, EXAMPLES, CLASSES);
+        Remembering.prepare(&mut state, &start(&recipe, EXAMPLES));
         state
     };
     let train = |state: &mut State, steps: std::ops::Range<usize>| {
@@ -288,7 +300,7 @@ fn dynamics() -> (Recipe, Dynamics) {
 fn dynamics_add_up_what_was_predicted_just_before_each_step() {
     let (recipe, method) = dynamics();
     let mut state = fresh(&recipe);
-    method.prepare(&mut state, EXAMPLES, CLASSES);
+    method.prepare(&mut state, &start(&recipe, EXAMPLES));
     let before = |state: &State| {
         let [Some(weights), ..] = state.networks[0].parts() else { panic!("no weights") };
         log_probs(&weights)
@@ -319,7 +331,7 @@ fn dynamics_add_up_what_was_predicted_just_before_each_step() {
 fn the_mean_over_the_epochs_is_a_geometric_mean_that_sums_to_one() {
     let (recipe, method) = dynamics();
     let mut state = fresh(&recipe);
-    method.prepare(&mut state, 2, CLASSES);
+    method.prepare(&mut state, &start(&recipe, 2));
     // The geometric means of these are 1/5 : 2/5 : 1/5, which sum to 4/5.
     let epochs = [[0.1_f32, 0.8, 0.1], [0.4, 0.2, 0.4]];
     let sums: Vec<f32> = (0..3).map(|class| epochs.iter().map(|p| p[class].ln()).sum()).collect();
@@ -342,7 +354,7 @@ fn the_mean_over_the_epochs_is_a_geometric_mean_that_sums_to_one() {
 fn an_impossible_class_does_not_spoil_the_mean() {
     let (recipe, method) = dynamics();
     let mut state = fresh(&recipe);
-    method.prepare(&mut state, EXAMPLES, CLASSES);
+    method.prepare(&mut state, &start(&recipe, EXAMPLES));
     let batch = batch(0, 0, 1);
     let part = Part {
         batch: &batch,

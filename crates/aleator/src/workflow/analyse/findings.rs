@@ -34,6 +34,8 @@ pub struct Findings {
     pub comparison: Option<Comparison>,
     /// The examples of the split.
     pub examples: Vec<ExampleRow>,
+    /// Whether single examples were looked at: the run keeps complete predictions.
+    pub has_examples: bool,
 }
 
 /// The class that is tied most to the prediction of an example.
@@ -70,7 +72,9 @@ impl Findings {
                 "by_correlation": pairs(&self.pairs.by_correlation),
             },
             "compared_by": self.measure,
-            "examples_most_tied": self.strongest.iter().map(|it| self.example(it)).collect::<Value>(),
+            "examples_most_tied": self.has_examples.then(|| {
+                self.strongest.iter().map(|it| self.example(it)).collect::<Value>()
+            }),
             "against": self.comparison.as_ref().map(|it| self.against(it)),
         })
     }

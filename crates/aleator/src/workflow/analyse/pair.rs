@@ -40,7 +40,8 @@ impl PairFindings {
         let mut value = pair_json(&self.found.pair, &self.info.class_names);
         value["run"] = self.dir.display().to_string().into();
         value["split"] = self.split.name().into();
-        value["examples"] = self.found.examples.iter().map(example).collect();
+        let examples = self.found.examples.as_ref();
+        value["examples"] = examples.map(|it| it.iter().map(example).collect::<Value>()).into();
         value
     }
 }

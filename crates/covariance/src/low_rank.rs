@@ -1,31 +1,38 @@
-//! The loadings V of some examples, in the form in which the file holds them.
+//! The loadings V of some examples, in the form in which predictions hold them.
+
+use std::borrow::Cow;
 
 use aleator_layers::dense::{self, DenseShape};
-use aleator_run::PredictionsFile;
+use aleator_run::Predictions;
 use rayon::prelude::*;
 
 /// d and V of n examples.
 #[derive(Debug)]
-pub(super) struct LowRank<'a> {
+pub struct LowRank<'a> {
+    /// K.
     pub classes: usize,
+    /// R; 0 if no two classes share noise.
     pub rank: usize,
     /// d, `[n, K]`.
-    pub diag: Vec<f32>,
+    pub diag: Cow<'a, [f32]>,
+    /// V.
     pub loadings: Loadings<'a>,
 }
 
+/// V of n examples.
 #[derive(Debug)]
-pub(super) enum Loadings<'a> {
+pub enum Loadings<'a> {
+    /// No two classes share noise.
     None,
     /// V(x), `[n, K, R]`.
-    Full(Vec<f32>),
+    Full(Cow<'a, [f32]>),
     /// v(x), `[n, K]`, and V.
-    Shared(Vec<f32>, &'a SharedFactors),
+    Shared(Cow<'a, [f32]>, &'a SharedFactors),
 }
 
 /// V of all examples of noise `"shared"`.
 #[derive(Debug)]
-pub(super) struct SharedFactors {
+pub struct SharedFactors {
     /// `[K, R]`.
     pub rows: Vec<f32>,
     /// `[R, K]`.
@@ -35,8 +42,8 @@ pub(super) struct SharedFactors {
 }
 
 impl SharedFactors {
-    pub fn new(loadings: &[f32], file: &PredictionsFile) -> Self {
-        let (classes, rank) = (file.classes(), file.rank());
+    /// From V `[K, R]`.
+    pub fn new(loadings: &[f32], classes: usize, rank: usize) -> Self {
         let columns = (0..rank)
             .flat_map(|factor| (0..classes).map(move |class| loadings[class * rank + factor]));
         let square = |class: usize| square_norm(&loadings[class * rank..(class + 1) * rank]);
@@ -51,7 +58,19 @@ impl SharedFactors {
 /// Classes whose products are added up in 32-bit floats before they join a sum of 64 bits.
 const BLOCK: usize = 1024;
 
-impl LowRank<'_> {
+impl<'a> LowRank<'a> {
+    /// The noise of predictions that have one; `shared` is made of their shared loadings.
+    pub fn of(predictions: &'a Predictions, shared: Option<&'a SharedFactors>) -> Option<Self> {
+        let Predictions { classes, rank, loadings, loading_scale, .. } = predictions;
+        let loadings = match (loadings, loading_scale, shared) {
+            (Some(loadings), ..) => Loadings::Full(Cow::Borrowed(loadings)),
+            (None, Some(scale), Some(shared)) => Loadings::Shared(Cow::Borrowed(scale), shared),
+            _ => Loadings::None,
+        };
+        let diag = Cow::Borrowed(predictions.diag_scale.as_deref()?);
+        Some(Self { classes: *classes, rank: *rank, diag, loadings })
+    }
+
     /// n.
     pub fn examples(&self) -> usize {
         self.diag.len() / self.classes
@@ -148,7 +167,7 @@ impl LowRank<'_> {
                 let (batch, inputs, outputs) = (self.examples(), self.rank, self.classes);
                 let shape = DenseShape { batch, inputs, outputs };
                 dense::forward(&factors, &shared.columns, None, &mut product, shape);
-                let values = product.par_iter().zip(scale).map(|(a, b)| *a as f64 * *b as f64);
+                let values = product.par_iter().zip(&scale[..]).map(|(a, b)| *a as f64 * *b as f64);
                 out.par_iter_mut().zip(values).for_each(|(out, value)| *out = value);
             }
             Loadings::None => {}

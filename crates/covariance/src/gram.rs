@@ -4,19 +4,18 @@
 //! itself; with shared ones it is V Vᵀ times the mean of v vᵀ, number by number. Products of a
 //! thousand terms are taken in 32-bit floats and added up in 64 bits.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use aleator_layers::dense::{self, DenseShape};
-use aleator_run::Field;
 use rayon::prelude::*;
 
-use super::low_rank::SharedFactors;
-use super::open::Covariances;
-use super::{Observer, Step};
-use crate::error::ReportError;
+use crate::low_rank::{Loadings, LowRank, SharedFactors};
 
 /// The numbers of mean V Vᵀ in some rows, from the first of these on to the right.
-pub(super) struct Block {
+#[derive(Debug)]
+pub struct Block {
+    /// Which rows.
     pub rows: Range<usize>,
     /// `[rows, K − rows.start]`.
     pub values: Vec<f64>,
@@ -31,72 +30,102 @@ const ROWS: usize = 1024;
 const FEW_ROWS: usize = 256;
 const FEW_CLASSES: usize = 4096;
 
-impl Covariances {
-    /// Whether [`for_each_block`](Self::for_each_block) gives the product of centred loadings.
-    /// They are where that is possible: what centring takes away cannot be lost to rounding then.
-    pub(super) fn blocks_are_centred(&self) -> bool {
-        self.reader.file.has(Field::Loadings)
-    }
+/// Whether [`columns`] are centred. They are where that is possible: what centring takes away cannot
+/// be lost to rounding then.
+pub fn columns_are_centred(loadings: &Loadings<'_>) -> bool {
+    matches!(loadings, Loadings::Full(_))
+}
 
-    /// Calls `visit` with all blocks of mean V Vᵀ, from the first class to the last.
-    pub(super) fn for_each_block(
-        &mut self,
-        observer: Observer,
-        mut visit: impl FnMut(&Block),
-    ) -> Result<(), ReportError> {
-        let (classes, total) = (self.classes(), self.reader.file.examples());
-        let passes = plan(classes, self.memory);
-        let steps = passes.len() * total;
-        let examples = match self.shared {
-            Some(_) => DEPTH,
-            None => (DEPTH / self.reader.file.rank().max(1)).max(1),
+/// How many examples go into one product of 32-bit floats.
+pub fn examples_of_a_product(rank: usize, shared: bool) -> usize {
+    if shared { DEPTH } else { (DEPTH / rank.max(1)).max(1) }
+}
+
+/// The matrix whose product with itself is added up, `[terms, K]`: the loadings of each example less
+/// their means over the classes, or v(x).
+pub fn columns<'a>(noise: &'a LowRank<'_>) -> Cow<'a, [f32]> {
+    let (classes, rank) = (noise.classes, noise.rank);
+    let values = match &noise.loadings {
+        Loadings::None => return Cow::Borrowed(&[]),
+        Loadings::Shared(scale, _) => return Cow::Borrowed(scale),
+        Loadings::Full(values) => values,
+    };
+    let sums = noise.sums();
+    let mut out = vec![0.0; values.len()];
+    let width = classes * rank;
+    let examples = values.par_chunks_exact(width).zip(sums.par_chunks_exact(rank));
+    out.par_chunks_exact_mut(width).zip(examples).for_each(|(out, (values, sums))| {
+        for (factor, (out, sum)) in out.chunks_exact_mut(classes).zip(sums).enumerate() {
+            let mean = sum / classes as f64;
+            let column = values[factor..].iter().step_by(rank);
+            out.iter_mut().zip(column).for_each(|(out, value)| {
+                *out = (*value as f64 - mean) as f32;
+            });
+        }
+    });
+    Cow::Owned(out)
+}
+
+/// The sums of some blocks while examples are added.
+///
+/// Products are of the same examples however these are divided, so no bit depends on it.
+#[derive(Debug)]
+pub struct Gram {
+    classes: usize,
+    blocks: Vec<Block>,
+    /// Columns that wait until they are enough for a product.
+    waiting: Vec<f32>,
+    /// How many numbers are.
+    enough: usize,
+    scratch: Scratch,
+}
+
+impl Gram {
+    /// Of some rows of K classes. `width` is the number of columns of an example: R, or 1 with
+    /// shared loadings; 0 if no two classes share noise.
+    pub fn new(rows: Vec<Range<usize>>, classes: usize, width: usize, shared: bool) -> Self {
+        let zero = |rows: Range<usize>| Block {
+            values: vec![0.0; rows.len() * (classes - rows.start)],
+            rows,
         };
-        let mut scratch = Scratch::default();
-        for (pass, blocks) in passes.iter().enumerate() {
-            let zero = |rows: &Range<usize>| Block {
-                values: vec![0.0; rows.len() * (classes - rows.start)],
-                rows: rows.clone(),
-            };
-            let mut blocks: Vec<Block> = blocks.iter().map(zero).collect();
-            let mut read = 0;
-            while self.has_factors() && read < total {
-                let rows = read..total.min(read + examples);
-                read = rows.end;
-                let columns = self.columns(rows)?;
-                blocks.iter_mut().for_each(|block| block.add(&columns, classes, &mut scratch));
-                let done = pass * total + read;
-                observer(Step { what: "examples: pairs of classes", done, total: steps });
-            }
-            for mut block in blocks {
-                block.finish(total, classes, self.shared.as_ref(), &mut scratch);
-                visit(&block);
-            }
+        Self {
+            classes,
+            blocks: rows.into_iter().map(zero).collect(),
+            waiting: vec![],
+            enough: examples_of_a_product(width, shared) * width * classes,
+            scratch: Scratch::default(),
         }
-        Ok(())
     }
 
-    /// The matrix whose product with itself is added up, `[terms, K]`.
-    fn columns(&mut self, rows: Range<usize>) -> Result<Vec<f32>, ReportError> {
-        if self.shared.is_some() {
-            return Ok(self.reader.read(Field::LoadingScale, rows)?);
-        }
-        let (classes, rank) = (self.classes(), self.reader.file.rank());
-        let noise = self.noise(rows)?;
-        let sums = noise.sums();
-        let super::low_rank::Loadings::Full(values) = &noise.loadings else { return Ok(vec![]) };
-        let mut out = vec![0.0; values.len()];
-        let width = classes * rank;
-        let examples = values.par_chunks_exact(width).zip(sums.par_chunks_exact(rank));
-        out.par_chunks_exact_mut(width).zip(examples).for_each(|(out, (values, sums))| {
-            for (factor, (out, sum)) in out.chunks_exact_mut(classes).zip(sums).enumerate() {
-                let mean = sum / classes as f64;
-                let column = values[factor..].iter().step_by(rank);
-                out.iter_mut().zip(column).for_each(|(out, value)| {
-                    *out = (*value as f64 - mean) as f32;
-                });
+    /// Adds the [`columns`] of the next examples.
+    pub fn add(&mut self, mut columns: &[f32]) {
+        while !columns.is_empty() {
+            let room = self.enough - self.waiting.len();
+            let (now, later) = columns.split_at(room.min(columns.len()));
+            self.waiting.extend_from_slice(now);
+            columns = later;
+            if self.waiting.len() == self.enough {
+                self.multiply();
             }
-        });
-        Ok(out)
+        }
+    }
+
+    fn multiply(&mut self) {
+        let Self { classes, blocks, waiting, scratch, .. } = self;
+        blocks.iter_mut().for_each(|block| block.add(waiting, *classes, scratch));
+        waiting.clear();
+    }
+
+    /// The blocks of the mean over the examples; with `shared` the columns were those of v.
+    pub fn finish(mut self, examples: usize, shared: Option<&SharedFactors>) -> Vec<Block> {
+        if !self.waiting.is_empty() {
+            self.multiply();
+        }
+        let Self { classes, mut blocks, mut scratch, .. } = self;
+        for block in &mut blocks {
+            block.finish(examples, classes, shared, &mut scratch);
+        }
+        blocks
     }
 }
 
@@ -135,7 +164,7 @@ impl Block {
 }
 
 /// Memory that is used again: fresh pages cost more than the arithmetic in them.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Scratch {
     left: Vec<f32>,
     right: Vec<f32>,
@@ -163,8 +192,9 @@ fn cut(matrix: &[f32], width: usize, columns: Range<usize>, out: &mut Vec<f32>) 
     rows.for_each(|row| out.extend_from_slice(&row[columns.clone()]));
 }
 
-/// The blocks of each pass over the file: as many as fit in `memory`, at least one.
-fn plan(classes: usize, memory: usize) -> Vec<Vec<Range<usize>>> {
+/// The rows of the blocks of each pass over the examples: as many as fit in `memory` bytes, at least
+/// one.
+pub fn plan(classes: usize, memory: usize) -> Vec<Vec<Range<usize>>> {
     let bytes = |rows: &Range<usize>| rows.len() * (classes - rows.start) * size_of::<f64>();
     let most = if classes <= FEW_CLASSES { FEW_ROWS } else { ROWS };
     let rows = (memory / (classes * size_of::<f64>()).max(1)).clamp(1, most);
