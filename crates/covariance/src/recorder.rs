@@ -34,7 +34,7 @@ const MOST_BYTES: usize = 1 << 29;
 const BYTES_OF_PAIR: usize = 12;
 
 impl CovarianceRecorder {
-    /// Whether so many classes fit in memory: up to 6,688.
+    /// Whether the sums over this many classes fit in memory: at most 6,688.
     pub fn fits(classes: usize) -> bool {
         let pairs = classes.checked_mul(classes);
         pairs.and_then(|pairs| pairs.checked_mul(BYTES_OF_PAIR)).is_some_and(|it| it <= MOST_BYTES)
