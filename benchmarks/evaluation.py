@@ -5,8 +5,8 @@
 
 Made-up data of the size of ImageNet-21k: 21,843 classes, 8 features, 2 to 8 labels for each example,
 written as `12;857;20011` in a CSV file. A head with shared noise is trained for two steps on 2,000
-examples; then `aleator eval` evaluates it on the validation examples and keeps no predictions.
-Memory is the largest resident set of the process of `aleator eval`.
+examples; then `aleator eval RUN --data` evaluates it on other examples, in one pass. Memory is the
+largest resident set of that process.
 """
 import argparse
 import json
@@ -40,29 +40,33 @@ def source(folder, name, examples, seed):
 
 
 def sets(folder):
-    keys = {"data.validation": "", "data.classes": CLASSES, "data.label_kind": "multi-hot",
+    keys = {"data.classes": CLASSES, "data.label_kind": "multi-hot",
             "tune": "off", "head.rank": RANK, "optimizer.refit": "false", "optimizer.memory": 1,
             "schedule.epochs": 2, "training.parts": 100, "evaluation.batch": 64,
-            "evaluation.predictions": "none"}
-    for part, name in [("train", "train"), ("validation", "held_out")]:
-        keys[f"data.{part}.features"] = f"{folder}/{name}.npy"
-        keys[f"data.{part}.labels"] = f"{folder}/{name}.csv"
+            "evaluation.predictions": "none", "data.train.features": f"{folder}/train.npy",
+            "data.train.labels": f"{folder}/train.csv"}
     return [part for key, value in keys.items() for part in ("--set", f"{key}={value}")]
 
 
-def run(folder, examples, threads):
+def train(folder, threads):
+    source(folder, "train", TRAINING, 0)
+    command = [OURS, "train", "multilabel-shared", "--quiet", "--threads", threads]
+    subprocess.run(command + ["--out", f"{folder}/run"] + sets(folder), check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def evaluate(folder, examples, threads):
     """Seconds, peak MiB, and the scores, of an evaluation."""
-    out = f"{folder}/run-{examples}"
-    source(folder, "held_out", examples, 1)
-    train = [OURS, "train", "multilabel-shared", "--quiet", "--threads", threads, "--out", out]
-    subprocess.run(train + sets(folder), check=True, stdout=subprocess.DEVNULL)
+    name = f"held_out_{examples}"
+    source(folder, name, examples, 1)
     start = time.time()
-    child = subprocess.Popen([OURS, "eval", out, "--quiet", "--threads", threads],
-                             stdout=subprocess.DEVNULL)
+    child = subprocess.Popen([OURS, "eval", f"{folder}/run", "--data", f"{folder}/{name}.npy",
+                              "--labels", f"{folder}/{name}.csv", "--out", f"{folder}/{name}.json",
+                              "--quiet", "--threads", threads], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
     if status:
         sys.exit("aleator eval failed")
-    scores = json.load(open(f"{out}/evaluation.json"))["validation"]
+    scores = json.load(open(f"{folder}/{name}.json"))["scores"]
     return time.time() - start, usage.ru_maxrss / 1024, scores
 
 
@@ -74,9 +78,9 @@ def main():
     args = args.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        source(folder, "train", TRAINING, 0)
+        train(folder, args.threads)
         for examples in args.examples:
-            seconds, mib, scores = run(folder, examples, args.threads)
+            seconds, mib, scores = evaluate(folder, examples, args.threads)
             errors = [f"{scores[key]:.5f} ± {scores.get(key + '_error', 0):.1g}"
                       for key in ("gap", "mean_ap")]
             rows.append(f"| {examples:,} | {seconds:.0f} s | {mib:.0f} MiB | {' | '.join(errors)} |")
@@ -85,7 +89,7 @@ def main():
         with open(args.out, "w") as file:
             file.write(f"""# Evaluation of {CLASSES:,} classes
 
-Validation of made-up examples, a head with shared noise of rank {RANK}, no predictions on disk; {platform.machine()}, {args.threads} threads.
+Made-up examples, a head with shared noise of rank {RANK}, no predictions on disk; {platform.machine()}, {args.threads} threads.
 Made by `python benchmarks/evaluation.py`; the goal is below 2 GiB at 500,000 examples.
 
 | examples | time | peak memory | gAP | mean AP |

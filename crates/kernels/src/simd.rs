@@ -45,7 +45,7 @@ impl<Op: Vectorised> WithSimd for Adapter<Op> {
 pub(crate) enum Level {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     Avx2(pulp::x86::V3),
-    #[cfg(all(feature = "avx512", any(target_arch = "x86", target_arch = "x86_64")))]
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     Avx512(pulp::x86::V4),
     #[cfg(target_arch = "aarch64")]
     Neon(pulp::aarch64::Neon),
@@ -59,7 +59,7 @@ impl Vectors {
             (Self::Portable, _) => Level::Portable,
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
             (Self::Detected, Arch::V3(simd)) => Level::Avx2(simd),
-            #[cfg(all(feature = "avx512", any(target_arch = "x86", target_arch = "x86_64")))]
+            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
             (Self::Detected, Arch::V4(simd)) => Level::Avx512(simd),
             #[cfg(target_arch = "aarch64")]
             (Self::Detected, Arch::Neon(simd)) => Level::Neon(simd),
@@ -75,7 +75,7 @@ impl Level {
         match self {
             #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
             Self::Avx2(simd) => Simd::vectorize(simd, Adapter(op)),
-            #[cfg(all(feature = "avx512", any(target_arch = "x86", target_arch = "x86_64")))]
+            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
             Self::Avx512(simd) => Simd::vectorize(simd, Adapter(op)),
             #[cfg(target_arch = "aarch64")]
             Self::Neon(simd) => Simd::vectorize(simd, Adapter(op)),
