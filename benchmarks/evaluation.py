@@ -66,7 +66,7 @@ def evaluate(folder, examples, threads):
     _, status, usage = os.wait4(child.pid, 0)
     if status:
         sys.exit("aleator eval failed")
-    scores = json.load(open(f"{folder}/{name}.json"))["scores"]
+    scores = json.load(open(f"{folder}/{name}.json"))["label"]
     return time.time() - start, usage.ru_maxrss / 1024, scores
 
 

@@ -11,6 +11,7 @@ use aleator_kernels::{NotFinite, Targets, Temperature};
 use aleator_layers::dense::{self, DenseShape};
 
 use crate::likelihood::BatchNoise;
+use crate::recycled::{self, Scratch};
 
 /// Numbers of one array of draws: 32 MiB.
 const HELD: usize = 1 << 23;
@@ -34,11 +35,16 @@ pub(crate) struct Gradients {
 
 /// Some draws of some examples on their way to the utilities.
 struct Block {
-    drawn: FeatureDraws,
+    /// ε_D, [b, n, D].
+    own: Scratch,
+    /// ε_R, [b, n, R].
+    factors: Scratch,
+    /// ε_R Vᵀ, [b, n, D].
+    shared: Scratch,
     /// ε′, [b, n, D].
-    on_features: Vec<f32>,
+    on_features: Scratch,
     /// Wᵀ ε′, [b, n, K].
-    on_utilities: Vec<f32>,
+    on_utilities: Scratch,
 }
 
 struct Sampler<'a> {
@@ -86,14 +92,19 @@ impl<'a> Batch<'a> {
 
     fn zeros(&self) -> Gradients {
         let FeatureNoise { batch, features, rank, classes, .. } = self.noise;
+        let zeros = |len: usize| {
+            let mut zeros = recycled::take(len);
+            zeros.fill(0.0);
+            zeros
+        };
         Gradients {
-            mean: vec![0.0; batch * classes],
+            mean: zeros(batch * classes),
             temperature: 0.0,
             noise: FeatureGrad {
-                diag_scale: vec![0.0; batch * features],
-                loading_scale: vec![0.0; batch * features],
-                shared_loadings: vec![0.0; features * rank],
-                weight: vec![0.0; features * classes],
+                diag_scale: zeros(batch * features),
+                loading_scale: zeros(batch * features),
+                shared_loadings: zeros(features * rank),
+                weight: zeros(features * classes),
             },
         }
     }
@@ -164,17 +175,24 @@ impl<'a> Sampler<'a> {
 
     fn block(&self, rows: &Range<usize>, draws: &Range<usize>) -> Block {
         let FeatureNoise { features, rank, classes, weight, .. } = self.batch.noise;
-        let mut drawn = self.normals.draw(rows.clone(), draws.clone());
         let batch = rows.len() * draws.len();
-        drawn.shared = vec![0.0; batch * features];
+        let scratch = |width: usize| Scratch::new(batch * width);
+        let mut block = Block {
+            own: scratch(features),
+            factors: scratch(rank),
+            shared: scratch(features),
+            on_features: scratch(features),
+            on_utilities: scratch(classes),
+        };
+        let Block { own, factors, shared, on_features, on_utilities } = &mut block;
+        self.normals.draw(rows.clone(), draws.clone(), own, factors);
         let shape = DenseShape { batch, inputs: rank, outputs: features };
-        dense::forward(&drawn.factors, &self.loadings, None, &mut drawn.shared, shape);
-        let mut on_features = vec![0.0; batch * features];
-        self.batch.noise.combine(rows.start, &drawn, &mut on_features);
-        let mut on_utilities = vec![0.0; batch * classes];
+        dense::forward(factors, &self.loadings, None, shared, shape);
+        let drawn = FeatureDraws { draws: draws.len(), own, factors, shared };
+        self.batch.noise.combine(rows.start, &drawn, on_features);
         let shape = DenseShape { batch, inputs: features, outputs: classes };
-        dense::forward(&on_features, weight, None, &mut on_utilities, shape);
-        Block { drawn, on_features, on_utilities }
+        dense::forward(on_features, weight, None, on_utilities, shape);
+        block
     }
 
     /// log p of some examples; returns the last block.
@@ -206,7 +224,7 @@ impl<'a> Sampler<'a> {
         grad: &mut Gradients,
     ) {
         let FeatureNoise { features, rank, classes, weight, .. } = self.batch.noise;
-        let Block { drawn, mut on_features, mut on_utilities } = block;
+        let Block { own, factors, shared, mut on_features, mut on_utilities } = block;
         let pulled = self.given(rows, draws).pull(&mut on_utilities, labels);
         add(&mut grad.mean[self.utilities(rows)], &pulled.mean);
         grad.temperature += pulled.temperature as f32;
@@ -215,14 +233,17 @@ impl<'a> Sampler<'a> {
         add_product(&mut grad.noise.weight, |out| {
             dense::backward_weight(&on_features, &on_utilities, out, shape);
         });
+        // ε′ has been used: its memory takes its gradient.
         dense::backward_features(&on_utilities, weight, &mut on_features, shape);
         let at = rows.start * features..rows.end * features;
         let (diag, scale) =
             (&mut grad.noise.diag_scale[at.clone()], &mut grad.noise.loading_scale[at]);
+        let drawn =
+            FeatureDraws { draws: draws.len(), own: &own, factors: &factors, shared: &shared };
         self.batch.noise.pull(rows.start, &drawn, &mut on_features, diag, scale);
         let shape = DenseShape { batch, inputs: features, outputs: rank };
         add_product(&mut grad.noise.shared_loadings, |out| {
-            dense::backward_weight(&on_features, &drawn.factors, out, shape);
+            dense::backward_weight(&on_features, &factors, out, shape);
         });
     }
 }
@@ -233,7 +254,7 @@ fn add(to: &mut [f32], from: &[f32]) {
 
 /// Adds what `product` overwrites a buffer of the same length by.
 pub(crate) fn add_product(to: &mut [f32], product: impl FnOnce(&mut [f32])) {
-    let mut own = vec![0.0; to.len()];
+    let mut own = Scratch::new(to.len());
     product(&mut own);
     add(to, &own);
 }

@@ -58,6 +58,44 @@ pub(crate) fn take(len: usize) -> Vec<f32> {
     vec![0.0; len]
 }
 
+/// Working memory for a while, with arbitrary contents at first; it returns to the pool.
+pub(crate) struct Scratch(Vec<f32>);
+
+impl Scratch {
+    pub fn new(len: usize) -> Self {
+        Self(take(len))
+    }
+}
+
+impl std::ops::Deref for Scratch {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Scratch {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        give_back(std::mem::take(&mut self.0));
+    }
+}
+
+fn give_back(buffer: Vec<f32>) {
+    // A poisoned pool only means that this buffer is freed instead.
+    if buffer.len() >= LARGE
+        && let Ok(mut pool) = POOL.lock()
+    {
+        pool.give_back(buffer);
+    }
+}
+
 /// A tensor on the CPU from a buffer, without copying; its memory returns to the pool.
 pub(crate) fn tensor<const D: usize>(buffer: Vec<f32>, shape: [usize; D]) -> Tensor<D> {
     let bytes = if buffer.len() >= LARGE { pooled(buffer) } else { Bytes::from_elems(buffer) };
@@ -79,10 +117,7 @@ struct Pooled(Vec<f32>);
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        // A poisoned pool only means that this buffer is freed instead.
-        if let Ok(mut pool) = POOL.lock() {
-            pool.give_back(std::mem::take(&mut self.0));
-        }
+        give_back(std::mem::take(&mut self.0));
     }
 }
 

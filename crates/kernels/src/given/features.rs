@@ -5,21 +5,21 @@ use rayon::prelude::*;
 use crate::feature_noise::FeatureNoise;
 
 /// Some draws of some examples.
-#[derive(Clone, Debug)]
-pub struct FeatureDraws {
+#[derive(Clone, Copy, Debug)]
+pub struct FeatureDraws<'a> {
     /// n.
     pub draws: usize,
     /// ε_D, [b, n, D].
-    pub own: Vec<f32>,
+    pub own: &'a [f32],
     /// ε_R, [b, n, R].
-    pub factors: Vec<f32>,
+    pub factors: &'a [f32],
     /// ε_R Vᵀ, [b, n, D].
-    pub shared: Vec<f32>,
+    pub shared: &'a [f32],
 }
 
 impl FeatureNoise<'_> {
     /// d ⊙ ε_D + v ⊙ (ε_R Vᵀ), [b, n, D], for examples from `first` on.
-    pub fn combine(&self, first: usize, draws: &FeatureDraws, out: &mut [f32]) {
+    pub fn combine(&self, first: usize, draws: &FeatureDraws<'_>, out: &mut [f32]) {
         let size = self.draws_size(draws);
         let rows = out.par_chunks_mut(size).zip(draws.own.par_chunks(size));
         let rows = rows.zip(draws.shared.par_chunks(size));
@@ -39,7 +39,7 @@ impl FeatureNoise<'_> {
     pub fn pull(
         &self,
         first: usize,
-        draws: &FeatureDraws,
+        draws: &FeatureDraws<'_>,
         grad: &mut [f32],
         diag_grad: &mut [f32],
         scale_grad: &mut [f32],
@@ -64,7 +64,7 @@ impl FeatureNoise<'_> {
     }
 
     /// Numbers of one example's draws.
-    fn draws_size(&self, draws: &FeatureDraws) -> usize {
+    fn draws_size(&self, draws: &FeatureDraws<'_>) -> usize {
         let numbers = draws.own.len();
         let per_factor = draws.factors.len() / self.rank.max(1);
         assert_eq!(draws.shared.len(), numbers, "draws must be [b, n, D]");

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{BLOCK, FeatureDraws, Signs};
+use super::{BLOCK, Signs};
 use crate::draws::{Draws, Plan, PlaneShape, Sampling, TileAddress};
 use crate::simd::{LANES, Level, Vectors};
 
@@ -44,19 +44,29 @@ impl<'a> Normals<'a> {
         Self { plan, level: Vectors::Detected.level(), width, rank, signs }
     }
 
-    /// Some draws of some examples; ε_R Vᵀ is left empty.
+    /// Fills some draws of some examples, from a multiple of [`BLOCK`] on.
+    ///
+    /// # Shapes
+    /// - own: [b, n, width]
+    /// - factors: [b, n, rank]
     ///
     /// # Panics
-    /// When the draws do not start with a block.
-    pub fn draw(&self, rows: Range<usize>, draws: Range<usize>) -> FeatureDraws {
+    /// When shapes do not match or the draws do not start with a block.
+    pub fn draw(
+        &self,
+        rows: Range<usize>,
+        draws: Range<usize>,
+        own: &mut [f32],
+        factors: &mut [f32],
+    ) {
         let (width, rank) = (draws.len() * self.width, draws.len() * self.rank);
-        let mut own = vec![0.0; rows.len() * width];
-        let mut factors = vec![0.0; rows.len() * rank];
+        assert_eq!(own.len(), rows.len() * width, "own must be [b, n, width]");
+        assert_eq!(factors.len(), rows.len() * rank, "factors must be [b, n, rank]");
         let parts = own.par_chunks_mut(width.max(1)).zip(factors.par_chunks_mut(rank.max(1)));
-        parts.zip(rows).for_each(|((own, factors), row)| {
-            self.fill(row, draws.clone(), own, factors);
-        });
-        FeatureDraws { draws: draws.len(), own, factors, shared: vec![] }
+        parts.zip(rows).for_each_init(
+            || Planes::new(self, draws.len()),
+            |planes, ((own, factors), row)| self.fill_by(planes, row, draws.clone(), own, factors),
+        );
     }
 
     /// Fills some draws of one example, from a multiple of [`BLOCK`] on.
@@ -68,24 +78,46 @@ impl<'a> Normals<'a> {
     /// # Panics
     /// When shapes do not match or the draws do not start with a block.
     pub fn fill(&self, row: usize, draws: Range<usize>, own: &mut [f32], factors: &mut [f32]) {
+        self.fill_by(&mut Planes::new(self, draws.len()), row, draws, own, factors);
+    }
+
+    fn fill_by(
+        &self,
+        planes: &mut Planes,
+        row: usize,
+        draws: Range<usize>,
+        own: &mut [f32],
+        factors: &mut [f32],
+    ) {
         assert!(draws.start.is_multiple_of(BLOCK), "draws must start with a block");
         assert_eq!(own.len(), draws.len() * self.width, "own must be [n, width]");
         assert_eq!(factors.len(), draws.len() * self.rank, "factors must be [n, rank]");
-        let shape = |count: usize| PlaneShape::ClassLanes { count, rows: BLOCK };
-        let (own_shape, factor_shape) = (shape(self.width), shape(self.rank));
-        let (mut own_plane, mut factor_plane) =
-            (vec![0.0; own_shape.len()], vec![0.0; factor_shape.len()]);
+        let [(own_shape, own_plane), (factor_shape, factor_plane)] = &mut planes.0;
         for first_sample in draws.clone().step_by(BLOCK) {
             let samples = BLOCK.min(draws.end - first_sample);
             let tile = first_sample / BLOCK;
             let at = TileAddress { row, tile, first_sample, samples };
             let (own_part, factor_part) =
-                ((own_shape, &mut own_plane[..]), (factor_shape, &mut factor_plane[..]));
+                ((*own_shape, &mut own_plane[..]), (*factor_shape, &mut factor_plane[..]));
             self.plan.fill(self.level, at, own_part, factor_part);
             let from = first_sample - draws.start;
-            copy(own_shape, self.width, &own_plane, &mut own[from * self.width..], samples);
-            copy(factor_shape, self.rank, &factor_plane, &mut factors[from * self.rank..], samples);
+            copy(*own_shape, self.width, own_plane, &mut own[from * self.width..], samples);
+            copy(*factor_shape, self.rank, factor_plane, &mut factors[from * self.rank..], samples);
         }
+    }
+}
+
+/// Where a block of draws is filled, of the noise itself and of the factors.
+struct Planes([(PlaneShape, Vec<f32>); 2]);
+
+impl Planes {
+    fn new(normals: &Normals<'_>, draws: usize) -> Self {
+        // Normals come in pairs.
+        let rows = BLOCK.min(draws.next_multiple_of(2));
+        Self([normals.width, normals.rank].map(|count| {
+            let shape = PlaneShape::ClassLanes { count, rows };
+            (shape, vec![0.0; shape.len()])
+        }))
     }
 }
 
