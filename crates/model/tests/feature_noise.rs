@@ -110,11 +110,12 @@ fn drawn(noise: &BatchNoise, device: &Device) -> (Tensor<3>, Tensor<3>, Signs) {
     let sampling = Sampling { key, ids, samples, draws, law: NoiseLaw::Normal };
     let normals = Normals::new(sampling, 5, 2);
     let (batch, count) = (ids.len(), normals.signs.draws);
-    let found = normals.draw(0..batch, 0..count);
+    let (mut own, mut factors) = (vec![0.0; batch * count * 5], vec![0.0; batch * count * 2]);
+    normals.draw(0..batch, 0..count, &mut own, &mut factors);
     let tensor = |values: Vec<f32>, width: usize| {
         Tensor::from_data(TensorData::new(values, [batch, count, width]), device)
     };
-    (tensor(found.own, 5), tensor(found.factors, 2), normals.signs)
+    (tensor(own, 5), tensor(factors, 2), normals.signs)
 }
 
 /// −log mean softmax of the labels by Burn's own operations, averaged over the batch.

@@ -1,7 +1,7 @@
 //! The outputs of a model as plain numbers.
 
 use aleator_model::{Covariance, Latent};
-use aleator_run::Predictions;
+use aleator_run::{MeanPredictions, Predictions};
 use burn::tensor::Tensor;
 
 /// The predictions of a batch; under the sigmoid link with the logarithms of the complements.
@@ -51,6 +51,16 @@ pub(crate) fn predictions(
     }
     let bad = bad_rows(&all);
     if bad.is_empty() { Ok(all) } else { Err(bad) }
+}
+
+/// What several models predict together.
+///
+/// # Panics
+/// If there is none.
+pub(crate) fn average(members: &[Predictions]) -> Predictions {
+    let mut mean = MeanPredictions::new(&members[0]);
+    members[1..].iter().for_each(|member| mean.add(member));
+    mean.finish()
 }
 
 /// Adds the predictions of further examples by the same model.

@@ -4,13 +4,13 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use aleator_data::{Ids, InputShape, Inputs, Split};
+use aleator_data::{Ids, InputShape, Inputs, Split, evaluation_batches};
 use aleator_kernels::multilabel::Conditional;
 use aleator_metrics::{
     Calibration, Evaluation, LogProbs, SplitAccumulator, SplitEvaluation, Summary, TrueClass,
 };
 use aleator_run::recipe::{Likelihood, Link, Recipe};
-use aleator_run::{MeanPredictions, Predictions, RunDir, log_mean};
+use aleator_run::{Predictions, RunDir};
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::{clean, truth};
@@ -18,7 +18,7 @@ use crate::experiment::Shape;
 use crate::joint::JointLabels;
 use crate::kept_predictions::WantedLoadings;
 use crate::outputs::{self, floats};
-use crate::scorer::{JointScores, Scorer};
+use crate::scorer::{JointScores, ScoredBatch, Scorer};
 use crate::trained::evaluated_state;
 use crate::{Event, Observer, Prediction, SetPredictions, TrainError};
 
@@ -223,7 +223,12 @@ impl Predictor {
         rows: Range<usize>,
     ) -> Result<Prediction, TrainError> {
         let names = rows.clone().map(|row| ids.name(row).into_owned()).collect();
-        self.predict_named(inputs, &rows.collect::<Vec<_>>(), names)
+        let width = inputs.shape().len();
+        let mut values = vec![0.0; rows.len() * width];
+        for (row, example) in rows.zip(values.chunks_exact_mut(width)) {
+            inputs.read(row, example)?;
+        }
+        self.answer(values, names)
     }
 
     /// [`predict`](Self::predict), without the images that cannot be decoded.
@@ -249,21 +254,6 @@ impl Predictor {
         Ok(PredictedPiece { prediction, damaged })
     }
 
-    /// Predicts these rows of `inputs`, whose ids are `names`.
-    fn predict_named(
-        &self,
-        inputs: &Inputs,
-        rows: &[usize],
-        names: Vec<String>,
-    ) -> Result<Prediction, TrainError> {
-        let width = inputs.shape().len();
-        let mut values = vec![0.0; rows.len() * width];
-        for (row, example) in rows.iter().zip(values.chunks_exact_mut(width)) {
-            inputs.read(*row, example)?;
-        }
-        self.answer(values, names)
-    }
-
     /// Predicts examples that stand one after the other, whose ids are `names`.
     fn answer(&self, values: Vec<f32>, names: Vec<String>) -> Result<Prediction, TrainError> {
         let not_finite = |bad: Vec<usize>| {
@@ -281,21 +271,9 @@ impl Predictor {
         let (raw, variance) = if members.len() == 1 {
             (members.remove(0), variances.concat())
         } else {
-            (average(&members), total_variance(&members, &variances))
+            (outputs::average(&members), total_variance(&members, &variances))
         };
-        let true_log_probs = self.true_class.as_ref().map(|law| {
-            let utilities: Vec<f32> = raw.mean.iter().map(|mean| mean / raw.temperature).collect();
-            law.log_probs(&utilities, raw.classes)
-        });
-        let predictions = match &self.calibration {
-            Some(calibration) => {
-                let Predictions { classes, log_probs: on, log_probs_off: off, .. } = raw;
-                let calibrated = LogProbs { classes, on, off }.scaled(calibration.temperature);
-                let (log_probs, log_probs_off) = (calibrated.on, calibrated.off);
-                Predictions { log_probs, log_probs_off, ..raw }
-            }
-            None => raw,
-        };
+        let (predictions, true_log_probs) = self.concluded(raw);
         Ok(Prediction {
             ids: names,
             class_names: self.class_names.clone(),
@@ -317,49 +295,47 @@ impl Predictor {
     ) -> Result<NewScores, TrainError> {
         let (classes, total) = (self.class_names.len(), split.len());
         let (mut label, mut of_truth) = (SplitAccumulator::new(None), None);
-        for start in (0..total).step_by(self.batch) {
-            let rows = start..total.min(start + self.batch);
-            let names = rows.clone().map(|at| split.ids.name(at).into_owned()).collect();
-            let piece = self.predict_named(&split.inputs, &split.rows[rows.clone()], names)?;
-            let (given, clean) = (truth(split, rows.clone()), clean(split, rows.clone()));
-            let Predictions { log_probs: on, log_probs_off: off, .. } = piece.predictions;
+        let (mut joint, mut done) = (JointScores::default(), 0);
+        for batch in evaluation_batches(split.clone(), self.batch, self.members[0].workers) {
+            let batch = batch?;
+            let rows = done..done + batch.examples.len();
+            done = rows.end;
+            let own =
+                |member: &Scorer| member.score_batch(split, batch.clone(), WantedLoadings::None);
+            let found = self.members.iter().map(own).collect::<Result<Vec<_>, _>>()?;
+            let found = ScoredBatch::average(found);
+            joint.add(&found);
+            let (predictions, true_log_probs) = self.concluded(found.predictions);
+            let Predictions { log_probs: on, log_probs_off: off, .. } = predictions;
+            let (given, clean) = (truth(split, rows.clone()), clean(split, rows));
             label.add(&LogProbs { classes, on, off }, &given, clean.as_ref());
-            if let Some(on) = piece.true_log_probs {
+            if let Some(on) = true_log_probs {
                 let log_probs = LogProbs { classes, on, off: None };
                 let scores = of_truth.get_or_insert_with(|| SplitAccumulator::new(None));
                 scores.add(&log_probs, &given, clean.as_ref());
             }
-            observer(Event::Evaluating { split: "given", done: rows.end, total });
+            observer(Event::Evaluating { split: "given", done, total });
         }
         let SplitEvaluation { given, clean: label, .. } = label.finish();
-        let given = self.joint_score(split, given)?;
         let of_truth = of_truth.map(SplitAccumulator::finish);
         let (true_class, true_clean) = of_truth.map(|it| (it.given, it.clean)).unzip();
         let clean = label.map(|label| CleanScores { label, true_class: true_clean.flatten() });
-        Ok(NewScores { label: given, true_class, clean, checkpoint: self.checkpoint })
+        let label = joint.complete(given);
+        Ok(NewScores { label, true_class, clean, checkpoint: self.checkpoint })
     }
-}
 
-impl Predictor {
-    /// The scores of the labels together, where all members have a joint likelihood.
-    fn joint_score(&self, split: &Arc<Split>, apart: Summary) -> Result<Summary, TrainError> {
-        if self.members.iter().any(|member| member.likelihood != Likelihood::Joint) {
-            return Ok(apart);
-        }
-        let mut all = vec![];
-        for member in &self.members {
-            let mut joint = JointScores::default();
-            member.score(split, WantedLoadings::None, &mut |_| {}, &mut |_, batch| {
-                joint.add(&batch);
-                Ok(())
-            })?;
-            all.push(joint);
-        }
-        if let [joint] = &all[..] {
-            return Ok(joint.complete(apart));
-        }
-        let members: Vec<Vec<f32>> = all.into_iter().map(|joint| joint.log_probs).collect();
-        Ok(apart.with_joint(&log_mean(&members), None))
+    /// The predictions as they are reported, calibrated where the run is, and log p of the true
+    /// class where its law is known.
+    fn concluded(&self, raw: Predictions) -> (Predictions, Option<Vec<f32>>) {
+        let true_log_probs = self.true_class.as_ref().map(|law| {
+            let utilities: Vec<f32> = raw.mean.iter().map(|mean| mean / raw.temperature).collect();
+            law.log_probs(&utilities, raw.classes)
+        });
+        let Some(calibration) = &self.calibration else { return (raw, true_log_probs) };
+        let Predictions { classes, log_probs: on, log_probs_off: off, .. } = raw;
+        let calibrated = LogProbs { classes, on, off }.scaled(calibration.temperature);
+        let (log_probs, log_probs_off) = (calibrated.on, calibrated.off);
+        (Predictions { log_probs, log_probs_off, ..raw }, true_log_probs)
     }
 }
 
@@ -408,12 +384,6 @@ impl Scorer {
         let sets = Some(SetPredictions { most_probable, known });
         Ok(MemberOutput { predictions, variance, sets })
     }
-}
-
-fn average(members: &[Predictions]) -> Predictions {
-    let mut mean = MeanPredictions::new(&members[0]);
-    members[1..].iter().for_each(|member| mean.add(member));
-    mean.finish()
 }
 
 /// The mean of the members' variances, and the variance of the members' probabilities.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use aleator_data::{SparseTargets, Split, Targets, evaluation_batches};
+use aleator_data::{Batch, SparseTargets, Split, Targets, evaluation_batches};
 use aleator_kernels::NoiseKey;
 use aleator_kernels::multilabel::LabelSet;
 use aleator_metrics::{LogProbs, Summary};
@@ -30,7 +30,7 @@ pub(crate) struct Scorer {
     samples: usize,
     draws: aleator_model::Draws,
     pub batch: usize,
-    workers: usize,
+    pub workers: usize,
 }
 
 impl Scorer {
@@ -87,35 +87,41 @@ impl Scorer {
         let total = split.len();
         let mut done = 0;
         for batch in evaluation_batches(split.clone(), self.batch, self.workers) {
-            let batch = batch?;
-            let noise = self.noise(&batch.inputs);
-            let not_finite = |rows: Vec<usize>| {
-                let names = rows.into_iter().map(|row| split.ids.name(batch.examples[row]));
-                TrainError::prediction_not_finite(
-                    split.name.name(),
-                    names.map(String::from).collect(),
-                )
-            };
-            let Scores { log_probs, log_complements, latent } =
-                self.model.score(self.inputs(batch.inputs), &noise).map_err(not_finite)?;
-            let keep_loadings = loadings.are_wanted(split.classes, latent.rank());
-            let (on, off) = (floats(log_probs), log_complements.map(floats));
-            let joint = self.likelihood == Likelihood::Joint;
-            let predictions = outputs::predictions(on, off, latent, keep_loadings || joint);
-            let mut found =
-                ScoredBatch { predictions: predictions.map_err(not_finite)?, hits: None };
-            if joint {
-                found.add_joint(&noise, &batch.targets).map_err(not_finite)?;
-                if !keep_loadings {
-                    found.predictions.forget_loadings();
-                }
-            }
+            let found = self.score_batch(split, batch?, loadings)?;
             let rows = done..done + found.predictions.examples();
             done = rows.end;
             visit(rows, found)?;
             observer(Event::Evaluating { split: split.name.name(), done, total });
         }
         Ok(())
+    }
+
+    /// The predictions of a batch of a split.
+    pub fn score_batch(
+        &self,
+        split: &Split,
+        batch: Batch,
+        loadings: WantedLoadings,
+    ) -> Result<ScoredBatch, TrainError> {
+        let noise = self.noise(&batch.inputs);
+        let not_finite = |rows: Vec<usize>| {
+            let names = rows.into_iter().map(|row| split.ids.name(batch.examples[row]));
+            TrainError::prediction_not_finite(split.name.name(), names.map(String::from).collect())
+        };
+        let Scores { log_probs, log_complements, latent } =
+            self.model.score(self.inputs(batch.inputs), &noise).map_err(not_finite)?;
+        let keep_loadings = loadings.are_wanted(split.classes, latent.rank());
+        let (on, off) = (floats(log_probs), log_complements.map(floats));
+        let joint = self.likelihood == Likelihood::Joint;
+        let predictions = outputs::predictions(on, off, latent, keep_loadings || joint);
+        let mut found = ScoredBatch { predictions: predictions.map_err(not_finite)?, hits: None };
+        if joint {
+            found.add_joint(&noise, &batch.targets).map_err(not_finite)?;
+            if !keep_loadings {
+                found.predictions.forget_loadings();
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -127,6 +133,16 @@ pub(crate) struct ScoredBatch {
 }
 
 impl ScoredBatch {
+    /// What several models say of the same batch, at least one; no set is the most probable one of
+    /// several.
+    pub fn average(mut members: Vec<Self>) -> Self {
+        if members.len() == 1 {
+            return members.remove(0);
+        }
+        let members: Vec<Predictions> = members.into_iter().map(|it| it.predictions).collect();
+        Self { predictions: outputs::average(&members), hits: None }
+    }
+
     /// The probabilities of the labels one by one.
     pub fn log_probs(&self) -> LogProbs {
         let Predictions { classes, log_probs, log_probs_off, .. } = &self.predictions;
@@ -171,7 +187,8 @@ impl JointScores {
         if self.log_probs.is_empty() {
             return summary;
         }
-        summary.with_joint(&self.log_probs, Some(&self.hits))
+        let hits = (!self.hits.is_empty()).then_some(&self.hits[..]);
+        summary.with_joint(&self.log_probs, hits)
     }
 }
 
