@@ -8,15 +8,17 @@
 #![allow(unsafe_code, reason = "prefetching has no safe form")]
 
 mod backward;
+mod rows;
 pub(crate) mod tile;
 
 use backward::{BackwardFeatures, BackwardWeight};
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
+use rows::{MANY_ROWS, RowProduct};
 use std::ops::Range;
 use tile::{
-    Groups, ROWS, Row, Tile, VECTORS, column_chunks, load_row, multiply, pack_panel, pack_rows,
-    store, width, zeros,
+    Groups, ROWS, Row, Tile, VECTORS, column_chunks, load_row, multiply, pack_panel, pack_panels,
+    pack_rows, store, width, zeros,
 };
 
 /// The sizes of a dense layer.
@@ -135,21 +137,8 @@ pub fn backward_features(
     check(grad_out, shape.batch, shape.outputs, "grad_out must be [B, N]");
     check(weight, shape.inputs, shape.outputs, "weight must be [D, N]");
     check(grad_features, shape.batch, shape.inputs, "grad_features must be [B, D]");
-    let DenseShape { batch, inputs, outputs } = shape;
-    if outputs <= batch / FEW_OUTPUTS {
-        let mut columns = vec![0.0; weight.len()];
-        for (row, weight) in weight.chunks_exact(outputs.max(1)).enumerate() {
-            weight.iter().enumerate().for_each(|(at, value)| columns[at * inputs + row] = *value);
-        }
-        let shape = DenseShape { batch, inputs: outputs, outputs: inputs };
-        return forward(grad_out, &columns, None, grad_features, shape);
-    }
     Arch::new().dispatch(BackwardFeatures { grad_out, weight, grad_features, shape });
 }
-
-/// Where outputs are fewer than rows by this factor, the weight is transposed beforehand: that
-/// costs less than the transposed writes of [`BackwardFeatures`].
-const FEW_OUTPUTS: usize = 4;
 
 fn check(slice: &[f32], rows: usize, columns: usize, what: &str) {
     assert_eq!(slice.len(), rows * columns, "{what}, here {rows} × {columns}");
@@ -178,6 +167,12 @@ impl WithSimd for Forward<'_> {
         let Self { features, weight, bias, out, shape } = self;
         if out.is_empty() {
             return;
+        }
+        if shape.batch >= MANY_ROWS && shape.inputs > 0 {
+            let DenseShape { inputs: depth, outputs: columns, .. } = shape;
+            let right = &pack_panels(simd, weight, depth, columns);
+            let product = RowProduct { left: features, depth, columns, bias };
+            return product.compute(simd, right, out);
         }
         let groups = Groups::of(shape.batch);
         let left = &pack_rows(features, shape.inputs, groups);
@@ -220,7 +215,7 @@ impl WithSimd for ForwardColumns<'_> {
                     if next < panels { at(start, next) } else { at(start + depth, next - panels) };
                 let size = width::<S>().min(columns - panel * width::<S>());
                 let weight = &self.weight[at(start, panel)..];
-                if size == width::<S>() {
+                if size == width::<S>() && !self.packs() {
                     let right = weight.chunks(outputs).map(load_row::<S>);
                     self.add_panel(simd, steps.clone(), right, ahead, sums);
                 } else {
@@ -239,6 +234,12 @@ impl ForwardColumns<'_> {
     /// groups memory is the limit, and it is fastest if the hardware prefetcher can follow all rows.
     fn depth(&self) -> usize {
         if self.groups.count > 3 { 48 } else { 12 }
+    }
+
+    /// Whether a panel is copied before it is multiplied: where several row groups read it and its
+    /// rows are a multiple of a page apart, they would evict each other from the L1 cache.
+    fn packs(&self) -> bool {
+        self.groups.count > 3
     }
 
     /// Adds the product with one panel of the weight to its sums, and prefetches the panel at index
@@ -326,7 +327,9 @@ mod tests {
 
     #[test]
     fn every_lane_width_gives_the_dispatched_result() {
-        for (batch, inputs, outputs) in [(1, 1, 1), (7, 13, 37), (25, 101, 530), (40, 30, 300)] {
+        let sizes =
+            [(1, 1, 1), (7, 13, 37), (25, 101, 530), (40, 30, 300), (301, 140, 35), (259, 9, 150)];
+        for (batch, inputs, outputs) in sizes {
             let shape = DenseShape { batch, inputs, outputs };
             check_against_dispatch(Scalar, shape);
             check_against_dispatch(Scalar128b, shape);

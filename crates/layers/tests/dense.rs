@@ -105,6 +105,12 @@ fn equals_the_triple_loop_for_odd_shapes() {
         (9, 3, 600),
         (70, 2, 1),
         (4, 300, 2),
+        (255, 20, 33),
+        (256, 20, 33),
+        (263, 129, 130),
+        (530, 7, 200),
+        (600, 260, 3),
+        (33_000, 3, 2),
     ];
     for (batch, inputs, outputs) in sizes {
         let case = Case::new(batch, inputs, outputs);
@@ -130,7 +136,8 @@ fn equals_the_triple_loop_for_odd_shapes() {
 
 #[test]
 fn is_bit_identical_in_pools_of_one_two_and_three_threads() {
-    for (batch, inputs, outputs) in [(8, 130, 1600), (64, 257, 1111), (33, 100, 60)] {
+    for (batch, inputs, outputs) in [(8, 130, 1600), (64, 257, 1111), (33, 100, 60), (700, 90, 170)]
+    {
         let case = Case::new(batch, inputs, outputs);
         let [one, two, three] = [1, 2, 3].map(|threads| {
             let pool = rayon::ThreadPoolBuilder::new()
@@ -141,6 +148,24 @@ fn is_bit_identical_in_pools_of_one_two_and_three_threads() {
         });
         assert_eq!(one, two);
         assert_eq!(one, three);
+    }
+}
+
+#[test]
+fn a_row_has_the_same_bits_in_any_batch() {
+    for (batch, inputs, outputs) in [(300, 257, 70), (600, 40, 3)] {
+        let whole = Case::new(batch, inputs, outputs);
+        let all = whole.run();
+        for rows in [1, 5, 255] {
+            let mut case = Case::new(rows, inputs, outputs);
+            case.weight.clone_from(&whole.weight);
+            case.bias.clone_from(&whole.bias);
+            case.features.copy_from_slice(&whole.features[..rows * inputs]);
+            case.grad_out.copy_from_slice(&whole.grad_out[..rows * outputs]);
+            let few = case.run();
+            assert_eq!(few.out, all.out[..rows * outputs]);
+            assert_eq!(few.grad_features, all.grad_features[..rows * inputs]);
+        }
     }
 }
 

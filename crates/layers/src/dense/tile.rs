@@ -1,6 +1,5 @@
 //! The register tile of the dense layer, and the operands packed for it.
 
-use super::DenseShape;
 use pulp::Simd;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -99,14 +98,14 @@ pub(crate) fn pack_rows(source: &[f32], depth: usize, groups: Groups) -> Vec<[f3
     packed
 }
 
-/// Columns of `source` `[depth, stride]` as the left operand `[group, depth, ROWS]`.
+/// Columns of `source`, whose rows are `stride` apart, as the left operand `[group, depth, ROWS]`.
 pub(crate) fn pack_columns(
     source: &[f32],
     stride: usize,
-    depth: usize,
     groups: Groups,
-) -> Vec<[f32; ROWS]> {
-    let mut packed = vec![[0.0; ROWS]; groups.count * depth];
+    packed: &mut [[f32; ROWS]],
+) {
+    let depth = packed.len() / groups.count;
     for (group, steps) in packed.chunks_exact_mut(depth).enumerate() {
         let columns = groups.range(group);
         for (step, source) in steps.iter_mut().zip(source.chunks(stride)) {
@@ -118,7 +117,6 @@ pub(crate) fn pack_columns(
             }
         }
     }
-    packed
 }
 
 /// `source` `[depth, columns]` as the right operand `[panel, depth, width]`, padded with zeros.
@@ -142,21 +140,22 @@ pub(crate) fn pack_panels<S: Simd>(
     packed
 }
 
-/// `grad_out` `[B, N]` as the right operand `[panel of B, N, width]`, padded with zeros.
+/// `source` `[columns, depth]` as the right operand `[panel, depth, width]`, padded with zeros.
 #[inline(always)]
 pub(crate) fn pack_transposed<S: Simd>(
     simd: S,
-    grad_out: &[f32],
-    shape: DenseShape,
+    source: &[f32],
+    columns: usize,
+    depth: usize,
 ) -> Vec<Row<S>> {
-    let panels = shape.batch.div_ceil(width::<S>());
-    let mut packed = vec![[simd.splat_f32s(0.0); VECTORS]; panels * shape.outputs];
-    packed.par_chunks_mut(shape.outputs.max(1)).enumerate().for_each(|(panel, packed)| {
+    let panels = columns.div_ceil(width::<S>());
+    let mut packed = vec![[simd.splat_f32s(0.0); VECTORS]; panels * depth];
+    packed.par_chunks_mut(depth).enumerate().for_each(|(panel, packed)| {
         let first = panel * width::<S>();
         let lanes: &mut [f32] = pulp::bytemuck::cast_slice_mut(packed);
-        for (lane, row) in (first..shape.batch.min(first + width::<S>())).enumerate() {
-            let row = &grad_out[row * shape.outputs..];
-            for (step, value) in lanes.chunks_exact_mut(width::<S>()).zip(row) {
+        for (lane, column) in (first..columns.min(first + width::<S>())).enumerate() {
+            let column = &source[column * depth..];
+            for (step, value) in lanes.chunks_exact_mut(width::<S>()).zip(column) {
                 step[lane] = *value;
             }
         }
