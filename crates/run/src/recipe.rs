@@ -396,3 +396,21 @@ pub enum EvaluatedWeights {
     /// `"last"`.
     Last,
 }
+
+impl EvaluatedWeights {
+    /// The word in recipes and in `evaluation.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Best => "best",
+            Self::Last => "last",
+        }
+    }
+
+    /// The other choice.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Best => Self::Last,
+            Self::Last => Self::Best,
+        }
+    }
+}

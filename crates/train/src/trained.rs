@@ -28,6 +28,23 @@ pub(crate) fn state_to_evaluate(
     }
 }
 
+/// The step of the best checkpoint where `weights` are the last, and the other way round; it may be
+/// the same one. None where there is no choice: the run was never validated, or goes on to train
+/// on the validation examples, so that only the last weights count.
+pub(crate) fn other_step(
+    run: &RunDir,
+    recipe: &Recipe,
+    weights: EvaluatedWeights,
+) -> Result<Option<usize>, TrainError> {
+    let checkpoints = Checkpoints::new(run.checkpoints_path());
+    let Some(newest) = checkpoints.steps()?.pop() else { return Ok(None) };
+    let best = checkpoints.progress(newest)?.best.filter(|_| !recipe.optimizer.rule.refits());
+    Ok(best.map(|best| match weights.other() {
+        EvaluatedWeights::Best => best.step,
+        EvaluatedWeights::Last => newest,
+    }))
+}
+
 /// The state that a run's evaluation is of; before there is one, as [`state_to_evaluate`].
 pub(crate) fn evaluated_state(
     run: &RunDir,

@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod damage;
+mod epochs;
 mod evaluation;
 mod groups;
 mod kept;
