@@ -141,6 +141,7 @@ fn words_that_are_no_choice_are_refused_with_the_nearest() {
     refuses("digits-full", &["optimizer.kind=lamb"], "one of \"sgd\", \"adam\", \"adamw\"");
     refuses("digits-full", &["schedule.kind=linear"], "one of \"constant\"");
     refuses("digits-full", &["evaluation.weights=first"], "one of \"best\", \"last\"");
+    refuses("digits-full", &["evaluation.networks=both"], "one of \"first\", \"all\"");
     refuses("digits-full", &["data.label_kind=multi"], "\"multi-hot\"");
     refuses("digits-full", &["data.annotations=mean"], "one of \"majority\"");
     refuses("digits-full", &["data.train.builtin=mnist"], "must be \"digits\", found \"mnist\"");

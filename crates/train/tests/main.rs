@@ -7,6 +7,7 @@ mod evaluation;
 mod groups;
 mod kept;
 mod methods;
+mod networks;
 mod optimizer;
 mod support;
 mod training;

@@ -103,6 +103,14 @@ pub enum Method {
 }
 
 impl Method {
+    /// How many networks it trains.
+    pub fn networks(&self) -> usize {
+        match self {
+            Self::CoTeaching { .. } | Self::DivideMix { .. } => 2,
+            _ => 1,
+        }
+    }
+
     /// The word in a recipe.
     pub fn name(&self) -> &'static str {
         match self {

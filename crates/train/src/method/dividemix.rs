@@ -11,12 +11,13 @@
 //! ‖q − t‖² / K over the second, plus KL(uniform ‖ mean of q), which keeps all classes in use.
 //!
 //! Of the authors' method the two augmented views of an image are absent: an example is seen once in
-//! a step. λ_u grows linearly over the epochs of the ramp. The first network is evaluated, where the
-//! authors add the logits of both.
+//! a step. λ_u grows linearly over the epochs of the ramp. The authors evaluate the sum of the logits
+//! of both networks; `evaluation.networks = "all"` takes the mean of their probabilities, which
+//! is defined for every noise.
 
 use aleator_run::recipe;
 
-use super::co_teaching::{add_network, noises};
+use super::co_teaching::noises;
 use super::example_loss::{ExampleLoss, contribution_of, cross_entropy};
 use super::mixing::{Mix, dense_targets};
 use super::mixture::{smaller_component, to_unit_range};
@@ -34,7 +35,7 @@ const CLEAN: &str = "dividemix.clean";
 
 impl Method for DivideMix {
     fn prepare(&self, state: &mut State, start: &Start<'_>) {
-        add_network(state, start);
+        state.add_network(start.recipe, start.seed, start.shape);
         let mut clean = NamedTensor::zeros(CLEAN, &[start.examples, 2]);
         clean.values.change(|values| values.fill(1.0));
         state.memory = vec![clean];
