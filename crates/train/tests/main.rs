@@ -5,6 +5,7 @@ mod damage;
 mod epochs;
 mod evaluation;
 mod groups;
+mod image_presets;
 mod kept;
 mod methods;
 mod networks;
