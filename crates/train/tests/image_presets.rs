@@ -42,6 +42,31 @@ fn trial(name: &str, images: &str) -> Trial {
 }
 
 #[test]
+fn two_views_of_images_are_killed_and_resumed_to_the_same_bits() {
+    let files = Files::new();
+    let images = images(&files);
+    let sets = ["training.batch=6", "training.parts=2", "schedule.epochs=8"];
+    let changed = |sets: &[&str]| {
+        let all: Vec<String> = sets.iter().map(ToString::to_string).collect();
+        let recipe = trial("images-dividemix", &images).recipe;
+        Trial::of(recipe.with_sets(&all, None).unwrap())
+    };
+    let whole = changed(&sets);
+    assert_eq!(whole.train().steps.len(), 24);
+    let killed = changed(&sets);
+    // After the warm-up, in the middle of an epoch.
+    killed.train_until(17);
+    assert_eq!(killed.train().steps.len(), 24 - 17);
+    let one_view = changed(&[&sets[..], &["dividemix.views="]].concat());
+    one_view.train();
+    for file in ["model.safetensors", "model-2.safetensors", "method.safetensors", "state.json"] {
+        assert!(killed.bytes(24, file) == whole.bytes(24, file), "{file}");
+    }
+    let weights = |trial: &Trial| trial.bytes(24, "model.safetensors");
+    assert!(weights(&one_view) != weights(&whole), "the second view is not learned from");
+}
+
+#[test]
 fn every_preset_for_images_trains_to_its_end() {
     let files = Files::new();
     let images = images(&files);
