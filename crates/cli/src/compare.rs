@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use aleator::report::compare::{
-    Labels, Layout, Measure, Row, Settings, Source, Test, Wanted, compare, fill, layouts,
+    Labels, Layout, Measure, Row, Settings, ShownWeights, Source, Test, Wanted, compare, fill,
+    layouts,
 };
 use aleator::report::table::{Format, Table, Terminal};
 use aleator::run::{Split, write_file};
@@ -37,8 +38,11 @@ pub struct CompareArgs {
     /// The t-test behind † [default: paired; in tables of the paper unpaired, as there]
     #[arg(long, value_parser = choice(&TESTS))]
     test: Option<Test>,
+    /// Which weights of the runs [default: both where they are not the same, each compared by itself]
+    #[arg(long, value_parser = choice(&WEIGHTS))]
+    weights: Option<ShownWeights>,
     /// Fill a planned table: a name from --list, or the path of a TOML file
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["dirs", "split", "labels", "calibrated", "metrics"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["dirs", "split", "labels", "calibrated", "metrics", "weights"])]
     table: Option<String>,
     /// The directory with the runs of the table [default: runs]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["dirs", "list"])]
@@ -71,6 +75,12 @@ const LABELS: [Choice<Labels>; 2] = [
 const TESTS: [Choice<Test>; 2] = [
     ("paired", Test::PairedBySeed, "Paired if two rows have the same seeds, otherwise unpaired"),
     ("unpaired", Test::Unpaired, "Unpaired with pooled variance"),
+];
+
+const WEIGHTS: [Choice<ShownWeights>; 3] = [
+    ("last", ShownWeights::Last, "Of the last epoch"),
+    ("best", ShownWeights::Best, "Of the epoch with the lowest validation NLL"),
+    ("both", ShownWeights::Both, "Both, in a group each"),
 ];
 
 /// A format, which on a terminal depends on it.
@@ -121,7 +131,7 @@ fn given(args: &CompareArgs) -> Result<Table> {
     let wanted = Wanted { split: args.split, labels: args.labels, calibrated: args.calibrated };
     let measures = (!measures.is_empty()).then_some(measures);
     let test = args.test.unwrap_or(Test::PairedBySeed);
-    Ok(compare(&rows, &Settings { wanted, measures, test })?)
+    Ok(compare(&rows, &Settings { wanted, measures, test, weights: args.weights })?)
 }
 
 /// A path if it exists, because directories of a sweep have `=` in their names; otherwise NAME=DIR.

@@ -20,7 +20,7 @@ use crate::values::{Choice, choice};
 pub struct EvalArgs {
     /// A trained run; with --data also runs of several seeds, or an ensemble
     dir: PathBuf,
-    /// Which weights to evaluate [default: the recipe's `evaluation.weights`]
+    /// Whose predictions to keep; both are scored [default: the recipe's `evaluation.weights`]
     #[arg(long, value_parser = choice(&WEIGHTS), conflicts_with = "step")]
     weights: Option<EvaluatedWeights>,
     /// Samples for each example [default: the recipe's `evaluation.samples`]

@@ -60,9 +60,33 @@ fn on_screen() -> Format {
     Format::Terminal(output::terminal())
 }
 
-/// A table of splits and kinds of labels by measures; all runs must have the same ones.
+/// A table of splits and kinds of labels by measures; all runs must have the same ones. The weights
+/// that were not chosen follow where they are others.
 fn table(evaluations: &[Evaluation]) -> Table {
-    table_of(&evaluations.iter().map(rows).collect::<Vec<_>>())
+    let others = others(evaluations);
+    if others.is_empty() {
+        return table_of(&evaluations.iter().map(rows).collect::<Vec<_>>());
+    }
+    let both = |(own, other): (_, _)| [own, other].into_iter().flat_map(rows_by_epoch).collect();
+    table_of(&evaluations.iter().zip(&others).map(both).collect::<Vec<_>>())
+}
+
+/// The rows, named by the epoch of the weights.
+fn rows_by_epoch(evaluation: &Evaluation) -> Vec<(String, &Summary)> {
+    let epoch = &evaluation.weights;
+    rows(evaluation)
+        .into_iter()
+        .map(|(name, row)| (format!("{name}, {epoch} epoch"), row))
+        .collect()
+}
+
+/// The evaluations of the weights that were not chosen, if these are others in any run.
+fn others(evaluations: &[Evaluation]) -> Vec<Evaluation> {
+    let Some(name) = evaluations.iter().find_map(|it| Some(it.other()?.weights)) else {
+        return vec![];
+    };
+    let all: Option<Vec<Evaluation>> = evaluations.iter().map(|it| it.of_weights(&name)).collect();
+    all.unwrap_or_default()
 }
 
 /// The same of rows with names, for each run.

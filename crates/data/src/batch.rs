@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::dataset::Split;
+use crate::draws::{self, Purpose};
 use crate::error::DataError;
 
 pub use order::Order;
@@ -34,8 +35,28 @@ pub struct Batch {
     pub keys: Vec<u64>,
     /// `[B, shape]`.
     pub inputs: Vec<f32>,
+    /// The same examples varied by other draws, `[B, shape]`, where [`Views`] asks for it.
+    pub second_view: Option<Vec<f32>>,
     /// What the loss compares with.
     pub targets: Targets,
+}
+
+/// How often a training batch holds each of its examples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Views {
+    /// Once.
+    One,
+    /// From this epoch on twice, varied by draws of its own each time.
+    TwoFrom {
+        /// The first epoch with two.
+        epoch: usize,
+    },
+}
+
+impl Views {
+    fn are_two(self, in_epoch: usize) -> bool {
+        matches!(self, Self::TwoFrom { epoch } if in_epoch >= epoch)
+    }
 }
 
 /// These parts of each of these steps, one after the other, in the order that `order` gives,
@@ -70,10 +91,25 @@ pub fn training_batches(
     parts: Range<usize>,
     workers: usize,
 ) -> Batches {
+    training_views(split, order, steps, parts, Views::One, workers)
+}
+
+/// [`training_batches`] with so many views of each example. The first is the same for any number.
+///
+/// # Panics
+/// As [`training_batches`].
+pub fn training_views(
+    split: Arc<Split>,
+    order: Order,
+    steps: Range<usize>,
+    parts: Range<usize>,
+    views: Views,
+    workers: usize,
+) -> Batches {
     assert_eq!(order.examples, split.len(), "the order must be of the split's examples");
     assert!(parts.end <= order.parts(), "a step has {} parts, not {parts:?}", order.parts());
     let count = parts.len();
-    let job = Job { split, plan: Plan::Training { order, parts } };
+    let job = Job { split, plan: Plan::Training { order, parts, views } };
     Batches::new(job, steps.start * count..steps.end * count, workers)
 }
 
@@ -97,7 +133,7 @@ struct Job {
 #[derive(Clone)]
 enum Plan {
     /// Index n is part n mod P of step n div P, of P parts.
-    Training { order: Order, parts: Range<usize> },
+    Training { order: Order, parts: Range<usize>, views: Views },
     /// Index n is the n-th batch.
     Evaluation { batch: usize },
 }
@@ -109,17 +145,21 @@ impl Job {
             Plan::Training { order, .. } => order.batch.min(order.part),
             Plan::Evaluation { batch } => *batch,
         };
+        let views = match &self.plan {
+            Plan::Training { views: Views::TwoFrom { .. }, .. } => 2,
+            _ => 1,
+        };
         let numbers = batch.min(self.split.len()).saturating_mul(self.split.inputs.shape().len());
-        numbers.saturating_mul(size_of::<f32>())
+        numbers.saturating_mul(views * size_of::<f32>())
     }
 
     /// The batch of an index; `None` when `stop` was raised meanwhile.
     fn prepare(&self, index: usize, stop: &AtomicBool) -> Result<Option<Batch>, DataError> {
         let split = &*self.split;
         match &self.plan {
-            Plan::Training { order, parts } => {
+            Plan::Training { order, parts, views } => {
                 let (step, part) = (index / parts.len(), parts.start + index % parts.len());
-                self.prepare_training(order, step, part, stop)
+                self.prepare_training(order, *views, step, part, stop)
             }
             Plan::Evaluation { batch } => {
                 let from = index * batch;
@@ -134,6 +174,7 @@ impl Job {
                     targets: targets::evaluation(split, &examples),
                     examples,
                     inputs,
+                    second_view: None,
                 }))
             }
         }
@@ -142,6 +183,7 @@ impl Job {
     fn prepare_training(
         &self,
         order: &Order,
+        views: Views,
         step: usize,
         part: usize,
         stop: &AtomicBool,
@@ -157,16 +199,46 @@ impl Job {
             // The last example of a part is mixed with the first of the next one.
             examples.push(of_step[rows.end % of_step.len()]);
         }
-        let read = self.read(&examples, Some((order.seed, epoch)), stop)?;
-        let Some(mut inputs) = read else { return Ok(None) };
+        let view = |seed: u64| self.view(&examples, (seed, epoch), shares.as_deref(), stop);
+        let Some(inputs) = view(order.seed)? else { return Ok(None) };
+        let second_view = match views.are_two(epoch) {
+            false => None,
+            true => match view(draws::word(order.seed, Purpose::SecondView, &[]))? {
+                None => return Ok(None),
+                second => second,
+            },
+        };
         examples.truncate(rows.len());
-        if let Some(shares) = &shares {
-            mixup::mix_rows(&mut inputs, shares, split.inputs.shape().len());
-        }
         let step_targets = Step { split, examples: &of_step, seed: order.seed, epoch };
         let targets = step_targets.targets(rows, mixed);
         let (keys, step_examples) = (self.keys(&examples), of_step.len());
-        Ok(Some(Batch { step, epoch, part, step_examples, examples, keys, inputs, targets }))
+        Ok(Some(Batch {
+            step,
+            epoch,
+            part,
+            step_examples,
+            examples,
+            keys,
+            inputs,
+            second_view,
+            targets,
+        }))
+    }
+
+    /// Some examples varied for this seed and epoch, and mixed by `shares` where there are some;
+    /// `None` when `stop` was raised meanwhile.
+    fn view(
+        &self,
+        examples: &[usize],
+        varied: (u64, usize),
+        shares: Option<&[f64]>,
+        stop: &AtomicBool,
+    ) -> Result<Option<Vec<f32>>, DataError> {
+        let Some(mut inputs) = self.read(examples, Some(varied), stop)? else { return Ok(None) };
+        if let Some(shares) = shares {
+            mixup::mix_rows(&mut inputs, shares, self.split.inputs.shape().len());
+        }
+        Ok(Some(inputs))
     }
 
     fn keys(&self, examples: &[usize]) -> Vec<u64> {

@@ -25,6 +25,8 @@ pub(crate) enum Purpose {
     Factor = 10,
     /// The largest own noise of the classes that have nothing else.
     Largest = 11,
+    /// The seed of the second view of an image.
+    SecondView = 12,
     /// Which examples are used at all.
     Limit = 16,
 }

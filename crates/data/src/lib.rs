@@ -53,7 +53,8 @@ pub mod variation;
 pub mod write;
 
 pub use batch::{
-    Batch, Batches, Order, SparseTargets, Targets, evaluation_batches, training_batches,
+    Batch, Batches, Order, SparseTargets, Targets, Views, evaluation_batches, training_batches,
+    training_views,
 };
 pub use dataset::{DataSet, Split};
 pub use doctor::{Diagnosis, examine, examine_columns};

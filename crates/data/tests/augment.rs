@@ -15,7 +15,8 @@ use aleator_run::recipe::{
     RandAugment, Source,
 };
 
-const PLAIN: Augment = Augment { crop: Crop::None, flip: false, rand_augment: None, mixup: None };
+pub const PLAIN: Augment =
+    Augment { crop: Crop::None, flip: false, rand_augment: None, mixup: None };
 const INCEPTION: Crop = Crop::Inception { area: (0.08, 1.0), ratio: (0.75, 4.0 / 3.0) };
 
 fn augmenter(augment: Augment, side: usize) -> Augmenter {
@@ -109,7 +110,7 @@ fn an_encoded_image_is_varied_as_the_decoded_one() {
 }
 
 /// Records of CIFAR: all pixels of an example are its number, its class the rest by ten.
-fn cifar(folder: &Folder, examples: usize) -> InputSource {
+pub fn cifar(folder: &Folder, examples: usize) -> InputSource {
     let mut records = vec![];
     for example in 0..examples {
         records.push((example % 10) as u8);
@@ -119,12 +120,12 @@ fn cifar(folder: &Folder, examples: usize) -> InputSource {
     InputSource::images(folder.write("data_batch_1.bin", records))
 }
 
-fn data_of(inputs: InputSource, augment: Option<Augment>) -> Data {
+pub fn data_of(inputs: InputSource, augment: Option<Augment>) -> Data {
     let validation = HeldOut::Fraction { fraction: 0.2, seed: 0 };
     Data { augment, ..Data::of(Source::of(inputs), validation) }
 }
 
-fn order(split: &Split) -> Order {
+pub fn order(split: &Split) -> Order {
     Order { examples: split.len(), batch: 7, part: 7, seed: 4 }
 }
 

@@ -35,6 +35,7 @@ mod pictures;
 mod set_aside;
 mod support;
 mod thumbnails;
+mod views;
 
 // `golden` takes them from its parent: unit tests include the file, too.
 use aleator_data::Picture;

@@ -245,4 +245,62 @@ pub struct Evaluation {
     /// The test split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<SplitEvaluation>,
+    /// Of the last epoch where the rest is of the best one, and the other way round; `None` where
+    /// there is no choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_weights: Option<OtherWeights>,
+}
+
+/// The weights that were not chosen for [`Evaluation`], and how good they are.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub struct OtherWeights {
+    /// `"best"` or `"last"`.
+    pub weights: String,
+    /// The training step of the weights.
+    pub step: usize,
+    /// Their scores; `None` where both are the same weights, because the best epoch is the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scores: Option<OtherScores>,
+}
+
+/// The scores of [`OtherWeights`], each as in [`Evaluation`].
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub struct OtherScores {
+    /// Temperature scaling, fitted to these weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
+    /// The validation split.
+    pub validation: SplitEvaluation,
+    /// The test split.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<SplitEvaluation>,
+}
+
+impl Evaluation {
+    /// The evaluation of the `"best"` or the `"last"` weights, whichever of them it was written
+    /// for; `None` where it does not hold their scores.
+    pub fn of_weights(&self, weights: &str) -> Option<Self> {
+        if self.weights == weights {
+            return Some(Self { other_weights: None, ..self.clone() });
+        }
+        let other = self.other_weights.as_ref().filter(|other| other.weights == weights)?;
+        let renamed = Self {
+            weights: other.weights.clone(),
+            step: Some(other.step),
+            other_weights: None,
+            ..self.clone()
+        };
+        Some(match other.scores.clone() {
+            None => renamed,
+            Some(OtherScores { calibration, validation, test }) => {
+                Self { calibration, true_class: None, validation, test, ..renamed }
+            }
+        })
+    }
+
+    /// The evaluation of the other weights, where they are not the same ones.
+    pub fn other(&self) -> Option<Self> {
+        let other = self.other_weights.as_ref().filter(|other| other.scores.is_some())?;
+        self.of_weights(&other.weights)
+    }
 }

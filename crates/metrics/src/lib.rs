@@ -41,8 +41,8 @@ mod true_class;
 
 pub use calibration::{ReliabilityBin, TemperatureSample};
 pub use evaluation::{
-    Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, RELIABILITY_BINS, SplitAccumulator,
-    SplitEvaluation, Truth,
+    Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, OtherScores, OtherWeights,
+    RELIABILITY_BINS, SplitAccumulator, SplitEvaluation, Truth,
 };
 pub use normal::{normal_cdf, normal_quantile, probability_above_zero};
 pub use summary::{ClassSummary, Summary, SummaryAccumulator};

@@ -1,7 +1,8 @@
 //! `evaluation.json`: every kind of labels with its kind of probabilities, and the round trip through JSON.
 
 use aleator_metrics::{
-    Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, SplitEvaluation, Summary, Truth,
+    Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, OtherScores, OtherWeights,
+    SplitEvaluation, Summary, Truth,
 };
 
 fn logs(probs: &[f32]) -> Vec<f32> {
@@ -96,6 +97,7 @@ fn evaluation(validation: SplitEvaluation, calibration: Option<Calibration>) -> 
         true_class: None,
         test: calibration.map(|_| validation.clone()),
         validation,
+        other_weights: None,
     }
 }
 
@@ -118,10 +120,39 @@ fn evaluations_survive_the_round_trip_through_json() {
 }
 
 #[test]
+fn an_evaluation_tells_the_best_weights_from_the_last() {
+    let split = |labels: Vec<u32>| {
+        SplitEvaluation::new(&one_is_right(), &Truth::Classes(labels), None, None)
+    };
+    let mut whole = evaluation(split(vec![0, 1]), None);
+    assert_eq!(whole.of_weights("best"), Some(whole.clone()));
+    assert_eq!((whole.of_weights("last"), whole.other()), (None, None));
+    let mut other = OtherWeights { weights: "last".to_string(), step: 9, scores: None };
+    whole.other_weights = Some(other.clone());
+    // The best epoch is the last: one set of scores with two names.
+    let last = whole.of_weights("last").unwrap();
+    assert_eq!((last.weights.as_str(), last.step), ("last", Some(9)));
+    assert_eq!((last.validation, whole.other()), (whole.validation.clone(), None));
+    let validation = split(vec![2, 2]);
+    other.scores =
+        Some(OtherScores { calibration: None, validation: validation.clone(), test: None });
+    whole.other_weights = Some(other);
+    let last = whole.other().unwrap();
+    assert_eq!((last.weights.as_str(), last.step), ("last", Some(9)));
+    assert_eq!((last.validation, &last.other_weights), (validation, &None));
+    assert_ne!(
+        whole.of_weights("best").unwrap().validation,
+        whole.of_weights("last").unwrap().validation
+    );
+    let text = serde_json::to_string(&whole).unwrap();
+    assert_eq!(serde_json::from_str::<Evaluation>(&text).unwrap(), whole);
+}
+
+#[test]
 fn absent_scores_are_not_written() {
     let split = SplitEvaluation::new(&one_is_right(), &Truth::Classes(vec![0, 1]), None, None);
     let text = serde_json::to_string(&evaluation(split, None)).unwrap();
-    for word in ["clean", "calibrated", "calibration", "test", "null"] {
+    for word in ["clean", "calibrated", "calibration", "test", "other_weights", "null"] {
         assert!(
             !text.contains(&format!("\"{word}\"")) && !text.contains(":null"),
             "{word}: {text}"

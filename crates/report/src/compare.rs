@@ -4,6 +4,7 @@
 //! † marks a row that is significantly worse than the best of its column, as in the paper's tables:
 //! p < 0.05 in a two-tailed t-test.
 
+mod epochs;
 mod error;
 mod filled;
 mod layout;
@@ -15,6 +16,7 @@ mod same;
 mod score;
 mod view;
 
+pub use epochs::ShownWeights;
 pub use error::CompareError;
 pub use filled::fill;
 pub use layout::{Layout, LayoutColumn, LayoutRow, layouts};
@@ -28,6 +30,7 @@ pub use view::{Labels, View, Wanted};
 use aleator_run::Split;
 
 use crate::table::{Cell, Column, ColumnSource, Section, Table, TableRow};
+use epochs::{Group, Groups};
 use notes::Notes;
 use same::Remarks;
 
@@ -40,6 +43,8 @@ pub struct Settings {
     pub measures: Option<Vec<Measure>>,
     /// The test behind †.
     pub test: Test,
+    /// Which weights; `None` for both where that makes a difference, each compared by itself.
+    pub weights: Option<ShownWeights>,
 }
 
 /// One column of a comparison.
@@ -58,15 +63,17 @@ pub struct Spec {
 /// # Errors
 /// When rows were measured on different classes or examples, or lack the requested numbers.
 pub fn compare(rows: &[Row], settings: &Settings) -> Result<Table, CompareError> {
-    let view = settings.wanted.choose(rows)?;
-    let has = |measure: &Measure| rows.iter().any(|row| !view.values(row, *measure).is_empty());
+    let groups = Groups::new(rows, settings.weights);
+    let all = groups.rows();
+    let view = settings.wanted.choose(&all)?;
+    let has = |measure: &Measure| all.iter().any(|row| !view.values(row, *measure).is_empty());
     let measures = match &settings.measures {
         Some(measures) => measures.clone(),
         None => Measure::ALL.into_iter().filter(has).collect(),
     };
     let spec = |measure: Measure| Spec { heading: measure.heading().to_string(), measure, view };
     let specs: Vec<Spec> = measures.into_iter().map(spec).collect();
-    table(rows, &specs, settings.test, Notes::of_view(&view, rows))
+    table(&groups, &specs, settings.test, Notes::of_view(&view, rows))
 }
 
 /// A table with the given columns.
@@ -74,29 +81,41 @@ pub fn compare(rows: &[Row], settings: &Settings) -> Result<Table, CompareError>
 /// # Errors
 /// As [`compare`].
 pub fn compare_columns(rows: &[Row], specs: &[Spec], test: Test) -> Result<Table, CompareError> {
-    table(rows, specs, test, Notes::of_spread(rows))
+    table(&Groups::one(rows), specs, test, Notes::of_spread(rows))
 }
 
 fn table(
-    rows: &[Row],
+    groups: &Groups,
     specs: &[Spec],
     test: Test,
     mut notes: Notes,
 ) -> Result<Table, CompareError> {
-    let columns = score_columns(rows, specs, test, &mut notes)?;
+    notes.lines.extend(groups.notes.iter().cloned());
+    let sections = groups.groups.iter().map(|group| section(group, specs, test, &mut notes));
+    let sections = sections.collect::<Result<_, _>>()?;
+    Ok(Table {
+        title: None,
+        heading: String::new(),
+        columns: specs.iter().map(|it| column(&it.heading, it.measure, it.view.split)).collect(),
+        sections,
+        notes: notes.finish(),
+    })
+}
+
+fn section(
+    group: &Group,
+    specs: &[Spec],
+    test: Test,
+    notes: &mut Notes,
+) -> Result<Section, CompareError> {
+    let columns = score_columns(&group.rows, specs, test, notes)?;
     let row = |(at, row): (usize, &Row)| TableRow {
         name: row.name.clone(),
         runs: Some(row.runs.len()),
         cells: columns.iter().map(|scores| Cell::of_score(scores[at])).collect(),
     };
-    let rows = rows.iter().enumerate().map(row).collect();
-    Ok(Table {
-        title: None,
-        heading: String::new(),
-        columns: specs.iter().map(|it| column(&it.heading, it.measure, it.view.split)).collect(),
-        sections: vec![Section { name: None, rows }],
-        notes: notes.finish(),
-    })
+    let rows = group.rows.iter().enumerate().map(row).collect();
+    Ok(Section { name: group.name.map(str::to_string), rows })
 }
 
 /// A column of scores.

@@ -50,6 +50,7 @@ pub fn ensemble(dirs: &[PathBuf], out: &Path) -> Result<Evaluation, ReportError>
         true_class,
         validation,
         test,
+        other_weights: None,
     };
     run.write_examples(examples)?;
     EnsembleFile::of(dirs, out)?.save(run.path())?;

@@ -24,7 +24,7 @@ fn names(table: &Table) -> Vec<&str> {
 }
 
 #[track_caller]
-fn close(found: f64, expected: f64) {
+pub fn close(found: f64, expected: f64) {
     // Both sum five numbers and take a quantile; a wrong formula is off in the second digit.
     assert!((found / expected - 1.0).abs() < 1e-9, "{found} and {expected}");
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod audit_support;
 mod compare;
+mod compare_epochs;
 mod compare_refusals;
 mod covariance;
 mod covariance_runs;

@@ -80,6 +80,23 @@ impl MeanPredictions {
     }
 }
 
+/// The logarithms of the mean probabilities of several models, from their logarithms.
+///
+/// ```
+/// let mean = aleator_run::log_mean(&[vec![0.9f32.ln()], vec![0.5f32.ln()]]);
+/// assert!((mean[0].exp() - 0.7).abs() < 1e-6);
+/// ```
+///
+/// # Panics
+/// If there is no model.
+pub fn log_mean(members: &[Vec<f32>]) -> Vec<f32> {
+    let mut sum = members[0].clone();
+    members[1..].iter().for_each(|member| log_add(&mut sum, member));
+    let log_count = (members.len() as f64).ln() as f32;
+    sum.iter_mut().for_each(|value| *value -= log_count);
+    sum
+}
+
 /// μ/τ.
 fn utilities(member: &Predictions) -> impl Iterator<Item = f32> + '_ {
     member.mean.iter().map(|value| value / member.temperature)

@@ -3,7 +3,7 @@
 use crate::check::{Conflict, require};
 use crate::document::Document;
 use crate::recipe::{
-    ClassErrors, CurriculumNet, DataParameters, Link, Method, Recipe, Transitions,
+    ClassErrors, CurriculumNet, DataParameters, Link, Method, Recipe, Transitions, ViewKind,
 };
 use crate::recipe_error::RecipeError;
 
@@ -67,6 +67,14 @@ pub(crate) fn check_method(recipe: &Recipe) -> Result<(), Conflict> {
     match method {
         Method::DataParameters { data_parameters } => check_data_parameters(data_parameters),
         Method::CurriculumNet { curriculumnet } => check_stages(curriculumnet),
+        Method::DivideMix { dividemix } => {
+            let varied = dividemix.views.map(|views| views.kind) == Some(ViewKind::Augmentation);
+            require(!varied || recipe.data.augment.is_some(), "dividemix.views.kind", || {
+                "dividemix.views.kind = \"augmentation\" needs [data.augment], by which the two \
+                 views of an image differ; for embeddings take \"noise\" or \"dropout\""
+                    .to_string()
+            })
+        }
         _ => Ok(()),
     }
 }

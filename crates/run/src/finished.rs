@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use aleator_metrics::{Calibration, EVALUATION_FORMAT, Evaluation, SplitEvaluation, Summary};
+use aleator_metrics::{
+    Calibration, EVALUATION_FORMAT, Evaluation, OtherWeights, SplitEvaluation, Summary,
+};
 
 use crate::atomic::exists;
 use crate::error::RunError;
@@ -84,8 +86,39 @@ fn check(evaluation: &Evaluation, class_names: &[String]) -> Result<(), String> 
             return Err(format!("true_class.confusion must be [{classes}, {classes}]"));
         }
     }
-    let splits = [("validation", Some(&evaluation.validation)), ("test", evaluation.test.as_ref())];
-    for (name, split) in splits {
+    check_splits(&evaluation.validation, evaluation.test.as_ref(), classes)?;
+    let Some(other) = &evaluation.other_weights else { return Ok(()) };
+    check_other(other, evaluation, classes).map_err(|message| format!("other_weights.{message}"))
+}
+
+/// Refuses other weights that are the same ones, and scores that no weights have.
+fn check_other(
+    other: &OtherWeights,
+    evaluation: &Evaluation,
+    classes: usize,
+) -> Result<(), String> {
+    let expected = match evaluation.weights.as_str() {
+        "best" => "last",
+        "last" => "best",
+        whole => return Err(format!("weights: there are none beside weights = {whole:?}")),
+    };
+    if other.weights != expected {
+        return Err(format!("weights must be {expected:?}, found {:?}", other.weights));
+    }
+    let Some(scores) = &other.scores else { return Ok(()) };
+    if let Some(Calibration { temperature, .. }) = scores.calibration {
+        check_scale("scores.calibration.temperature", temperature)?;
+    }
+    check_splits(&scores.validation, scores.test.as_ref(), classes)
+        .map_err(|message| format!("scores.{message}"))
+}
+
+fn check_splits(
+    validation: &SplitEvaluation,
+    test: Option<&SplitEvaluation>,
+    classes: usize,
+) -> Result<(), String> {
+    for (name, split) in [("validation", Some(validation)), ("test", test)] {
         let Some(SplitEvaluation { given, clean, calibrated }) = split else { continue };
         for summary in [Some(given), clean.as_ref(), calibrated.as_ref()].into_iter().flatten() {
             check_summary(summary, classes).map_err(|message| format!("{name}: {message}"))?;

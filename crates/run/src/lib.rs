@@ -39,7 +39,7 @@ pub use atomic::{
     AtomicFolder, check_vacant, read_json, remove_folder, remove_leftovers, remove_leftovers_of,
     with_default_permissions, write_file, write_file_by, write_json,
 };
-pub use average::MeanPredictions;
+pub use average::{MeanPredictions, log_mean};
 pub use csv_file::CsvFile;
 pub use difference::Difference;
 pub use document::{Document, Node, Origin, Table, Value};

@@ -342,6 +342,9 @@ pub struct Checkpoint {
 pub struct Evaluation {
     /// Which weights are evaluated at the end.
     pub weights: EvaluatedWeights,
+    /// Whose probabilities they are, where a method trains several networks.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub networks: EvaluatedNetworks,
     /// S.
     #[serde(deserialize_with = "count::<1, SAMPLES, _, _>")]
     pub samples: usize,
@@ -395,4 +398,33 @@ pub enum EvaluatedWeights {
     Best,
     /// `"last"`.
     Last,
+}
+
+impl EvaluatedWeights {
+    /// The word in recipes and in `evaluation.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Best => "best",
+            Self::Last => "last",
+        }
+    }
+
+    /// The other choice.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Best => Self::Last,
+            Self::Last => Self::Best,
+        }
+    }
+}
+
+/// `evaluation.networks`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EvaluatedNetworks {
+    /// `"first"`, or no key: those of the first network.
+    #[default]
+    First,
+    /// `"all"`: the mean of the probabilities of all networks.
+    All,
 }

@@ -141,6 +141,7 @@ fn words_that_are_no_choice_are_refused_with_the_nearest() {
     refuses("digits-full", &["optimizer.kind=lamb"], "one of \"sgd\", \"adam\", \"adamw\"");
     refuses("digits-full", &["schedule.kind=linear"], "one of \"constant\"");
     refuses("digits-full", &["evaluation.weights=first"], "one of \"best\", \"last\"");
+    refuses("digits-full", &["evaluation.networks=both"], "one of \"first\", \"all\"");
     refuses("digits-full", &["data.label_kind=multi"], "\"multi-hot\"");
     refuses("digits-full", &["data.annotations=mean"], "one of \"majority\"");
     refuses("digits-full", &["data.train.builtin=mnist"], "must be \"digits\", found \"mnist\"");
@@ -392,6 +393,9 @@ fn settings_of_methods_are_refused_by_their_names() {
         ("co-teaching", "co_teaching.noise_rate=1.0", "below 1"),
         ("dividemix", "dividemix.warm_up=0", "an integer from 1"),
         ("dividemix", "dividemix.sharpness=0", "above 0"),
+        ("dividemix", "dividemix.views.kind=augmentation", "needs [data.augment]"),
+        ("dividemix", "dividemix.views={kind=\"noise\",strength=0}", "above 0"),
+        ("dividemix", "dividemix.views={kind=\"dropout\",rate=1}", "below 1"),
         ("curriculumnet", "curriculumnet.noisy_after=1", "at least curriculumnet.after = 5"),
         ("curriculumnet", "curriculumnet.all_after=6", "curriculumnet.noisy_after = 12"),
         ("curriculumnet", "curriculumnet.weights=[0,1,1]", "the first above 0"),

@@ -101,6 +101,25 @@ fn a_run_is_finished_when_it_has_an_evaluation_of_this_format() {
     refused(EvaluatedRun::open(&path), &["evaluation.json", "format 99", "expected 1"]);
     run.write_json("evaluation.json", &evaluation(1)).unwrap();
     assert_eq!(EvaluatedRun::open(&path).unwrap().evaluation.validation.given.nll, 0.5);
+    let mut with_other = evaluation(1);
+    for (other, words) in [
+        (serde_json::json!({"weights": "best", "step": 4}), None),
+        (serde_json::json!({"weights": "last", "step": 4}), Some("must be \"best\"")),
+        (
+            serde_json::json!({"weights": "best", "step": 4, "scores": {"validation": {
+                "examples": 1, "top1": 7.0, "nll": 0.5, "brier": 0.1, "ece": 0.1,
+                "per_class": [], "reliability": [],
+            }}}),
+            Some("other_weights.scores.validation: top1 must be from 0 to 1, found 7"),
+        ),
+    ] {
+        with_other["other_weights"] = other;
+        run.write_json("evaluation.json", &with_other).unwrap();
+        match words {
+            None => assert!(EvaluatedRun::open(&path).is_ok()),
+            Some(words) => refused(EvaluatedRun::open(&path), &["evaluation.json", words]),
+        }
+    }
 }
 
 #[test]

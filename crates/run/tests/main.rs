@@ -8,6 +8,7 @@ mod documents;
 mod finished;
 #[cfg(unix)]
 mod links;
+mod method_presets;
 mod paper;
 mod paper_table;
 mod predictions_file;

@@ -33,7 +33,7 @@ fn with(name: &str, sets: &[&str]) -> Result<Resolved, RecipeError> {
     load(name, &[needed(name), strings(sets)].concat(), None)
 }
 
-fn recipe(name: &str, sets: &[&str]) -> Recipe {
+pub fn recipe(name: &str, sets: &[&str]) -> Recipe {
     with(name, sets).unwrap_or_else(|error| panic!("{name}: {error}")).recipe
 }
 

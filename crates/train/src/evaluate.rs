@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use aleator_data::{Labels, Split};
 use aleator_metrics::{
-    Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, SplitAccumulator, SplitEvaluation,
-    Summary, TemperatureSample, TrueClass, TrueClassSample, Truth,
+    Calibration, EVALUATION_FORMAT, Evaluation, LogProbs, OtherScores, OtherWeights,
+    SplitAccumulator, SplitEvaluation, Summary, TemperatureSample, TrueClass, TrueClassSample,
+    Truth,
 };
 use aleator_run::recipe::{EvaluatedWeights, Likelihood, Link, Recipe};
 use aleator_run::{EVALUATION, Field, Predictions, PredictionsFile};
@@ -15,8 +16,8 @@ use crate::kept_predictions::{SplitFile, WantedLoadings, forget};
 use crate::runs::check_job;
 use crate::scorer::{JointScores, Scorer};
 use crate::state::State;
-use crate::trained::{state_of, state_to_evaluate};
-use crate::{Job, Observer, TrainError};
+use crate::trained::{other_step, state_of, state_to_evaluate};
+use crate::{Event, Job, Observer, TrainError};
 
 /// Settings of [`evaluate`] that override the recipe.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,6 +36,9 @@ pub struct EvaluateSettings {
 /// Evaluates a trained run on its validation and test splits, and writes `evaluation.json`
 /// and `predictions/` of the run directory.
 ///
+/// Where the best epoch is not the last one, the scores of the weights that were not chosen stand
+/// beside the others in `evaluation.json`; their predictions are not kept.
+///
 /// Until `evaluation.json` is written again there is none: it is never next to the predictions
 /// of other weights.
 ///
@@ -52,50 +56,67 @@ pub fn evaluate(
         return Err(TrainError::Recipe(message.to_string()));
     }
     let weights = settings.weights.unwrap_or(job.recipe.evaluation.weights);
-    let state = state_to_evaluate(job.run, job.recipe, weights, settings.checkpoint)?;
-    let samples = settings.samples.unwrap_or(job.recipe.evaluation.samples);
-    let seed = job.run.info().seed;
-    let scorer = Scorer::new(job.recipe, seed, &state, samples);
-    let earlier =
-        before_joining(job, &state)?.map(|it| Scorer::new(job.recipe, seed, &it, samples));
-    let validator = earlier.as_ref().unwrap_or(&scorer);
-    let calibrate = settings.calibrate || job.recipe.evaluation.calibrate;
     let writes = settings.checkpoint.is_none();
-    let pass = Pass { job, writes };
-    let Validated { scores: mut validation, temperature, true_class } =
-        pass.validation(validator, calibrate, observer)?;
-    let calibration = match temperature {
-        None => None,
-        Some(temperature) => {
-            let calibrated = pass.calibrated(validator, temperature, observer)?;
-            let (nll_before, nll_after) = (validation.given.nll, calibrated.nll);
-            validation.calibrated = Some(calibrated);
-            Some(Calibration { temperature, nll_before, nll_after })
-        }
+    let pass = Pass {
+        job,
+        samples: settings.samples.unwrap_or(job.recipe.evaluation.samples),
+        calibrate: settings.calibrate || job.recipe.evaluation.calibrate,
+        writes,
     };
-    let test = match &job.data.test {
-        None => None,
-        Some(split) => Some(pass.test(&scorer, split, temperature, observer)?),
-    };
+    let state = state_to_evaluate(job.run, job.recipe, weights, settings.checkpoint)?;
+    let step = state.progress.step;
+    let Scored { calibration, true_class, validation, test } = pass.score(state, observer)?;
     let evaluation = Evaluation {
         format: EVALUATION_FORMAT,
-        weights: match (settings.checkpoint, weights) {
-            (Some(_), _) => "checkpoint",
-            (None, EvaluatedWeights::Best) => "best",
-            (None, EvaluatedWeights::Last) => "last",
-        }
-        .to_string(),
-        step: Some(state.progress.step),
+        weights: if writes { weights.name() } else { "checkpoint" }.to_string(),
+        step: Some(step),
         class_names: job.data.class_names.clone(),
         calibration,
         true_class,
         validation,
         test,
+        other_weights: match writes {
+            true => other_weights(&pass, weights, step, observer)?,
+            false => None,
+        },
     };
     if writes {
         job.run.write_json(EVALUATION, &evaluation)?;
     }
     Ok(evaluation)
+}
+
+/// The weights that were not chosen, with their scores unless they are those of `step`, which were.
+/// Where their checkpoint is damaged or their predictions are not finite, the caller is told, and
+/// the chosen ones are evaluated nevertheless.
+fn other_weights(
+    chosen: &Pass<'_>,
+    weights: EvaluatedWeights,
+    step: usize,
+    observer: &mut Observer<'_>,
+) -> Result<Option<OtherWeights>, TrainError> {
+    let Job { run, recipe, .. } = *chosen.job;
+    let Some(other) = other_step(run, recipe, weights)? else { return Ok(None) };
+    let name = weights.other().name();
+    let pass = Pass { writes: false, ..*chosen };
+    let scored = match other == step {
+        true => Ok(None),
+        false => state_of(run, recipe, other).and_then(|it| pass.score(it, observer)).map(Some),
+    };
+    let scores = match scored {
+        Ok(scored) => scored.map(|it| OtherScores {
+            calibration: it.calibration,
+            validation: it.validation,
+            test: it.test,
+        }),
+        Err(error @ (TrainError::Checkpoint { .. } | TrainError::PredictionNotFinite { .. })) => {
+            let message = format!("the scores of the {name} weights are left out: {error}");
+            observer(Event::Warning(&message));
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(Some(OtherWeights { weights: name.to_string(), step: other, scores }))
 }
 
 /// The state before the validation examples were trained on, where these weights have seen them:
@@ -106,10 +127,22 @@ fn before_joining(job: &Job<'_>, state: &State) -> Result<Option<State>, TrainEr
 }
 
 /// One pass over each split, which adds up its scores and writes its predictions.
+#[derive(Clone, Copy)]
 struct Pass<'a> {
     job: &'a Job<'a>,
+    samples: usize,
+    /// Whether a temperature is fitted.
+    calibrate: bool,
     /// Whether the files of the run are written.
     writes: bool,
+}
+
+/// The scores of one state.
+struct Scored {
+    calibration: Option<Calibration>,
+    true_class: Option<TrueClass>,
+    validation: SplitEvaluation,
+    test: Option<SplitEvaluation>,
 }
 
 /// What the validation split gives.
@@ -121,15 +154,42 @@ struct Validated {
 }
 
 impl Pass<'_> {
+    /// All splits, by these weights.
+    fn score(&self, state: State, observer: &mut Observer<'_>) -> Result<Scored, TrainError> {
+        let scorer = self.scorer(&state);
+        let earlier = before_joining(self.job, &state)?.map(|it| self.scorer(&it));
+        drop(state);
+        let validator = earlier.as_ref().unwrap_or(&scorer);
+        let Validated { scores: mut validation, temperature, true_class } =
+            self.validation(validator, observer)?;
+        let calibration = match temperature {
+            None => None,
+            Some(temperature) => {
+                let calibrated = self.calibrated(validator, temperature, observer)?;
+                let (nll_before, nll_after) = (validation.given.nll, calibrated.nll);
+                validation.calibrated = Some(calibrated);
+                Some(Calibration { temperature, nll_before, nll_after })
+            }
+        };
+        let test = match &self.job.data.test {
+            None => None,
+            Some(split) => Some(self.test(&scorer, split, temperature, observer)?),
+        };
+        Ok(Scored { calibration, true_class, validation, test })
+    }
+
+    fn scorer(&self, state: &State) -> Scorer {
+        Scorer::new(self.job.recipe, self.job.run.info().seed, state, self.samples)
+    }
+
     fn validation(
         &self,
         scorer: &Scorer,
-        calibrate: bool,
         observer: &mut Observer<'_>,
     ) -> Result<Validated, TrainError> {
         let split = &self.job.data.validation;
         let (mut scores, mut joint) = (SplitAccumulator::new(None), JointScores::default());
-        let mut sample = calibrate.then(|| TemperatureSample::new(split.len(), split.classes));
+        let mut sample = self.calibrate.then(|| TemperatureSample::new(split.len(), split.classes));
         let mut true_class = TrueClassSample::new(split.len(), split.classes);
         let mut file = self.file(split)?;
         scorer.score(split, file.loadings(), observer, &mut |rows, batch| {

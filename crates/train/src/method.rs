@@ -20,6 +20,7 @@
 //! | `mixup`, `mentormix` | examples that are mixed; `mixing` is what they share |
 //! | `dynamics` | plain training that keeps its predictions |
 //! | `example_loss` | what those have in common that are functions of log-probabilities |
+//! | `views` | two views of every example |
 //! | `survey` | what a model predicts for a whole split, for methods that ask between epochs |
 
 mod bootstrapping;
@@ -45,8 +46,9 @@ mod sop;
 mod survey;
 #[cfg(test)]
 mod tests;
+mod views;
 
-use aleator_data::{DataSet, SparseTargets};
+use aleator_data::{DataSet, SparseTargets, Views};
 use aleator_model::Targets;
 use aleator_run::recipe::{self, Recipe};
 
@@ -83,6 +85,11 @@ pub(crate) trait Method {
     fn check(&self, data: &DataSet) -> Result<(), TrainError> {
         let _ = data;
         Ok(())
+    }
+
+    /// How many views of each example the parts of its steps hold.
+    fn views(&self) -> Views {
+        Views::One
     }
 
     /// Prepares a fresh state: further networks, and tensors by name, as large as those of a

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use aleator_data::{Batch, Batches, Order, Split, training_batches};
+use aleator_data::{Batch, Batches, Order, Split, Views, training_views};
 use burn::tensor::Tensor;
 
 use crate::state::device;
@@ -20,12 +20,15 @@ pub(crate) struct Loaded {
     pub batch: Batch,
     /// Normalised, [B, N].
     pub inputs: Tensor<2>,
+    /// The same of the second view, where the method asks for one.
+    pub second_view: Option<Tensor<2>>,
 }
 
 /// The parts of the steps of a training.
 pub(crate) struct Parts {
     split: Arc<Split>,
     order: Order,
+    views: Views,
     workers: usize,
     normalization: Normalization,
     /// Whether all steps have the same parts, which then stay in memory.
@@ -35,8 +38,10 @@ pub(crate) struct Parts {
 
 impl Loaded {
     pub fn new(mut batch: Batch, normalization: &Normalization) -> Self {
-        let inputs = std::mem::take(&mut batch.inputs);
-        Self { inputs: normalization.tensor(inputs, &device().autodiff()), batch }
+        let tensor = |inputs| normalization.tensor(inputs, &device().autodiff());
+        let inputs = tensor(std::mem::take(&mut batch.inputs));
+        let second_view = batch.second_view.take().map(tensor);
+        Self { inputs, second_view, batch }
     }
 }
 
@@ -53,7 +58,13 @@ impl Parts {
         let numbers = split.len().saturating_mul(split.inputs.shape().len());
         let small = numbers.saturating_mul(size_of::<f32>()) <= MOST_HELD;
         let repeats = one_objective && small && order.steps_per_epoch() == 1;
-        Self { split, order, workers, normalization, repeats, held: vec![] }
+        let views = Views::One;
+        Self { split, order, views, workers, normalization, repeats, held: vec![] }
+    }
+
+    /// The same with so many views of each example.
+    pub fn with_views(self, views: Views) -> Self {
+        Self { views, ..self }
     }
 
     pub fn normalization(&self) -> &Normalization {
@@ -96,6 +107,7 @@ impl Parts {
 
     fn stream(&self, steps: Range<usize>) -> Batches {
         let parts = 0..self.count();
-        training_batches(Arc::clone(&self.split), self.order, steps, parts, self.workers)
+        let split = Arc::clone(&self.split);
+        training_views(split, self.order, steps, parts, self.views, self.workers)
     }
 }

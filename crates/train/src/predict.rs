@@ -9,8 +9,10 @@ use aleator_kernels::multilabel::Conditional;
 use aleator_metrics::{
     Calibration, Evaluation, LogProbs, SplitAccumulator, SplitEvaluation, Summary, TrueClass,
 };
+use aleator_model::BatchNoise;
 use aleator_run::recipe::{Likelihood, Link, Recipe};
-use aleator_run::{Predictions, RunDir};
+use aleator_run::{Predictions, RunDir, log_mean};
+use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::{clean, truth};
@@ -271,7 +273,8 @@ impl Predictor {
         let (raw, variance) = if members.len() == 1 {
             (members.remove(0), variances.concat())
         } else {
-            (outputs::average(&members), total_variance(&members, &variances))
+            let log_probs: Vec<&[f32]> = members.iter().map(|it| &it.log_probs[..]).collect();
+            (outputs::average(&members), total_variance(&log_probs, &variances))
         };
         let (predictions, true_log_probs) = self.concluded(raw);
         Ok(Prediction {
@@ -358,14 +361,15 @@ impl Scorer {
         known: &[(usize, bool)],
     ) -> Result<MemberOutput, Vec<usize>> {
         let noise = self.noise(&values);
-        let output = self.model.predict(self.inputs(values), &noise)?;
+        let inputs = self.inputs(values);
+        let output = self.model.predict(inputs.clone(), &noise)?;
+        let (on, mut variance) =
+            self.mean_and_variance(output.log_probs, output.variance, &inputs, &noise)?;
         let complements = |on: &[f32]| {
             (self.link == Link::Sigmoid).then(|| on.iter().map(log_complement).collect())
         };
-        let on = floats(output.log_probs);
         let off = complements(&on);
         let mut predictions = outputs::predictions(on, off, output.latent, true)?;
-        let mut variance = floats(output.variance);
         if self.likelihood != Likelihood::Joint {
             return Ok(MemberOutput { predictions, variance, sets: None });
         }
@@ -386,11 +390,37 @@ impl Scorer {
     }
 }
 
+impl Scorer {
+    /// The logarithms of the mean probabilities of all networks, and the variance of these, from
+    /// those of the first.
+    fn mean_and_variance(
+        &self,
+        log_probs: Tensor<2>,
+        variance: Tensor<2>,
+        inputs: &Tensor<2>,
+        noise: &BatchNoise,
+    ) -> Result<(Vec<f32>, Vec<f32>), Vec<usize>> {
+        let (first, own) = (floats(log_probs), floats(variance));
+        if self.further.is_empty() {
+            return Ok((first, own));
+        }
+        let (mut log_probs, mut variances) = (vec![first], vec![own]);
+        for model in &self.further {
+            let output = model.predict(inputs.clone(), noise)?;
+            log_probs.push(floats(output.log_probs));
+            variances.push(floats(output.variance));
+        }
+        let all: Vec<&[f32]> = log_probs.iter().map(Vec::as_slice).collect();
+        let variance = total_variance(&all, &variances);
+        Ok((log_mean(&log_probs), variance))
+    }
+}
+
 /// The mean of the members' variances, and the variance of the members' probabilities.
-fn total_variance(members: &[Predictions], variances: &[Vec<f32>]) -> Vec<f32> {
-    let count = members.len() as f64;
+fn total_variance(log_probs: &[&[f32]], variances: &[Vec<f32>]) -> Vec<f32> {
+    let count = log_probs.len() as f64;
     let cell = |at: usize| {
-        let probs = members.iter().map(|member| (member.log_probs[at] as f64).exp());
+        let probs = log_probs.iter().map(|member| (member[at] as f64).exp());
         let mean = probs.clone().sum::<f64>() / count;
         let between = probs.map(|prob| (prob - mean).powi(2)).sum::<f64>() / count;
         let within = variances.iter().map(|variance| variance[at] as f64).sum::<f64>() / count;

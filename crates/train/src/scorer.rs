@@ -8,21 +8,28 @@ use aleator_kernels::NoiseKey;
 use aleator_kernels::multilabel::LabelSet;
 use aleator_metrics::{LogProbs, Summary};
 use aleator_model::{BatchNoise, Classifier, Scores};
-use aleator_run::Predictions;
-use aleator_run::recipe::{Likelihood, Link, Recipe};
+use aleator_run::recipe::{EvaluatedNetworks, Likelihood, Link, Recipe};
+use aleator_run::{Predictions, log_mean};
 use burn::tensor::Tensor;
 
 use crate::evaluate::is_on;
 use crate::joint::JointLabels;
 use crate::kept_predictions::WantedLoadings;
 use crate::method::view;
+use crate::network::Network;
 use crate::outputs::{self, floats};
 use crate::state::{State, device};
 use crate::{Event, Normalization, Observer, TrainError};
 
 /// A model that gives every example the same probabilities in any batch.
+///
+/// With several networks, probabilities are the means of theirs: a mixture of their predictive
+/// distributions. All else has no mean that belongs to these, and is that of the first.
 pub(crate) struct Scorer {
+    /// The first network.
     pub model: Classifier,
+    /// Networks whose probabilities are averaged with those of the first.
+    pub further: Vec<Classifier>,
     pub link: Link,
     pub likelihood: Likelihood,
     normalization: Normalization,
@@ -34,11 +41,17 @@ pub(crate) struct Scorer {
 }
 
 impl Scorer {
+    /// Of the networks that the recipe evaluates.
     pub fn new(recipe: &Recipe, seed: u64, state: &State, samples: usize) -> Self {
-        Self::of_network(recipe, seed, state, 0, samples)
+        let further = match recipe.evaluation.networks {
+            EvaluatedNetworks::First => &[],
+            EvaluatedNetworks::All => &state.networks[1..],
+        };
+        let further = further.iter().map(Network::evaluated).collect();
+        Self { further, ..Self::of_network(recipe, seed, state, 0, samples) }
     }
 
-    /// Of another network than the first.
+    /// Of one network, whatever the recipe evaluates.
     pub fn of_network(
         recipe: &Recipe,
         seed: u64,
@@ -48,6 +61,7 @@ impl Scorer {
     ) -> Self {
         Self {
             model: state.networks[network].evaluated(),
+            further: vec![],
             link: recipe.head.link,
             likelihood: recipe.head.likelihood,
             normalization: state.normalization.clone(),
@@ -73,6 +87,24 @@ impl Scorer {
             samples: self.samples,
             draws: self.draws,
         }
+    }
+
+    /// log of the mean probabilities of all networks, given those of the first. Methods with several
+    /// have the softmax link, so there are no complements to average.
+    fn averaged(
+        &self,
+        first: Vec<f32>,
+        inputs: &Tensor<2>,
+        noise: &BatchNoise,
+    ) -> Result<Vec<f32>, Vec<usize>> {
+        if self.further.is_empty() {
+            return Ok(first);
+        }
+        let mut all = vec![first];
+        for model in &self.further {
+            all.push(floats(model.score(inputs.clone(), noise)?.log_probs));
+        }
+        Ok(log_mean(&all))
     }
 
     /// Passes the predictions of a split to `visit`, batch by batch, with the loadings of each example
@@ -108,10 +140,12 @@ impl Scorer {
             let names = rows.into_iter().map(|row| split.ids.name(batch.examples[row]));
             TrainError::prediction_not_finite(split.name.name(), names.map(String::from).collect())
         };
+        let inputs = self.inputs(batch.inputs);
         let Scores { log_probs, log_complements, latent } =
-            self.model.score(self.inputs(batch.inputs), &noise).map_err(not_finite)?;
+            self.model.score(inputs.clone(), &noise).map_err(not_finite)?;
         let keep_loadings = loadings.are_wanted(split.classes, latent.rank());
-        let (on, off) = (floats(log_probs), log_complements.map(floats));
+        let on = self.averaged(floats(log_probs), &inputs, &noise).map_err(not_finite)?;
+        let off = log_complements.map(floats);
         let joint = self.likelihood == Likelihood::Joint;
         let predictions = outputs::predictions(on, off, latent, keep_loadings || joint);
         let mut found = ScoredBatch { predictions: predictions.map_err(not_finite)?, hits: None };

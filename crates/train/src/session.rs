@@ -83,7 +83,8 @@ impl<'a> Session<'a> {
             self.job.recipe.training.workers,
             state.normalization.clone(),
             state.networks[0].optimizer.search().is_some(),
-        );
+        )
+        .with_views(self.stepper.method.views());
         (parts, state.progress.step..self.last_step())
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use aleator_kernels::split_mix;
 use aleator_run::RunDir;
 use aleator_run::recipe::{Normalize, Recipe};
 use burn::tensor::Device;
@@ -17,7 +18,8 @@ use crate::{Normalization, TrainError};
 pub(crate) struct State {
     /// Counts and the best epoch so far.
     pub progress: Progress,
-    /// The first is evaluated; a method may train further ones.
+    /// A method may train further ones than the first; `evaluation.networks` says which are
+    /// evaluated.
     pub networks: Vec<Network>,
     /// What the method keeps from step to step. Checkpoints save it by name.
     pub memory: Vec<NamedTensor>,
@@ -68,6 +70,12 @@ impl State {
     /// Fresh weights for a run whose data need not be there.
     pub fn of_run(run: &RunDir, recipe: &Recipe) -> Self {
         Self::start(recipe, run.info().seed, Shape::of_run(run.info()))
+    }
+
+    /// Adds a second network with weights of its own.
+    pub fn add_network(&mut self, recipe: &Recipe, seed: u64, shape: Shape) {
+        let seed = split_mix(seed).next().expect("it has no end");
+        self.networks.push(Network::start(recipe, seed, shape, &device().autodiff()));
     }
 
     /// Takes the weights of the layers before the head from a file.

@@ -47,6 +47,8 @@ pub(crate) struct Part<'a> {
     pub batch: &'a Batch,
     /// Normalised, [B, N].
     pub inputs: Tensor<2>,
+    /// The same of the second view, where [`Method::views`] asks for one.
+    pub second_view: Option<Tensor<2>>,
     /// The noise of its examples in this step.
     pub noise: BatchNoise,
     /// The weight of each example in the mean over the part, `[B]`.
@@ -118,10 +120,11 @@ impl Stepper {
     }
 
     fn part(&self, state: &State, loaded: &Loaded) -> Result<Contribution, TrainError> {
-        let Loaded { batch, inputs } = loaded;
+        let Loaded { batch, inputs, second_view } = loaded;
         let size = batch.examples.len();
         let part = Part {
             inputs: inputs.clone(),
+            second_view: second_view.clone(),
             noise: BatchNoise {
                 key: NoiseKey { seed: self.seed, step: self.noise_step(state) },
                 ids: batch.keys.clone(),

@@ -2,9 +2,10 @@
 //! when the caller names its step.
 
 use aleator_metrics::Evaluation;
-use aleator_run::recipe::{EvaluatedWeights, Recipe};
+use aleator_run::recipe::{EvaluatedNetworks, EvaluatedWeights, Recipe};
 use aleator_run::{EVALUATION, RunDir};
 
+use crate::experiment::Shape;
 use crate::state::State;
 use crate::{Checkpoints, TrainError};
 
@@ -26,6 +27,23 @@ pub(crate) fn state_to_evaluate(
         Some(written) => Err(not_yet_trained_again(run, step, written)),
         None => state_of(run, recipe, step),
     }
+}
+
+/// The step of the best checkpoint where `weights` are the last, and the other way round; it may be
+/// the same one. None where there is no choice: the run was never validated, or goes on to train
+/// on the validation examples, so that only the last weights count.
+pub(crate) fn other_step(
+    run: &RunDir,
+    recipe: &Recipe,
+    weights: EvaluatedWeights,
+) -> Result<Option<usize>, TrainError> {
+    let checkpoints = Checkpoints::new(run.checkpoints_path());
+    let Some(newest) = checkpoints.steps()?.pop() else { return Ok(None) };
+    let best = checkpoints.progress(newest)?.best.filter(|_| !recipe.optimizer.rule.refits());
+    Ok(best.map(|best| match weights.other() {
+        EvaluatedWeights::Best => best.step,
+        EvaluatedWeights::Last => newest,
+    }))
 }
 
 /// The state that a run's evaluation is of; before there is one, as [`state_to_evaluate`].
@@ -52,7 +70,7 @@ fn named_state(run: &RunDir, recipe: &Recipe, step: usize) -> Result<State, Trai
         let reason = format!("there is no such checkpoint, but those of steps {}", listed(&steps));
         return Err(TrainError::checkpoint(&checkpoints.path(step), reason));
     }
-    checkpoints.load(step, run, recipe, |_| {}).map(|(state, _)| state)
+    checkpoints.load(step, run, recipe, |state| prepare(state, run, recipe)).map(|(state, _)| state)
 }
 
 /// The state of a step that the records of the run name; an error says what to do.
@@ -61,7 +79,7 @@ pub(crate) fn state_of(run: &RunDir, recipe: &Recipe, step: usize) -> Result<Sta
     if checkpoints.is_empty()? {
         return Err(untrained(run));
     }
-    let loaded = checkpoints.load(step, run, recipe, |_| {});
+    let loaded = checkpoints.load(step, run, recipe, |state| prepare(state, run, recipe));
     loaded.map(|(state, _)| state).map_err(|error| advised(error, run, step))
 }
 
@@ -76,6 +94,15 @@ fn chosen_step(run: &RunDir, weights: EvaluatedWeights) -> Result<(usize, bool),
         _ => newest,
     };
     Ok((step, progress.finished))
+}
+
+/// Gives a fresh state the further networks that are evaluated; what a method keeps is not needed.
+fn prepare(state: &mut State, run: &RunDir, recipe: &Recipe) {
+    if recipe.evaluation.networks == EvaluatedNetworks::All {
+        for _ in 1..recipe.method.networks() {
+            state.add_network(recipe, run.info().seed, Shape::of_run(run.info()));
+        }
+    }
 }
 
 fn untrained(run: &RunDir) -> TrainError {

@@ -2,10 +2,13 @@
 
 mod checkpoints;
 mod damage;
+mod epochs;
 mod evaluation;
 mod groups;
+mod image_presets;
 mod kept;
 mod methods;
+mod networks;
 mod optimizer;
 mod support;
 mod training;

@@ -62,6 +62,7 @@ impl Made {
                 true_class: None,
                 validation: split(summary(top1 - 0.1, nll + 0.1)),
                 test: Some(split(given)),
+                other_weights: None,
             },
             examples: vec![
                 example("t", Split::Train),
@@ -175,4 +176,5 @@ pub const DEFAULT: Settings = Settings {
     wanted: Wanted { split: None, labels: None, calibrated: false },
     measures: None,
     test: Test::PairedBySeed,
+    weights: None,
 };

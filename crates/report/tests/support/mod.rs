@@ -109,6 +109,7 @@ impl Fixture {
             true_class: None,
             validation: evaluated.pop().expect("two splits"),
             test,
+            other_weights: None,
         };
         run.write_json("evaluation.json", &evaluation).expect("an evaluation");
         run

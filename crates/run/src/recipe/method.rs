@@ -103,6 +103,14 @@ pub enum Method {
 }
 
 impl Method {
+    /// How many networks it trains.
+    pub fn networks(&self) -> usize {
+        match self {
+            Self::CoTeaching { .. } | Self::DivideMix { .. } => 2,
+            _ => 1,
+        }
+    }
+
     /// The word in a recipe.
     pub fn name(&self) -> &'static str {
         match self {
@@ -425,6 +433,36 @@ pub struct DivideMix {
     /// The weight of the penalty that keeps all classes in use.
     #[serde(deserialize_with = "not_negative")]
     pub balance: f64,
+    /// `[dividemix.views]`: after the warm-up examples are seen twice in a step; absent, once.
+    pub views: Option<ExampleViews>,
+}
+
+/// Two views of an example, each varied by draws of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExampleViews {
+    /// What varies.
+    #[serde(rename = "..kind")]
+    pub kind: ViewKind,
+}
+
+/// `dividemix.views.kind`, with its own keys.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ViewKind {
+    /// `"augmentation"`: images, as `[data.augment]` says.
+    Augmentation,
+    /// `"noise"`: Normal noise is added to every feature.
+    Noise {
+        /// Its standard deviation, as a multiple of the feature's own.
+        #[serde(deserialize_with = "positive")]
+        strength: f64,
+    },
+    /// `"dropout"`: features are left out, and the others enlarged to make up for it.
+    Dropout {
+        /// The share that is left out.
+        #[serde(deserialize_with = "fraction")]
+        rate: f64,
+    },
 }
 
 /// `[curriculumnet]` (Guo et al. 2018).

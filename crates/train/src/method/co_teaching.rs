@@ -7,7 +7,8 @@
 //! validation examples so far that the first network takes for another class than the given one,
 //! which is at least τ as far as the network does not know the wrong labels.
 //!
-//! Both networks begin with weights and see noise of their own. The first one is evaluated.
+//! Both networks begin with weights and see noise of their own. Validation and evaluation
+//! take the first one or the mean of both, as `evaluation.networks` says.
 
 use aleator_kernels::split_mix;
 use aleator_metrics::classification::argmax;
@@ -17,8 +18,7 @@ use aleator_run::recipe;
 use super::example_loss::cross_entropy;
 use super::{Method, Start, Survey, given, update_networks};
 use crate::TrainError;
-use crate::network::Network;
-use crate::state::{State, device};
+use crate::state::State;
 use crate::step::{Contribution, Part};
 use crate::tensors::NamedTensor;
 
@@ -31,7 +31,7 @@ const RATE: &str = "co_teaching.noise_rate";
 
 impl Method for CoTeaching {
     fn prepare(&self, state: &mut State, start: &Start<'_>) {
-        add_network(state, start);
+        state.add_network(start.recipe, start.seed, start.shape);
         let mut kept = NamedTensor::zeros(KEPT, &[start.examples, 2]);
         kept.values.change(|values| values.fill(1.0));
         let rate = self.0.noise_rate.unwrap_or(1.0);
@@ -97,12 +97,6 @@ impl CoTeaching {
         // 0.7 · 10 must not be 6 by a rounding.
         (((1.0 - forgotten) * count as f64 + 1e-9) as usize).max(1)
     }
-}
-
-/// Adds a second network with weights of its own.
-pub(super) fn add_network(state: &mut State, start: &Start<'_>) {
-    let seed = split_mix(start.seed).next().expect("it has no end");
-    state.networks.push(Network::start(start.recipe, seed, start.shape, &device().autodiff()));
 }
 
 /// The noise of both networks.

@@ -4,22 +4,29 @@
 //! After some epochs of plain training, before every epoch, each network's losses −log q_y of all
 //! training examples, brought to the range from 0 to 1, are divided by a mixture of two Normals; w is
 //! the posterior of the one with the smaller mean. A network takes the w of the other. Where w is
-//! above a threshold the target of an example is sharpen(w y + (1 − w) q) with its own prediction
-//! q, elsewhere sharpen of the mean prediction of both networks; sharpen raises to the power 1/T and
-//! normalises. Examples are mixed with the next one of the part by λ of Beta(α, α), or 1 − λ where
-//! that is more. The loss is the mean of −Σ t log q over the first sort, plus λ_u times the mean of
-//! ‖q − t‖² / K over the second, plus KL(uniform ‖ mean of q), which keeps all classes in use.
+//! above a threshold the target of an example is sharpen(w y + (1 − w) q) with q the mean of its own
+//! predictions for the views of the example, elsewhere sharpen of the mean prediction of both
+//! networks; sharpen raises to the power 1/T and normalises. Views are mixed with the next one of the
+//! part by λ of Beta(α, α), or 1 − λ where that is more. The loss is the mean of −Σ t log q over the
+//! views of the first sort, plus λ_u times the mean of ‖q − t‖² / K over those of the second, plus
+//! KL(uniform ‖ mean of q), which keeps all classes in use. λ_u grows linearly over the epochs of the
+//! ramp.
 //!
-//! Of the authors' method the two augmented views of an image are absent: an example is seen once in
-//! a step. λ_u grows linearly over the epochs of the ramp. The first network is evaluated, where the
-//! authors add the logits of both.
+//! Targets are guessed without a trace: what the norms of a network find meanwhile is forgotten,
+//! where the published code lets it into the running statistics. The authors evaluate the sum of the
+//! logits of both networks; `evaluation.networks = "all"` takes the mean of their probabilities,
+//! which is defined for every noise.
 
-use aleator_run::recipe;
+use aleator_data::Views;
+use aleator_model::BatchNoise;
+use aleator_run::recipe::{self, ViewKind};
+use burn::tensor::Tensor;
 
-use super::co_teaching::{add_network, noises};
+use super::co_teaching::noises;
 use super::example_loss::{ExampleLoss, contribution_of, cross_entropy};
 use super::mixing::{Mix, dense_targets};
 use super::mixture::{smaller_component, to_unit_range};
+use super::views;
 use super::{Method, Start, Survey, update_networks};
 use crate::TrainError;
 use crate::network::Network;
@@ -32,12 +39,33 @@ pub(crate) struct DivideMix(pub recipe::DivideMix);
 /// w by the losses of each network, `[N, 2]`; 1 before the first division.
 const CLEAN: &str = "dividemix.clean";
 
+/// The standard deviation of each feature, `[N]`, where views differ by noise.
+const SPREADS: &str = "dividemix.spreads";
+
 impl Method for DivideMix {
+    fn views(&self) -> Views {
+        match self.view_kind() {
+            Some(ViewKind::Augmentation) => Views::TwoFrom { epoch: self.0.warm_up },
+            Some(ViewKind::Noise { .. } | ViewKind::Dropout { .. }) | None => Views::One,
+        }
+    }
+
     fn prepare(&self, state: &mut State, start: &Start<'_>) {
-        add_network(state, start);
+        state.add_network(start.recipe, start.seed, start.shape);
         let mut clean = NamedTensor::zeros(CLEAN, &[start.examples, 2]);
         clean.values.change(|values| values.fill(1.0));
         state.memory = vec![clean];
+        if let Some(ViewKind::Noise { .. }) = self.view_kind() {
+            state.memory.push(NamedTensor::zeros(SPREADS, &[start.shape.input.len()]));
+        }
+    }
+
+    fn begin(&self, state: &mut State, survey: &Survey<'_>) -> Result<(), TrainError> {
+        if let Some(ViewKind::Noise { .. }) = self.view_kind() {
+            let found = views::spreads(state, survey)?;
+            state.memory[1].values.change(|spreads| spreads.copy_from_slice(&found));
+        }
+        Ok(())
     }
 
     fn begin_epoch(
@@ -62,25 +90,28 @@ impl Method for DivideMix {
     }
 
     fn part(&self, state: &State, part: &Part<'_>) -> Result<Contribution, Vec<usize>> {
-        let divided = part.batch.epoch >= self.0.warm_up;
-        let predicted = if divided { predictions(state, part)? } else { vec![] };
-        let mut both: Option<Contribution> = None;
-        for (own, (network, noise)) in state.networks.iter().zip(noises(part)).enumerate() {
-            let contribution = if divided {
-                let task = self.task(state, part, own, &predicted);
-                let inputs = task.mix.inputs(&part.inputs);
-                contribution_of(network, part, inputs, &noise, |log_probs, classes| {
-                    task.losses(log_probs, classes)
-                })?
-            } else {
-                plain(network, part, &noise)?
-            };
-            match &mut both {
-                None => both = Some(contribution),
-                Some(Contribution { networks, .. }) => networks.extend(contribution.networks),
-            }
+        if part.batch.epoch < self.0.warm_up {
+            return of_both(state, part, |_, network, noise| plain(network, part, noise));
         }
-        Ok(both.expect("two networks"))
+        let seen = self.seen(state, part);
+        let count = part.batch.examples.len();
+        let views = seen.len();
+        let batch = views::batch_of(part, views);
+        let part_of_views = views::part_of(part, &batch, seen);
+        let in_part =
+            |rows: Vec<usize>| -> Vec<usize> { rows.into_iter().map(|row| row % count).collect() };
+        let predicted = predictions(state, &part_of_views, views).map_err(in_part)?;
+        let found = of_both(state, &part_of_views, |own, network, noise| {
+            let task = self.task(state, part, &part_of_views, own, &predicted);
+            let inputs = task.mix.inputs(&part_of_views.inputs);
+            contribution_of(network, &part_of_views, inputs, noise, |log_probs, classes| {
+                task.losses(log_probs, classes)
+            })
+        });
+        let mut contribution = found.map_err(in_part)?;
+        contribution.examples.truncate(count);
+        contribution.hits /= views as f64;
+        Ok(contribution)
     }
 
     fn finish(&self, state: &mut State, sum: Contribution, rate: f64) {
@@ -88,10 +119,22 @@ impl Method for DivideMix {
     }
 }
 
+/// What both networks add to a step; the loss is that of the first.
+fn of_both(
+    state: &State,
+    part: &Part<'_>,
+    mut each: impl FnMut(usize, &Network, &BatchNoise) -> Result<Contribution, Vec<usize>>,
+) -> Result<Contribution, Vec<usize>> {
+    let [first, second] = noises(part);
+    let mut both = each(0, &state.networks[0], &first)?;
+    both.networks.extend(each(1, &state.networks[1], &second)?.networks);
+    Ok(both)
+}
+
 fn plain(
     network: &Network,
     part: &Part<'_>,
-    noise: &aleator_model::BatchNoise,
+    noise: &BatchNoise,
 ) -> Result<Contribution, Vec<usize>> {
     let model = network.model();
     let forward = model.forward(part.inputs.clone());
@@ -99,13 +142,19 @@ fn plain(
     Ok(Contribution::new(part, network, loss))
 }
 
-/// q of both networks, [B, K] each.
-fn predictions(state: &State, part: &Part<'_>) -> Result<Vec<Vec<f64>>, Vec<usize>> {
+/// q of both networks, [B, K] each: the means over the views, which stand one after the other.
+fn predictions(state: &State, part: &Part<'_>, views: usize) -> Result<Vec<Vec<f64>>, Vec<usize>> {
     let networks = state.networks.iter().zip(noises(part));
     let predict = |(network, noise): (&Network, _)| {
         let model = network.model();
         let log_probs = model.log_probs(&model.forward(part.inputs.clone()), &noise)?;
-        Ok(log_probs.read().iter().map(|value| f64::from(*value).exp()).collect())
+        let log_probs = log_probs.read();
+        let mut mean = vec![0.0; log_probs.len() / views];
+        for view in log_probs.chunks_exact(mean.len()) {
+            let pairs = mean.iter_mut().zip(view);
+            pairs.for_each(|(mean, log)| *mean += f64::from(*log).exp() / views as f64);
+        }
+        Ok(mean)
     };
     networks.map(predict).collect()
 }
@@ -122,7 +171,26 @@ struct Task {
 }
 
 impl DivideMix {
-    fn task(&self, state: &State, part: &Part<'_>, own: usize, predicted: &[Vec<f64>]) -> Task {
+    fn view_kind(&self) -> Option<ViewKind> {
+        self.0.views.map(|views| views.kind)
+    }
+
+    /// The inputs of a part as each view shows them.
+    fn seen(&self, state: &State, part: &Part<'_>) -> Vec<Tensor<2>> {
+        let Some(kind) = self.view_kind() else { return vec![part.inputs.clone()] };
+        let spreads = state.memory.get(1).map(|spreads| spreads.values.read());
+        views::two(part, kind, spreads.as_deref().unwrap_or_default()).to_vec()
+    }
+
+    /// What the network `own` learns from a part and all views of its examples.
+    fn task(
+        &self,
+        state: &State,
+        part: &Part<'_>,
+        part_of_views: &Part<'_>,
+        own: usize,
+        predicted: &[Vec<f64>],
+    ) -> Task {
         let recipe::DivideMix { threshold, sharpness, alpha, balance, .. } = self.0;
         let count = part.weights.len();
         let classes = predicted[0].len() / count;
@@ -149,10 +217,13 @@ impl DivideMix {
             // An example keeps the weight that its given targets have.
             target.iter_mut().for_each(|target| *target *= total);
         }
+        let seen = part_of_views.weights.len();
         let mix = match alpha {
-            Some(alpha) => Mix::with_next(part, alpha),
-            None => Mix { partners: (0..count).collect(), shares: vec![1.0; count] },
+            Some(alpha) => Mix::with_next(part_of_views, alpha),
+            None => Mix { partners: (0..seen).collect(), shares: vec![1.0; seen] },
         };
+        let views = seen / count;
+        let (targets, clean) = (vec![targets; views].concat(), clean.repeat(views));
         let targets = mix.targets(&targets);
         let unlabelled_weight = self.unlabelled_weight(part.batch.epoch);
         Task { mix, targets, clean, unlabelled_weight, balance }

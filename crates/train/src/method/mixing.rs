@@ -20,6 +20,8 @@ pub(super) struct Mix {
 pub(super) enum Use {
     Share,
     Partner,
+    /// How an example is varied in one of its views.
+    View(u64),
 }
 
 impl Mix {
@@ -66,12 +68,18 @@ pub(super) fn larger_share(part: &Part<'_>, row: usize, alpha: f64) -> f64 {
 
 /// A random word that is named by seed, step and example.
 pub(super) fn word(part: &Part<'_>, row: usize, purpose: Use, index: u64) -> u64 {
+    let seed = word_seed(part, row, purpose);
+    split_mix(seed.wrapping_add(index.wrapping_mul(0xd134_2543_de82_ef95))).next().expect("endless")
+}
+
+/// The seed of all words of this use.
+pub(super) fn word_seed(part: &Part<'_>, row: usize, purpose: Use) -> u64 {
     let block = match purpose {
         Use::Share => 0,
         Use::Partner => 1,
+        Use::View(view) => 2 + view,
     };
-    let seed = part.noise.key.block_seed(part.batch.keys[row], Stream::Method, block);
-    split_mix(seed.wrapping_add(index.wrapping_mul(0xd134_2543_de82_ef95))).next().expect("endless")
+    part.noise.key.block_seed(part.batch.keys[row], Stream::Method, block)
 }
 
 /// The given targets of the examples of a part, `[B][K]`.

@@ -2,6 +2,7 @@
 
 mod gradients;
 mod mixing;
+mod views;
 
 use aleator_data::{Batch, InputShape, Targets};
 use aleator_kernels::reference::{Example, Noise};
@@ -34,6 +35,15 @@ fn recipe(sets: &[&str]) -> Recipe {
     document.recipe().unwrap()
 }
 
+/// For images, with a network that has norms.
+fn with_norms() -> Recipe {
+    let mut document = Document::preset("images-none").unwrap();
+    let network = ["network.kind=resnet-20", "network.channels=", "network.norm_momentum=0.5"];
+    let rest = ["network.norm_epsilon=1e-5", "data.train.images=images", "head.samples=4"];
+    network.iter().chain(&rest).for_each(|set| document.set(set).unwrap());
+    document.recipe().unwrap()
+}
+
 const SHAPE: Shape = Shape { input: InputShape::Features(WIDTH), classes: CLASSES };
 
 fn fresh(recipe: &Recipe) -> State {
@@ -62,6 +72,7 @@ fn batch(step: usize, part: usize, parts: usize) -> Batch {
         examples: rows.clone().collect(),
         keys: rows.clone().map(|row| 100 + row as u64).collect(),
         inputs: inputs()[rows.start * WIDTH..rows.end * WIDTH].to_vec(),
+        second_view: None,
         targets: Targets::Classes(LABELS[rows].to_vec()),
     }
 }
@@ -97,6 +108,16 @@ fn log_probs(weights: &[NamedTensor]) -> Vec<Vec<f64>> {
 
 /// The same of other inputs, and of utilities that are multiplied by a factor for each example.
 fn log_probs_of(weights: &[NamedTensor], inputs: &[f32], factors: &[f64]) -> Vec<Vec<f64>> {
+    log_probs_with(weights, inputs, factors, &noise())
+}
+
+/// The same for other noise.
+fn log_probs_with(
+    weights: &[NamedTensor],
+    inputs: &[f32],
+    factors: &[f64],
+    noise: &BatchNoise,
+) -> Vec<Vec<f64>> {
     let wide = |values: &[f32]| values.iter().map(|value| *value as f64).collect::<Vec<f64>>();
     let of = |name: &str| {
         let found = weights.iter().find(|weight| weight.name.ends_with(name));
@@ -110,11 +131,11 @@ fn log_probs_of(weights: &[NamedTensor], inputs: &[f32], factors: &[f64]) -> Vec
         };
         (0..CLASSES).map(|class| factor * (bias[class] + product(class))).collect()
     };
-    let noise = noise();
-    let zeros = [0.0; EXAMPLES * CLASSES];
+    let batch = inputs.len() / WIDTH;
+    let zeros = vec![0.0; batch * CLASSES];
     let covariance = Covariance::Diagonal { diag_scale: &zeros };
-    let latent = Latent { batch: EXAMPLES, classes: CLASSES, mean: &zeros, covariance };
-    let BatchNoise { key, ids, samples, draws } = &noise;
+    let latent = Latent { batch, classes: CLASSES, mean: &zeros, covariance };
+    let BatchNoise { key, ids, samples, draws } = noise;
     let law = NoiseLaw::Normal;
     let sampling = Sampling { key: *key, ids, samples: *samples, draws: *draws, law };
     let rows = inputs.chunks_exact(WIDTH).enumerate();
@@ -152,6 +173,7 @@ fn the_gradient_of_bootstrapping_is_the_slope_of_its_loss_in_f64() {
             let part = Part {
                 batch: &batch,
                 inputs: Tensor::from_data(inputs, &device().autodiff()),
+                second_view: None,
                 noise: noise(),
                 weights: vec![1.0 / EXAMPLES as f32; EXAMPLES],
             };
@@ -362,6 +384,7 @@ fn an_impossible_class_does_not_spoil_the_mean() {
             TensorData::new(inputs(), [EXAMPLES, WIDTH]),
             &device().autodiff(),
         ),
+        second_view: None,
         noise: noise(),
         weights: vec![1.0 / EXAMPLES as f32; EXAMPLES],
     };

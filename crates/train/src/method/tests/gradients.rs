@@ -13,6 +13,7 @@ pub(super) fn part_of(batch: &Batch) -> Part<'_> {
             TensorData::new(inputs(), [EXAMPLES, WIDTH]),
             &device().autodiff(),
         ),
+        second_view: None,
         noise: noise(),
         weights: vec![1.0 / EXAMPLES as f32; EXAMPLES],
     }
@@ -165,6 +166,7 @@ fn dividemix_that_trusts_all_labels_is_plain_training_bit_for_bit() {
         unlabelled_weight: 25.0,
         ramp: 0,
         balance: 0.0,
+        views: None,
     };
     let (recipe, method) = (recipe(&[]), DivideMix(settings));
     let mut state = fresh(&recipe);
