@@ -25,7 +25,15 @@ fn needed(name: &str) -> Vec<String> {
             "network.norm_epsilon=1e-3",
             "network.pretrained=weights.safetensors",
         ]),
-        _ => strings(&["data.train.features=x.npy", "data.train.labels=y.npy"]),
+        _ => {
+            let features = ["data.train.features=x.npy", "data.train.labels=y.npy"];
+            let verified = match name {
+                "features-cleannet" => Some("cleannet.verified=v.csv"),
+                "features-mentornet-learned" => Some("mentornet.verified=v.csv"),
+                _ => None,
+            };
+            strings(&features.into_iter().chain(verified).collect::<Vec<_>>())
+        }
     }
 }
 
@@ -302,6 +310,24 @@ fn paths_become_absolute_and_keep_the_name_after_the_hash() {
     let Some(HeldOut::Source(test)) = &recipe.data.test else { panic!() };
     assert_eq!(test.inputs, InputSource::images("/x/b"));
     assert_eq!(recipe.network.pretrained.as_deref(), Some(Path::new("/x/w")));
+}
+
+#[test]
+fn files_of_methods_become_absolute_too() {
+    let transitions = ["forward_correction.transitions=file", "forward_correction.after="];
+    let matrix = ["forward_correction.quantile=", "forward_correction.matrix=m.csv"];
+    let errors = ["har.errors=file", "har.after=", "har.class_errors=e.csv"];
+    for (preset, sets, expected) in [
+        ("features-forward-correction", [transitions, matrix].concat(), "matrix = \"/x/m.csv\""),
+        ("features-har", errors.to_vec(), "class_errors = \"/x/e.csv\""),
+        ("features-mentornet-learned", vec![], "verified = \"/x/v.csv\""),
+        ("features-cleannet", vec![], "verified = \"/x/v.csv\""),
+    ] {
+        let mut recipe = recipe(preset, &sets);
+        recipe.make_paths_absolute(Path::new("/x")).unwrap();
+        let written = recipe.to_toml();
+        assert!(written.contains(expected), "{written}");
+    }
 }
 
 #[cfg(unix)]

@@ -6,6 +6,7 @@ mod evaluation;
 mod groups;
 mod kept;
 mod methods;
+mod methods_on_digits;
 mod optimizer;
 mod support;
 mod training;

@@ -95,8 +95,22 @@ fn log_probs(weights: &[NamedTensor]) -> Vec<Vec<f64>> {
     log_probs_of(weights, &inputs(), &[1.0; EXAMPLES])
 }
 
+/// The same with other noise.
+fn log_probs_with(weights: &[NamedTensor], noise: &BatchNoise) -> Vec<Vec<f64>> {
+    log_probs_in(weights, &inputs(), &[1.0; EXAMPLES], noise)
+}
+
 /// The same of other inputs, and of utilities that are multiplied by a factor for each example.
 fn log_probs_of(weights: &[NamedTensor], inputs: &[f32], factors: &[f64]) -> Vec<Vec<f64>> {
+    log_probs_in(weights, inputs, factors, &noise())
+}
+
+fn log_probs_in(
+    weights: &[NamedTensor],
+    inputs: &[f32],
+    factors: &[f64],
+    noise: &BatchNoise,
+) -> Vec<Vec<f64>> {
     let wide = |values: &[f32]| values.iter().map(|value| *value as f64).collect::<Vec<f64>>();
     let of = |name: &str| {
         let found = weights.iter().find(|weight| weight.name.ends_with(name));
@@ -110,11 +124,10 @@ fn log_probs_of(weights: &[NamedTensor], inputs: &[f32], factors: &[f64]) -> Vec
         };
         (0..CLASSES).map(|class| factor * (bias[class] + product(class))).collect()
     };
-    let noise = noise();
     let zeros = [0.0; EXAMPLES * CLASSES];
     let covariance = Covariance::Diagonal { diag_scale: &zeros };
     let latent = Latent { batch: EXAMPLES, classes: CLASSES, mean: &zeros, covariance };
-    let BatchNoise { key, ids, samples, draws } = &noise;
+    let BatchNoise { key, ids, samples, draws } = noise;
     let law = NoiseLaw::Normal;
     let sampling = Sampling { key: *key, ids, samples: *samples, draws: *draws, law };
     let rows = inputs.chunks_exact(WIDTH).enumerate();
