@@ -206,7 +206,8 @@ impl Verified {
     /// Of examples in classes that come in turn: every fourth is in truth of the next class.
     fn in_turn(examples: usize) -> Self {
         let classes = cycle(examples);
-        let truth = |at: usize| if at % 4 == 0 { (classes[at] + 1) % 3 } else { classes[at] };
+        let truth =
+            |at: usize| if at.is_multiple_of(4) { (classes[at] + 1) % 3 } else { classes[at] };
         Self::of((0..examples).map(|at| (at.to_string(), truth(at).to_string())))
     }
 

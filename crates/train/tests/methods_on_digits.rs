@@ -137,7 +137,7 @@ fn weights_that_verified_examples_teach_tell_right_labels_from_wrong_ones() {
     for (settings, name) in [(&LEARNED[..], "mentornet.weights"), (&CLEANNET, "cleannet.weights")] {
         let settings = verified.name_in(settings);
         let (right, memory) = remembered(&settings.iter().map(String::as_str).collect::<Vec<_>>());
-        let others: Vec<usize> = (0..right.len()).filter(|at| at % 10 != 0).collect();
+        let others: Vec<usize> = (0..right.len()).filter(|at| !at.is_multiple_of(10)).collect();
         let weights = &memory[name].1;
         let of = |at: &usize| (right[*at], weights[*at]);
         let (right, weights): (Vec<bool>, Vec<f32>) = others.iter().map(of).unzip();

@@ -179,13 +179,13 @@ fn co_teaching_averages_over_what_the_other_network_keeps() {
         order
     };
     assert_ne!(kept(0), kept(1), "the networks must not agree");
-    for own in 0..2 {
+    for (own, noise) in noises.iter().enumerate() {
         let kept = kept(1 - own);
         let mut one = found.clone();
         one.networks = vec![found.networks[own].clone()];
         let alone = State { networks: vec![state.networks[own].clone()], ..state.clone() };
         let loss = |weights: &[NamedTensor]| {
-            let losses = losses(weights, &noises[own]);
+            let losses = losses(weights, noise);
             kept.iter().map(|row| losses[*row]).sum::<f64>() / kept.len() as f64
         };
         if own == 1 {
@@ -284,7 +284,9 @@ fn har_by_folds_trains_each_further_network_on_its_half() {
             let sum: f64 = own.map(|((row, label), _)| -row[label as usize]).sum();
             2.0 * sum / EXAMPLES as f64
         };
-        one.loss = loss(&alone.networks[0].weights());
+        // The step reports the loss of the first network.
+        let weights = alone.networks[0].weights();
+        one.loss = loss(&weights);
         assert_gradients(&one, &alone, loss);
     }
     let later = Batch { epoch: 2, ..batch(0, 0, 1) };

@@ -162,7 +162,7 @@ fn labels_that_are_not_like_their_class_are_dissimilar() {
     let found = similarities((1, 5));
     let mean = |wrong: bool| {
         let of: Vec<f64> = (0..count)
-            .filter(|at| at % 4 != 0 && is_wrong(*at) == wrong)
+            .filter(|at| !at.is_multiple_of(4) && is_wrong(*at) == wrong)
             .map(|at| f64::from(found[at].max(0.0)))
             .collect();
         of.iter().sum::<f64>() / of.len() as f64
