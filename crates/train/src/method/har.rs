@@ -294,6 +294,42 @@ fn fold_errors(state: &State, survey: &Survey<'_>) -> Result<Vec<f64>, TrainErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Shape;
+    use aleator_run::Document;
+
+    /// One further network always predicts class 0, the other class 1: an example of class 0 is
+    /// right where the first has not learned from it.
+    #[test]
+    fn errors_by_folds_are_those_of_the_network_that_has_not_seen_the_example() {
+        let recipe = Document::preset("digits-none").unwrap().recipe().unwrap();
+        let data = DataSet::open(&recipe.data, recipe.head.link).unwrap();
+        let errors = ClassErrors::Folds { after: 1 };
+        let settings = recipe::Har { strength: 1.0, error_power: 1.0, count_power: 0.0, errors };
+        let (seed, shape, examples) = (1, Shape::of(&data), data.train.len());
+        let mut state = State::start(&recipe, seed, shape);
+        Har(settings).prepare(&mut state, &Start { recipe: &recipe, seed, examples, shape });
+        for class in [0, 1] {
+            let mut weights = state.networks[class + 1].weights();
+            let bias = weights.iter_mut().find(|it| it.name == "output.head.mean.bias").unwrap();
+            bias.values.change(|values| values[class] = 1e6);
+            state.networks[class + 1].begin_with(&weights);
+        }
+        let survey = Survey { recipe: &recipe, seed, data: &data };
+        let found = fold_errors(&state, &survey).unwrap();
+        let labels = survey.labels(&data.train);
+        let keys: Vec<u64> = (0..examples).map(|example| data.train.ids.key(example)).collect();
+        let networks = halves(seed, &keys);
+        let share = |class: u32| {
+            let of_class = labels.iter().zip(&networks).filter(|(label, _)| **label == class);
+            let learned: Vec<usize> = of_class.map(|(_, network)| *network).collect();
+            let own = learned.iter().filter(|network| **network == class as usize + 1).count();
+            own as f64 / learned.len() as f64
+        };
+        // Halves are drawn: within 0.5 ± 0.2, five standard errors of 120 examples and more.
+        assert!((0.3..0.7).contains(&share(0)) && (0.3..0.7).contains(&share(1)));
+        assert_eq!(found[..2], [share(0), share(1)]);
+        assert!(found[2..].iter().all(|error| *error == 1.0), "{found:?}");
+    }
 
     #[test]
     fn rare_and_hard_classes_weigh_the_most() {
