@@ -50,7 +50,8 @@ class, M marks it as ambiguous, U undoes the last decision; ? lists all keys.
 Every decision is in DIR/decisions.jsonl before the next label is shown, so nothing is lost \
 whatever happens; the same command continues where you stopped. The outcome is DIR/corrected.csv: \
 all labels, with yours in place of the wrong ones. Ambiguous ones keep their label and are listed \
-in DIR/ambiguous.csv.
+in DIR/ambiguous.csv. DIR/verified.csv has only the examples that you decided about, for training \
+methods that learn from them (aleator recipes show features-cleannet).
 
 How many labels are wrong can be counted from what you decide: choose a random sample on the page. \
 The labels that are most surely wrong, decided first, tell nothing about the others.

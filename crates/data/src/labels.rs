@@ -23,6 +23,7 @@ mod files;
 mod read;
 mod sets;
 mod table;
+mod verified;
 mod votes;
 mod written;
 

@@ -250,6 +250,11 @@ fuzz_test!(damaged_labels, 1600, label_seeds(), |case| {
     ] {
         let _ = DataSet::open(&Data { label_kind, ..data.clone() }, link);
     }
+    let good = path.with_file_name("good.csv");
+    std::fs::write(&good, "label\n0\n1\n2\n0\n1\n2\n0\n1\n").unwrap();
+    let labels = Some(good.to_str().unwrap().into());
+    let data = Data { train: Source { labels, ..data.train.clone() }, ..data };
+    let _ = DataSet::open(&data, Link::Softmax).unwrap().verified(path.to_str().unwrap());
 });
 
 fn manifest_seeds() -> Vec<Seed> {

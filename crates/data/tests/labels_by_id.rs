@@ -204,3 +204,23 @@ fn a_label_that_is_wrong_is_refused_with_its_row_in_the_file() {
     let message = refusal(&data, Link::Sigmoid);
     assert!(message.contains("row 2 (counted from 0): column 1 is 7"), "{message}");
 }
+
+/// Held-out examples of the same source are known, but nothing is taken from them.
+#[test]
+fn verified_classes_are_matched_by_id_and_those_of_held_out_examples_are_passed_over() {
+    let folder = Folder::new();
+    let labels = "id,label\n'=c.png,cat\n''d.png,cat\nb.png,'=dog\na.png,cat\n";
+    let set = DataSet::open(&four(&folder, IDS, labels), Link::Softmax).unwrap();
+    let rows = "note,id,label\nx,''d.png,'=dog\nx,a.png,'=dog\n,'=c.png,cat\n,b.png,cat\n";
+    let verified = set.verified(&folder.write("verified.csv", rows)).unwrap();
+    assert!(!set.validation.is_empty());
+    assert_eq!(verified.len(), set.train.len());
+    for (at, class) in verified.into_iter().enumerate() {
+        let name = set.train.ids.name(at).into_owned();
+        let expected = if ["'d.png", "a.png"].contains(&name.as_str()) { "=dog" } else { "cat" };
+        assert_eq!(set.class_names[class.unwrap() as usize], expected, "{name}");
+    }
+    let message =
+        set.verified(&folder.write("other.csv", "id,label\nz.png,cat\n")).unwrap_err().to_string();
+    assert!(message.contains("row 0 (counted from 0): there is no example \"z.png\""), "{message}");
+}

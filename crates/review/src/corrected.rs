@@ -1,5 +1,5 @@
-//! The result of a review: `corrected.csv`, `ambiguous.csv`, and `pruned.csv` and `weights.csv`
-//! where suggestions are accepted for their probability.
+//! The result of a review: `corrected.csv`, `ambiguous.csv`, `verified.csv` of labels of one class,
+//! and `pruned.csv` and `weights.csv` where suggestions are accepted for their probability.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,6 +17,7 @@ pub(crate) type Decisions = BTreeMap<u32, MadeDecision>;
 
 const CORRECTED: &str = "corrected.csv";
 const AMBIGUOUS: &str = "ambiguous.csv";
+const VERIFIED: &str = "verified.csv";
 const PRUNED: &str = "pruned.csv";
 const WEIGHTS: &str = "weights.csv";
 
@@ -40,6 +41,9 @@ impl Outcome {
         let threshold = self.record.accept.map(|accept| accept.threshold);
         self.subject.write_corrected(&self.decisions, threshold)?;
         self.subject.write_ambiguous(&self.decisions)?;
+        if self.subject.audit.summary.link == Link::Softmax {
+            self.subject.write_verified(&self.decisions)?;
+        }
         self.record.save(&self.subject.dir)?;
         Ok(self.record)
     }
@@ -151,6 +155,24 @@ impl Subject {
             }
         }
         cells
+    }
+
+    /// The examples whose class a person has settled, in the order of the examples. Suggestions that
+    /// were accepted many at once, without a look at each, verify nothing.
+    fn write_verified(&self, decisions: &Decisions) -> Result<(), RunError> {
+        let is_settled = |made: &MadeDecision| made.is_seen && made.decision != Decision::Ambiguous;
+        let settled = decisions.iter().filter(|(_, made)| is_settled(made));
+        let mut rows: Vec<(u32, u32)> = settled
+            .map(|(number, made)| {
+                let issue = &self.audit.issues[*number as usize];
+                (self.example_of[*number as usize], made.decision.label(issue).class())
+            })
+            .collect();
+        rows.sort_unstable();
+        let row = |(example, class): (u32, u32)| {
+            self.cells(&self.audit.examples[example as usize].id, &[class])
+        };
+        write(&self.dir.join(VERIFIED), &self.header(), rows.into_iter().map(row))
     }
 
     fn write_ambiguous(&self, decisions: &Decisions) -> Result<(), RunError> {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! audit directory → Session (queue, decisions) ⇄ Server ⇄ browser
-//!                      └→ decisions.jsonl → corrected.csv, ambiguous.csv
+//!                      └→ decisions.jsonl → corrected.csv, ambiguous.csv, verified.csv
 //! ```
 //!
 //! Every decision is on disk before the page shows the next suspect; everything else follows from
@@ -15,7 +15,7 @@
 //! | `journal` | `decisions.jsonl`, appended, synced and read back decision by decision |
 //! | `decision` | one decision, and its line in the journal |
 //! | `queue` | which issues are shown, and in which order |
-//! | `corrected` | `corrected.csv` and `ambiguous.csv` |
+//! | `corrected` | `corrected.csv`, `ambiguous.csv` and `verified.csv` |
 //! | `server`, `http`, `token` | the local server, its part of HTTP, the secret in its address |
 //! | `views`, `pictures` | the data and the images that the page shows |
 

@@ -45,6 +45,8 @@ fn decisions_become_corrected_labels_in_the_order_of_the_examples() {
     let expected = "id,label\n'=d,2020\na,'=dog\nb,'=dog\nc,'=dog\n";
     assert_eq!(read(folder.path(), "corrected.csv"), expected);
     assert_eq!(read(folder.path(), "ambiguous.csv"), "id,given,suggested\n'=d,2020,cat\n");
+    // What is ambiguous is not verified.
+    assert_eq!(read(folder.path(), "verified.csv"), "id,label\na,'=dog\nb,'=dog\nc,'=dog\n");
     let progress = Progress {
         suspects: 3,
         suspects_decided: 3,
@@ -187,6 +189,7 @@ fn classes_that_are_on_or_off_are_flipped() {
     let expected = "id,cat,'=dog\na,1,0\nb,1,1\nc,0,1\n";
     assert_eq!(read(folder.path(), "corrected.csv"), expected);
     assert_eq!(read(folder.path(), "ambiguous.csv"), "id,class,given,suggested\nc,'=dog,on,off\n");
+    assert!(!folder.path().join("verified.csv").exists());
     drop(review);
     let review = Session::open(folder.path()).unwrap();
     assert_eq!(review.decision(1), Some(Decision::Accept));
@@ -209,6 +212,31 @@ fn corrected_labels_of_digits_are_read_back() {
     let set = DataSet::open(&recipe.data, Link::Softmax).unwrap();
     let all = set.train.len() + set.validation.len() + set.test.as_ref().unwrap().len();
     assert_eq!(all, 1797);
+}
+
+/// What somebody has looked at, and no more, is what methods with verified labels take.
+#[test]
+fn verified_labels_of_digits_are_read_back() {
+    let folder = saved(&support::digits());
+    let mut review = Session::open(folder.path()).unwrap();
+    for issue in 0..30 {
+        review.decide(issue, Decision::Accept).unwrap();
+    }
+    review.accept_all(Filter { scope: Scope::All, pair: Some(0) }).unwrap();
+    review.write_corrected().unwrap();
+    assert_eq!(read(folder.path(), "verified.csv").lines().count(), 1 + 30);
+    let recipe =
+        aleator_run::load("digits-none", &["data.noise=".to_string()], None).unwrap().recipe;
+    let set = DataSet::open(&recipe.data, Link::Softmax).unwrap();
+    let verified = set.verified(folder.path().join("verified.csv").to_str().unwrap()).unwrap();
+    let truth = set.train.labels.hard(0, &set.train.ids).unwrap();
+    let mut found = 0;
+    for (verified, truth) in verified.into_iter().zip(truth) {
+        assert!(verified.is_none_or(|class| class == truth));
+        found += usize::from(verified.is_some());
+    }
+    // The rows about examples that are held out are passed over.
+    assert!((1..=30).contains(&found), "{found}");
 }
 
 /// Twenty labels of two pairs, of which those of the first are suspects.

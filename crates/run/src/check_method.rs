@@ -8,7 +8,7 @@ use crate::recipe::{
 use crate::recipe_error::RecipeError;
 
 /// The sections of methods, and the methods.
-const SECTIONS: [(&str, &str); 16] = [
+const SECTIONS: [(&str, &str); 17] = [
     ("bootstrapping", "bootstrapping"),
     ("dynamics", "dynamics"),
     ("label_smoothing", "label-smoothing"),
@@ -25,6 +25,7 @@ const SECTIONS: [(&str, &str); 16] = [
     ("co_teaching", "co-teaching"),
     ("dividemix", "dividemix"),
     ("curriculumnet", "curriculumnet"),
+    ("cleannet", "cleannet"),
 ];
 
 /// Removes the settings of methods that the recipe does not take: they may wait there.
@@ -87,12 +88,15 @@ fn first_use(method: &Method) -> Option<(&'static str, usize)> {
             Transitions::File { .. } => None,
         },
         Method::Har { har } => match har.errors {
-            ClassErrors::Validation { after } => Some(("har.after", after)),
+            ClassErrors::Validation { after } | ClassErrors::Folds { after } => {
+                Some(("har.after", after))
+            }
             ClassErrors::File { .. } => None,
         },
         Method::CurriculumNet { curriculumnet } => {
             Some(("curriculumnet.after", curriculumnet.after))
         }
+        Method::CleanNet { cleannet } => Some(("cleannet.after", cleannet.after)),
         Method::DivideMix { dividemix } => Some(("dividemix.warm_up", dividemix.warm_up)),
         _ => None,
     }

@@ -9,6 +9,11 @@ pub fn refusal(preset: &str, sets: &[&str]) -> String {
         "images" => vec!["data.train.images=folder".to_string()],
         _ => vec!["data.train.features=x.npy".to_string(), "data.train.labels=y.npy".to_string()],
     };
+    match preset {
+        "features-cleannet" => all.push("cleannet.verified=v.csv".to_string()),
+        "features-mentornet-learned" => all.push("mentornet.verified=v.csv".to_string()),
+        _ => {}
+    }
     all.extend(sets.iter().map(ToString::to_string));
     match load(preset, &all, None) {
         Ok(_) => panic!("{preset} takes {sets:?}"),
@@ -385,10 +390,14 @@ fn settings_of_methods_are_refused_by_their_names() {
         ("sop", "sop.rate_u=-1", "at least 0"),
         ("cores", "cores.ramp=-1", "an integer from 0"),
         ("har", "har.after=0", "an integer from 1"),
-        ("har", "har.errors=folds", "\"validation\""),
+        ("har", "har.errors=fold", "\"validation\""),
         ("mixup", "mixup.alpha=0", "above 0"),
         ("mentornet", "mentornet.quantile=2.0", "0 to 1"),
-        ("mentornet", "mentornet.curriculum=learned", "\"predefined\""),
+        ("mentornet", "mentornet.curriculum=learnt", "\"predefined\""),
+        ("mentornet-learned", "mentornet.steps=0", "an integer from 1"),
+        ("cleannet", "cleannet.references=0", "an integer from 1"),
+        ("cleannet", "cleannet.margin=1.0", "below 1"),
+        ("cleannet", "cleannet.rate=0", "above 0"),
         ("mentormix", "mentormix.decay=1.0", "below 1"),
         ("co-teaching", "co_teaching.noise_rate=1.0", "below 1"),
         ("dividemix", "dividemix.warm_up=0", "an integer from 1"),
@@ -414,7 +423,9 @@ fn settings_of_methods_are_refused_by_their_names() {
     let late =
         refusal("features-curriculumnet", &[&stages[..], &["curriculumnet.after=30"]].concat());
     assert!(late.contains("curriculumnet.after must be below schedule.epochs"), "{late}");
-    for key in ["har.after", "forward_correction.after", "dividemix.warm_up"] {
+    let missing = refusal("features-cleannet", &["cleannet.verified="]);
+    assert!(missing.contains("--set cleannet.verified=FILE"), "{missing}");
+    for key in ["har.after", "forward_correction.after", "dividemix.warm_up", "cleannet.after"] {
         let method = key.split('.').next().unwrap().replace('_', "-");
         let late = refusal(&format!("features-{method}"), &[&format!("{key}=30")]);
         let words = format!("{key} must be below schedule.epochs = 30, found 30");

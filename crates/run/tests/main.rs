@@ -1,5 +1,6 @@
 //! The integration tests of this crate: one program, linked once.
 
+mod absolute_paths;
 mod bad_label_noise;
 mod bad_recipes;
 mod bad_splits;

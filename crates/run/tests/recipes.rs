@@ -5,12 +5,12 @@ use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
 use aleator_run::recipe::{
-    Data, DataOverlay, Draws, HeadTemperature, HeldOut, ImageNetwork, InputSource, Layers,
-    NetworkOverlay, NoiseKind, Normalize, Overlay, Pretraining, Rule, Source,
+    DataOverlay, Draws, HeadTemperature, HeldOut, ImageNetwork, InputSource, Layers,
+    NetworkOverlay, Normalize, Overlay, Pretraining, Rule, Source,
 };
 use aleator_run::{Link, Noise, Recipe, RecipeError, Resolved, load, load_over, presets};
 
-fn strings(sets: &[&str]) -> Vec<String> {
+pub fn strings(sets: &[&str]) -> Vec<String> {
     sets.iter().map(ToString::to_string).collect()
 }
 
@@ -25,7 +25,15 @@ fn needed(name: &str) -> Vec<String> {
             "network.norm_epsilon=1e-3",
             "network.pretrained=weights.safetensors",
         ]),
-        _ => strings(&["data.train.features=x.npy", "data.train.labels=y.npy"]),
+        _ => {
+            let features = ["data.train.features=x.npy", "data.train.labels=y.npy"];
+            let verified = match name {
+                "features-cleannet" => Some("cleannet.verified=v.csv"),
+                "features-mentornet-learned" => Some("mentornet.verified=v.csv"),
+                _ => None,
+            };
+            strings(&features.into_iter().chain(verified).collect::<Vec<_>>())
+        }
     }
 }
 
@@ -275,45 +283,6 @@ fn files_that_cannot_be_recipes_are_named() {
     fs::write(&path, "#".repeat((1 << 20) + 1)).unwrap();
     let message = load(path.to_str().unwrap(), &[], None).unwrap_err().to_string();
     assert!(message.contains("longer than 1 MiB"), "{message}");
-}
-
-#[test]
-fn paths_become_absolute_and_keep_the_name_after_the_hash() {
-    let sets = [
-        "data.class_names=../names.txt",
-        "data.train.features=./x.safetensors#e",
-        "data.train.ids=/data/ids.csv",
-        "data.noise={kind='matrix',matrix='t.csv',seed=0}",
-    ];
-    let mut recipe = recipe("features-full", &sets);
-    recipe.make_paths_absolute(Path::new("/home/me")).unwrap();
-    let Data { train, class_names, noise, .. } = &recipe.data;
-    assert_eq!(class_names.as_deref(), Some(Path::new("/home/me/../names.txt")));
-    assert_eq!(train.inputs, InputSource::Features("/home/me/x.safetensors#e".to_string()));
-    assert_eq!(train.labels.as_deref(), Some("/home/me/y.npy"));
-    assert_eq!(train.ids.as_deref(), Some("/data/ids.csv"));
-    let kind = NoiseKind::Matrix { file: "/home/me/t.csv".to_string() };
-    assert_eq!(noise.as_ref().unwrap().kind, kind);
-    let images = ["data.train.images=a", "data.test.images=b", "network.pretrained=w"];
-    let sets = strings(&images);
-    let mut recipe = load("images-full", &sets, None).unwrap().recipe;
-    recipe.make_paths_absolute(Path::new("/x")).unwrap();
-    assert_eq!(recipe.data.train.inputs, InputSource::images("/x/a"));
-    let Some(HeldOut::Source(test)) = &recipe.data.test else { panic!() };
-    assert_eq!(test.inputs, InputSource::images("/x/b"));
-    assert_eq!(recipe.network.pretrained.as_deref(), Some(Path::new("/x/w")));
-}
-
-#[cfg(unix)]
-#[test]
-fn a_folder_that_is_not_unicode_is_named() {
-    use std::os::unix::ffi::OsStrExt;
-    let folder = Path::new(std::ffi::OsStr::from_bytes(b"/data/\xff"));
-    let mut recipe = recipe("features-full", &[]);
-    let message = recipe.make_paths_absolute(folder).unwrap_err().to_string();
-    assert!(message.contains("data.train.features") && message.contains("Unicode"), "{message}");
-    recipe.data.train.inputs = InputSource::images(folder);
-    assert!(recipe.check().unwrap_err().to_string().contains("Unicode"));
 }
 
 #[test]

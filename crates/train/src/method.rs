@@ -15,15 +15,19 @@
 //! | `cores` | a reward of confidence, and a sieve |
 //! | `har` | a penalty by class |
 //! | `mentornet`, `curriculumnet` | weights by the loss, or by the density of features |
+//! | `cleannet` | weights by what verified examples teach of the features |
 //! | `co_teaching` | two networks that choose examples for each other |
 //! | `dividemix` | two networks that divide the examples for each other; `mixture` is how |
 //! | `mixup`, `mentormix` | examples that are mixed; `mixing` is what they share |
 //! | `dynamics` | plain training that keeps its predictions |
 //! | `example_loss` | what those have in common that are functions of log-probabilities |
 //! | `views` | two views of every example |
+//! | `verified`, `adam` | the verified examples, and what moves the small networks that learn from them |
 //! | `survey` | what a model predicts for a whole split, for methods that ask between epochs |
 
+mod adam;
 mod bootstrapping;
+mod cleannet;
 mod co_teaching;
 mod cores;
 mod curriculumnet;
@@ -46,6 +50,7 @@ mod sop;
 mod survey;
 #[cfg(test)]
 mod tests;
+mod verified;
 mod views;
 
 use aleator_data::{DataSet, SparseTargets, Views};
@@ -58,6 +63,7 @@ use crate::state::State;
 use crate::step::{Contribution, Part};
 
 use bootstrapping::Bootstrapping;
+use cleannet::CleanNet;
 use co_teaching::CoTeaching;
 use cores::Cores;
 use curriculumnet::CurriculumNet;
@@ -174,9 +180,12 @@ pub(crate) fn of(recipe: &Recipe) -> Box<dyn Method> {
         recipe::Method::Cores { cores } => Box::new(Cores(cores)),
         recipe::Method::Har { har } => Box::new(Har(har)),
         recipe::Method::Mixup { mixup } => Box::new(Mixup(mixup)),
-        recipe::Method::MentorNet { mentornet } => Box::new(MentorNet(mentornet)),
+        recipe::Method::MentorNet { mentornet: settings } => {
+            Box::new(MentorNet { settings, epochs: recipe.schedule.epochs })
+        }
         recipe::Method::MentorMix { mentormix } => Box::new(MentorMix(mentormix)),
         recipe::Method::CurriculumNet { curriculumnet } => Box::new(CurriculumNet(curriculumnet)),
+        recipe::Method::CleanNet { cleannet } => Box::new(CleanNet(cleannet)),
         recipe::Method::DivideMix { dividemix } => Box::new(DivideMix(dividemix)),
         recipe::Method::CoTeaching { co_teaching } => Box::new(CoTeaching(co_teaching)),
     }

@@ -8,6 +8,7 @@ mod groups;
 mod image_presets;
 mod kept;
 mod methods;
+mod methods_on_digits;
 mod networks;
 mod optimizer;
 mod support;

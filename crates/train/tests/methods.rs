@@ -1,12 +1,16 @@
-//! Training methods in whole runs: what is plain training, what survives a kill, what learns.
+//! Training methods in whole runs: what is plain training, what survives a kill, what is refused.
 
 use std::fs;
 
 use crate::checkpoints::{FILES, rich};
-use crate::support::{DIGITS, Files, Tensors, Trial, adam, column, cycle, resolve, tensors};
+use crate::support::{Files, Trial, adam, column, cycle, resolve, tensors};
 use aleator_data::DataSet;
 use aleator_run::recipe::Link;
 use aleator_train::create_run;
+
+/// The keys of verified examples, for which [`Verified`] has a file.
+pub const VERIFIED_BY_MENTORNET: &str = "mentornet.verified=";
+pub const VERIFIED_BY_CLEANNET: &str = "cleannet.verified=";
 
 /// Settings that do something from the first or the second epoch on.
 const ACTIVE: &[&[&str]] = &[
@@ -46,7 +50,41 @@ const ACTIVE: &[&[&str]] = &[
         "har.errors=validation",
         "har.after=1",
     ],
+    &[
+        "method=har",
+        "har.strength=1.0",
+        "har.error_power=0.6",
+        "har.count_power=0.4",
+        "har.errors=folds",
+        "har.after=1",
+    ],
     &["method=mixup", "mixup.alpha=1.0"],
+    &[
+        "method=mentornet",
+        "mentornet.curriculum=learned",
+        VERIFIED_BY_MENTORNET,
+        "mentornet.steps=20",
+        "mentornet.rate=0.1",
+        "mentornet.quantile=0.75",
+        "mentornet.decay=0.5",
+        "mentornet.burn_in=0",
+    ],
+    &[
+        "method=cleannet",
+        VERIFIED_BY_CLEANNET,
+        "cleannet.after=1",
+        "cleannet.refresh=1",
+        "cleannet.references=3",
+        "cleannet.hidden=8",
+        "cleannet.embedding=4",
+        "cleannet.margin=0.1",
+        "cleannet.wrong_weight=5.0",
+        "cleannet.unverified_weight=0.1",
+        "cleannet.reconstruction_weight=0.1",
+        "cleannet.batch=8",
+        "cleannet.steps=20",
+        "cleannet.rate=0.01",
+    ],
     &[
         "method=mentornet",
         "mentornet.curriculum=predefined",
@@ -121,7 +159,25 @@ const NEUTRAL: &[&[&str]] = &[
         "har.errors=validation",
         "har.after=1",
     ],
+    &[
+        "method=har",
+        "har.strength=0",
+        "har.error_power=0.6",
+        "har.count_power=0.4",
+        "har.errors=folds",
+        "har.after=1",
+    ],
     &["method=mixup", "mixup.alpha=1e-300"],
+    &[
+        "method=mentornet",
+        "mentornet.curriculum=learned",
+        VERIFIED_BY_MENTORNET,
+        "mentornet.steps=20",
+        "mentornet.rate=0.1",
+        "mentornet.quantile=0.75",
+        "mentornet.decay=0.5",
+        "mentornet.burn_in=2",
+    ],
     &[
         "method=mentornet",
         "mentornet.curriculum=self-paced",
@@ -153,6 +209,37 @@ const NEUTRAL: &[&[&str]] = &[
     ],
 ];
 
+/// A file of verified examples beside the settings that need one.
+pub struct Verified {
+    path: String,
+    _files: Files,
+}
+
+impl Verified {
+    /// Of examples in classes that come in turn: every fourth is in truth of the next class.
+    fn in_turn(examples: usize) -> Self {
+        let classes = cycle(examples);
+        let truth =
+            |at: usize| if at.is_multiple_of(4) { (classes[at] + 1) % 3 } else { classes[at] };
+        Self::of((0..examples).map(|at| (at.to_string(), truth(at).to_string())))
+    }
+
+    pub fn of(rows: impl Iterator<Item = (String, String)>) -> Self {
+        let files = Files::new();
+        let rows = rows
+            .fold("id,label\n".to_string(), |text, (id, label)| format!("{text}{id},{label}\n"));
+        Self { path: files.write("verified.csv", rows), _files: files }
+    }
+
+    pub fn name_in(&self, settings: &[&str]) -> Vec<String> {
+        let named = |set: &&str| match *set {
+            VERIFIED_BY_MENTORNET | VERIFIED_BY_CLEANNET => format!("{set}{}", self.path),
+            set => set.to_string(),
+        };
+        settings.iter().map(named).collect()
+    }
+}
+
 fn log(trial: &Trial) -> Vec<u8> {
     fs::read(trial.run.metrics_path()).unwrap()
 }
@@ -166,8 +253,11 @@ fn neutral_settings_are_plain_training_bit_for_bit() {
     let identity = files.write("identity.csv", "1,0,0\n0,1,0\n0,0,1\n");
     let matrix = format!("forward_correction.matrix={identity}");
     let forward = ["method=forward-correction", "forward_correction.transitions=file", &matrix];
+    let verified = Verified::in_turn(40);
     for settings in NEUTRAL.iter().copied().chain([&forward[..]]) {
-        let sets: Vec<&str> = base.iter().chain(settings).copied().collect();
+        let settings = verified.name_in(settings);
+        let sets = base.iter().copied().chain(settings.iter().map(String::as_str));
+        let sets: Vec<&str> = sets.collect();
         let trial = rich(&sets);
         trial.train();
         assert_eq!(trial.steps(), plain.steps());
@@ -186,14 +276,23 @@ fn every_method_is_killed_and_resumed_to_the_same_memory_and_bits() {
     let base = ["training.parts=3", "checkpoint.every_steps=3"];
     let plain = rich(&base);
     plain.train();
+    let verified = Verified::in_turn(40);
     for settings in ACTIVE {
-        let sets: Vec<&str> = base.iter().chain(*settings).copied().collect();
+        let settings = verified.name_in(settings);
+        let sets = base.iter().copied().chain(settings.iter().map(String::as_str));
+        let sets: Vec<&str> = sets.collect();
         let whole = rich(&sets);
         whole.train();
         let weights = |trial: &Trial| trial.bytes(10, "model.safetensors");
         assert!(weights(&whole) != weights(&plain), "{settings:?} does nothing");
         let mut files = FILES.to_vec();
-        let further = ["method.safetensors", "model-2.safetensors", "optimizer-2.safetensors"];
+        let further = [
+            "method.safetensors",
+            "model-2.safetensors",
+            "optimizer-2.safetensors",
+            "model-3.safetensors",
+            "optimizer-3.safetensors",
+        ];
         files.extend(further.iter().filter(|file| whole.checkpoint(10).join(file).exists()));
         // Within the second epoch, before it could save; and between the two.
         for (stop, saved) in [(7, 6), (5, 3)] {
@@ -223,16 +322,67 @@ fn methods_work_with_every_noise_and_with_soft_labels() {
         format!("{text}{}\n", row.join(","))
     });
     let source = files.source(&classes, &soft);
+    let verified = Verified::in_turn(40);
     for noise in ["none", "diagonal", "shared", "xl"].map(|noise| format!("head.noise={noise}")) {
         for settings in ACTIVE {
+            let settings = verified.name_in(settings);
             let mut sets = vec![&noise, "data.label_kind=soft", "training.parts=2"];
             if noise.ends_with("shared") || noise.ends_with("xl") {
                 sets.push("head.rank=2");
             }
-            sets.extend(*settings);
+            sets.extend(settings.iter().map(String::as_str));
             let events = Trial::on(&adam(), &source, &sets).train();
             assert!(events.steps.iter().all(|step| step.loss.is_finite()), "{settings:?}");
         }
+    }
+}
+
+/// CleanNet begins after some epochs: until then it is plain training.
+#[test]
+fn cleannet_is_plain_training_until_it_begins() {
+    let verified = Verified::in_turn(40);
+    let cleannet = ACTIVE.iter().find(|settings| settings[0] == "method=cleannet").unwrap();
+    let settings = verified.name_in(cleannet);
+    let found = rich(&settings.iter().map(String::as_str).collect::<Vec<_>>());
+    let plain = rich(&[]);
+    for trial in [&found, &plain] {
+        trial.train();
+    }
+    // Of two epochs of five steps.
+    let weights = |trial: &Trial, step| trial.bytes(step, "model.safetensors");
+    assert!(weights(&found, 5) == weights(&plain, 5));
+    assert!(weights(&found, 10) != weights(&plain, 10));
+}
+
+#[test]
+fn verified_examples_are_refused_by_row_and_by_number() {
+    let files = Files::new();
+    let classes = cycle(40);
+    let source = files.source(&classes, &column(&classes));
+    let cleannet = ACTIVE.iter().find(|settings| settings[0] == "method=cleannet").unwrap();
+    let refusal = |content: &str| {
+        let file = files.write("verified.csv", content);
+        let key = format!("{VERIFIED_BY_CLEANNET}{file}");
+        let sets = source.iter().map(String::as_str).chain(cleannet.iter().copied());
+        let sets: Vec<&str> =
+            sets.chain([key.as_str()]).filter(|set| *set != VERIFIED_BY_CLEANNET).collect();
+        let recipe = resolve(&adam(), &sets);
+        let data = DataSet::open(&recipe.data, Link::Softmax).unwrap();
+        let folder = files.path().join("run");
+        create_run(&folder, &recipe, 0, &data, &[]).unwrap_err().to_string()
+    };
+    for (content, words) in [
+        ("0,1\n2,2\n", "the columns id and label"),
+        ("id,given,truth\n0,1,1\n", "call the one of the true classes label"),
+        ("id,label\n0,0\n40,1\n", "row 1 (counted from 0): there is no example \"40\""),
+        ("id,label\n0,0\n40,1\n", "0 to 39"),
+        ("id,label\n0,0\n1,3\n", "row 1"),
+        ("id,label\n0,0\n1,cat\n", "cat"),
+        ("id,label\n7,0\n7,0\n", "rows 0 and 1 (counted from 0) both have the example \"7\""),
+        ("id,label\n0,0\n1,2\n", "at least 5 of each"),
+    ] {
+        let found = refusal(content);
+        assert!(found.contains(words) && found.contains("verified.csv"), "{found}");
     }
 }
 
@@ -288,129 +438,4 @@ fn matrices_and_errors_in_files_are_read_and_refused_by_name() {
     assert!(refusal.contains("har.class_errors must be one number for each of 3"), "{refusal}");
     let refusal = har("error\n0.1\n0.4\n20\n").unwrap_err();
     assert!(refusal.contains("shares from 0 to 1, found 20"), "{refusal}");
-}
-
-/// A run on digits of which two in five labels are wrong, long enough to memorise them.
-fn on_wrong_digits(settings: &[&str]) -> Trial {
-    let mut sets = vec![DIGITS, "network.normalize=global", "network.kind=mlp"];
-    sets.extend(["network.hidden=[128]", "optimizer.learning_rate=0.003", "training.batch=64"]);
-    sets.extend(["data.noise.kind=symmetric", "data.noise.rate=0.4", "data.noise.seed=0"]);
-    sets.extend(["schedule.epochs=40", "evaluation.weights=last", "checkpoint.keep=1"]);
-    sets.extend(settings);
-    Trial::new(&adam(), &sets)
-}
-
-/// Which training labels of a run are right, and what its method remembers after the last step.
-fn remembered(settings: &[&str]) -> (Vec<bool>, Tensors) {
-    let trial = on_wrong_digits(settings);
-    let steps = trial.train().steps.len();
-    let train = &trial.data.train;
-    let labels = train.labels.hard(0, &train.ids).unwrap();
-    let clean = train.clean_labels.as_ref().unwrap();
-    let right = labels.iter().zip(clean).map(|(label, clean)| label == clean).collect();
-    (right, tensors(&trial.bytes(steps, "method.safetensors")))
-}
-
-/// Among pairs of a right and a wrong label, how often the right one has the larger number.
-fn auroc(right: &[bool], numbers: &[f32]) -> f64 {
-    let of = |kind: bool| {
-        let pairs = right.iter().zip(numbers);
-        pairs.filter(|(right, _)| **right == kind).map(|(_, number)| *number).collect::<Vec<_>>()
-    };
-    let (high, low) = (of(true), of(false));
-    let wins = |a: &f32| {
-        let one = |b: &f32| if a > b { 1.0 } else { f64::from(u8::from(a == b)) / 2.0 };
-        low.iter().map(one).sum::<f64>()
-    };
-    high.iter().map(wins).sum::<f64>() / (high.len() * low.len()) as f64
-}
-
-const CO_TEACHING: [&str; 4] = [
-    "method=co-teaching",
-    "co_teaching.noise_rate=0.4",
-    "co_teaching.ramp=5",
-    "co_teaching.exponent=1.0",
-];
-const MENTORNET: [&str; 6] = [
-    "method=mentornet",
-    "mentornet.curriculum=self-paced",
-    "mentornet.quantile=0.6",
-    "mentornet.decay=0.5",
-    "mentornet.burn_in=3",
-    "head.noise=none",
-];
-const ELR: [&str; 3] = ["method=elr", "elr.momentum=0.7", "elr.strength=3.0"];
-const SOP: [&str; 3] = ["method=sop", "sop.rate_u=0.1", "sop.rate_v=0.1"];
-const GCE: [&str; 3] = ["method=gce", "gce.exponent=0.7", "gce.burn_in=0"];
-const CORES: [&str; 5] = [
-    "method=cores",
-    "cores.strength=2.0",
-    "cores.burn_in=3",
-    "cores.ramp=5",
-    "cores.sieve_after=8",
-];
-const DIVIDEMIX: [&str; 8] = [
-    "method=dividemix",
-    "dividemix.warm_up=3",
-    "dividemix.threshold=0.5",
-    "dividemix.sharpness=0.5",
-    "dividemix.alpha=4.0",
-    "dividemix.unlabelled_weight=1.0",
-    "dividemix.ramp=5",
-    "dividemix.balance=1.0",
-];
-
-#[test]
-fn what_methods_keep_is_purer_than_the_labels() {
-    // Three in five labels are right. The sieve leaves out only what is quite improbable.
-    for (settings, name, every, least) in [
-        (&CO_TEACHING[..], "co_teaching.kept", 2, 0.85),
-        (&MENTORNET, "mentornet.weights", 1, 0.85),
-        (&CORES, "cores.kept", 1, 0.65),
-    ] {
-        let (right, memory) = remembered(settings);
-        let weights: Vec<f32> = memory[name].1.iter().step_by(every).copied().collect();
-        let kept = right.iter().zip(&weights).filter(|(_, weight)| **weight > 0.5);
-        let kept: Vec<bool> = kept.map(|(right, _)| *right).collect();
-        let share = kept.len() as f64 / right.len() as f64;
-        let purity = kept.iter().filter(|right| **right).count() as f64 / kept.len() as f64;
-        assert!(share > 0.4 && purity > least, "{name}: {purity} of {share}");
-    }
-}
-
-#[test]
-fn what_methods_remember_tells_right_labels_from_wrong_ones() {
-    let found = |settings: &[&str], name: &str, numbers: fn(&[f32]) -> Vec<f32>| {
-        let (right, memory) = remembered(settings);
-        auroc(&right, &numbers(&memory[name].1))
-    };
-    let first_of_two = |all: &[f32]| all.iter().step_by(2).copied().collect::<Vec<_>>();
-    let clean = found(&DIVIDEMIX, "dividemix.clean", first_of_two);
-    assert!(clean > 0.9, "w of DivideMix: {clean}");
-    let error = |all: &[f32]| all.iter().step_by(11).map(|u| -u * u).collect::<Vec<_>>();
-    let error = found(&SOP, "sop.errors", error);
-    assert!(error > 0.9, "u of SOP: {error}");
-    let settings = [
-        "method=data-parameters",
-        "data_parameters.momentum=0.9",
-        "data_parameters.bound=20.0",
-        "data_parameters.instances.start=1.0",
-        "data_parameters.instances.rate=0.05",
-        "data_parameters.instances.decay=0.0",
-    ];
-    let negative = |all: &[f32]| all.iter().map(|s| -s).collect::<Vec<_>>();
-    let temperature = found(&settings, "data_parameters.instances", negative);
-    assert!(temperature > 0.9, "s of Data Parameters: {temperature}");
-}
-
-/// The clean validation accuracy at the last epoch, which memorised labels spoil.
-#[test]
-fn robust_methods_memorise_less_than_plain_training() {
-    let accuracy =
-        |settings: &[&str]| on_wrong_digits(settings).finish().validation.clean.unwrap().top1;
-    let plain = accuracy(&[]);
-    for settings in [&CO_TEACHING[..], &MENTORNET, &ELR, &SOP, &GCE, &CORES, &DIVIDEMIX] {
-        let robust = accuracy(settings);
-        assert!(robust > plain + 0.05, "{settings:?}: {robust}, plain {plain}");
-    }
 }

@@ -104,6 +104,14 @@ impl LabelsById {
         Ok(Some(Self { path, ids, labels: Box::new(labels), words, weights, may_leave_out }))
     }
 
+    /// Whether a column besides that of the ids is certainly the one of the labels: by its name, or
+    /// because there is no other.
+    pub fn has_one_column_of_labels(spec: &str) -> Result<bool, DataError> {
+        let header = table::written(spec, |name| is_one(name, &ID))?;
+        let is_label = |name: &String| is_one(&unguarded(name), &LABEL);
+        Ok(header.is_some_and(|(header, _)| header.len() == 2 || header.iter().any(is_label)))
+    }
+
     /// The examples that have a row, where others have none and may be left out.
     pub fn labelled(&self, ids: &Ids) -> Option<Vec<usize>> {
         let named: BTreeSet<&str> = self.ids.iter().map(|id| id.trim()).collect();
@@ -121,17 +129,25 @@ impl LabelsById {
     /// The labels in the order of the examples.
     pub fn read(&self, classes: &Classes, ids: &Ids, link: Link) -> Result<Labels, DataError> {
         let rows = self.rows(ids)?;
+        Ok(self.as_written(classes, link)?.select(&rows))
+    }
+
+    /// The ids and the labels in the order of the rows.
+    pub fn in_rows(&self, classes: &Classes, link: Link) -> Result<(&[String], Labels), DataError> {
+        Ok((&self.ids, self.as_written(classes, link)?))
+    }
+
+    fn as_written(&self, classes: &Classes, link: Link) -> Result<Labels, DataError> {
         let named = |words: &Vec<String>| -> Option<Vec<u32>> {
             words.iter().map(|word| classes.numbers.get(word.trim()).copied()).collect()
         };
-        let labels = match self.words.as_ref().and_then(named) {
-            Some(labels) => Labels::Single(labels),
+        match self.words.as_ref().and_then(named) {
+            Some(labels) => Ok(Labels::Single(labels)),
             None if matches!(*self.labels, RawLabels::Sets(_)) => {
-                self.labels.read(classes, &Ids::Names(self.ids.clone()), link)?
+                self.labels.read(classes, &Ids::Names(self.ids.clone()), link)
             }
-            None => self.labels.read(classes, &Ids::Rows(self.ids.len()), link)?,
-        };
-        Ok(labels.select(&rows))
+            None => self.labels.read(classes, &Ids::Rows(self.ids.len()), link),
+        }
     }
 
     /// The row of each example.

@@ -95,6 +95,13 @@ pub enum Method {
         /// `[curriculumnet]`.
         curriculumnet: CurriculumNet,
     },
+    /// `"cleannet"`: examples that are like their class weigh the most, by what verified examples
+    /// teach.
+    #[serde(rename = "cleannet")]
+    CleanNet {
+        /// `[cleannet]`.
+        cleannet: CleanNet,
+    },
     /// `"har"`: classes that are rare or hard are smoothed the most.
     Har {
         /// `[har]`.
@@ -131,6 +138,7 @@ impl Method {
             Self::CoTeaching { .. } => "co-teaching",
             Self::DivideMix { .. } => "dividemix",
             Self::CurriculumNet { .. } => "curriculumnet",
+            Self::CleanNet { .. } => "cleannet",
         }
     }
 }
@@ -324,6 +332,13 @@ pub enum ClassErrors {
         #[serde(deserialize_with = "count::<1, MANY, _, _>")]
         after: usize,
     },
+    /// `"folds"`: two further networks learn from one half of the examples each, and predict the
+    /// other half.
+    Folds {
+        /// Epochs in which they learn, and of plain training first.
+        #[serde(deserialize_with = "count::<1, MANY, _, _>")]
+        after: usize,
+    },
 }
 
 /// `[mixup]` (Zhang et al. 2018).
@@ -335,7 +350,7 @@ pub struct Mixup {
 }
 
 /// `[mentornet]` (Jiang et al. 2018).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MentorNet {
     /// How the weight of an example follows from its loss.
     #[serde(rename = "..curriculum")]
@@ -352,7 +367,7 @@ pub struct MentorNet {
 }
 
 /// `mentornet.curriculum`, with its own keys.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Curriculum {
     /// `"self-paced"`: large losses weigh nothing.
@@ -373,6 +388,20 @@ pub enum Curriculum {
         /// The first epoch of linear.
         #[serde(deserialize_with = "count::<0, MANY, _, _>")]
         linear_after: usize,
+    },
+    /// `"learned"`: by a small network, which learns from verified examples which losses are those
+    /// of right labels.
+    Learned {
+        /// A CSV table with the columns `id` and `label`: the true classes of some training
+        /// examples.
+        #[serde(deserialize_with = "path")]
+        verified: String,
+        /// Steps of the small network before each epoch.
+        #[serde(deserialize_with = "count::<1, MANY, _, _>")]
+        steps: usize,
+        /// Its learning rate, which falls to 0 within these steps.
+        #[serde(deserialize_with = "positive")]
+        rate: f64,
     },
 }
 
@@ -483,4 +512,48 @@ pub struct CurriculumNet {
     /// The weights of clean, noisy and very noisy examples.
     #[serde(deserialize_with = "weights_of_three")]
     pub weights: [f64; 3],
+}
+
+/// `[cleannet]` (Lee et al. 2018).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CleanNet {
+    /// A CSV table with the columns `id` and `label`: the true classes of some training examples.
+    #[serde(deserialize_with = "path")]
+    pub verified: String,
+    /// Epochs of plain training first.
+    #[serde(deserialize_with = "count::<1, MANY, _, _>")]
+    pub after: usize,
+    /// Epochs after which the weights of the examples are computed again.
+    #[serde(deserialize_with = "count::<1, MANY, _, _>")]
+    pub refresh: usize,
+    /// References of each class: centres of the features of its examples.
+    #[serde(deserialize_with = "count::<1, 65536, _, _>")]
+    pub references: usize,
+    /// Units of the hidden layers of the encoders.
+    #[serde(deserialize_with = "count::<1, 65536, _, _>")]
+    pub hidden: usize,
+    /// Numbers that the encoders make of a class or an example.
+    #[serde(deserialize_with = "count::<1, 65536, _, _>")]
+    pub embedding: usize,
+    /// The similarity of a wrong label to its class is pushed below this.
+    #[serde(deserialize_with = "below_one")]
+    pub margin: f64,
+    /// The weight of wrong verified labels, beside 1 of right ones.
+    #[serde(deserialize_with = "not_negative")]
+    pub wrong_weight: f64,
+    /// The weight of unverified examples.
+    #[serde(deserialize_with = "not_negative")]
+    pub unverified_weight: f64,
+    /// The weight of the error in reconstructing features.
+    #[serde(deserialize_with = "not_negative")]
+    pub reconstruction_weight: f64,
+    /// Verified examples of a step of the encoders; as many unverified ones join them.
+    #[serde(deserialize_with = "count::<1, 65536, _, _>")]
+    pub batch: usize,
+    /// Steps of the encoders each time.
+    #[serde(deserialize_with = "count::<1, MANY, _, _>")]
+    pub steps: usize,
+    /// Their learning rate, which falls to 0 within these steps.
+    #[serde(deserialize_with = "positive")]
+    pub rate: f64,
 }

@@ -2,7 +2,10 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::{Data, HeldOut, InputSource, NoiseKind, Recipe, Source};
+use super::{
+    ClassErrors, Curriculum, Data, HeldOut, InputSource, Method, NoiseKind, Recipe, Source,
+    Transitions,
+};
 use crate::document::Origin;
 use crate::recipe_error::RecipeError;
 
@@ -19,10 +22,37 @@ impl Recipe {
             text(key, &parts.collect::<PathBuf>())
         };
         self.data.map_paths(&absolute)?;
+        if let Some((key, file)) = self.method.file() {
+            replace(key, file, &absolute)?;
+        }
         if let Some(weights) = &mut self.network.pretrained {
             *weights = absolute("network.pretrained", weights)?.into();
         }
         Ok(())
+    }
+}
+
+impl Method {
+    /// The file of the method's settings, and its key; no method has several.
+    fn file(&mut self) -> Option<(&'static str, &mut String)> {
+        match self {
+            Self::ForwardCorrection { forward_correction } => {
+                match &mut forward_correction.transitions {
+                    Transitions::File { matrix } => Some(("forward_correction.matrix", matrix)),
+                    Transitions::Estimated { .. } => None,
+                }
+            }
+            Self::Har { har } => match &mut har.errors {
+                ClassErrors::File { class_errors } => Some(("har.class_errors", class_errors)),
+                ClassErrors::Validation { .. } | ClassErrors::Folds { .. } => None,
+            },
+            Self::MentorNet { mentornet } => match &mut mentornet.curriculum {
+                Curriculum::Learned { verified, .. } => Some(("mentornet.verified", verified)),
+                _ => None,
+            },
+            Self::CleanNet { cleannet } => Some(("cleannet.verified", &mut cleannet.verified)),
+            _ => None,
+        }
     }
 }
 

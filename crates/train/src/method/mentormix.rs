@@ -11,11 +11,11 @@
 //! The authors' code switches at v < ½ as here, where the text of the paper mixes both shares by v;
 //! with v of 0 or 1 that is the same. Running averages are those of the steps before.
 
-use aleator_run::recipe::{self, Curriculum};
+use aleator_run::recipe;
 
 use super::co_teaching::losses;
 use super::example_loss::{ExampleLoss, contribution_of, cross_entropy};
-use super::mentornet::{threshold, update_threshold, weight};
+use super::mentornet::{self_paced, threshold, update_threshold};
 use super::mixing::{Mix, Use, dense_targets, larger_share, word};
 use super::{Method, Start, update_networks};
 use crate::state::State;
@@ -78,9 +78,7 @@ impl Method for MentorMix {
 impl MentorMix {
     fn weight(&self, memory: &NamedTensor, part: &Part<'_>, loss: f64) -> f64 {
         match threshold(memory) {
-            Some(threshold) if part.batch.epoch >= self.0.burn_in => {
-                weight(Curriculum::SelfPaced, part.batch.epoch, loss, threshold)
-            }
+            Some(threshold) if part.batch.epoch >= self.0.burn_in => self_paced(loss - threshold),
             _ => 1.0,
         }
     }

@@ -106,13 +106,17 @@ fn log_probs(weights: &[NamedTensor]) -> Vec<Vec<f64>> {
     log_probs_of(weights, &inputs(), &[1.0; EXAMPLES])
 }
 
-/// The same of other inputs, and of utilities that are multiplied by a factor for each example.
-fn log_probs_of(weights: &[NamedTensor], inputs: &[f32], factors: &[f64]) -> Vec<Vec<f64>> {
-    log_probs_with(weights, inputs, factors, &noise())
+/// The same with other noise.
+fn log_probs_with(weights: &[NamedTensor], noise: &BatchNoise) -> Vec<Vec<f64>> {
+    log_probs_in(weights, &inputs(), &[1.0; EXAMPLES], noise)
 }
 
-/// The same for other noise.
-fn log_probs_with(
+/// The same of other inputs, and of utilities that are multiplied by a factor for each example.
+fn log_probs_of(weights: &[NamedTensor], inputs: &[f32], factors: &[f64]) -> Vec<Vec<f64>> {
+    log_probs_in(weights, inputs, factors, &noise())
+}
+
+fn log_probs_in(
     weights: &[NamedTensor],
     inputs: &[f32],
     factors: &[f64],

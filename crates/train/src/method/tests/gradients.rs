@@ -156,6 +156,175 @@ fn har_penalises_the_slope_by_the_inputs_of_the_head() {
     });
 }
 
+/// Each network learns from the examples of smallest loss of the other.
+#[test]
+fn co_teaching_averages_over_what_the_other_network_keeps() {
+    let settings =
+        aleator_run::recipe::CoTeaching { noise_rate: Some(0.5), ramp: 0, exponent: 1.0 };
+    let (recipe, method) = (recipe(&[]), CoTeaching(settings));
+    let mut state = fresh(&recipe);
+    method.prepare(&mut state, &start(&recipe, EXAMPLES));
+    let found = method.part(&state, &part_of(&batch(0, 0, 1))).unwrap();
+    let losses = |weights: &[NamedTensor], noise: &BatchNoise| -> Vec<f64> {
+        let rows = log_probs_with(weights, noise).into_iter().zip(LABELS);
+        rows.map(|(row, label)| -row[label as usize]).collect()
+    };
+    let noises = crate::method::co_teaching::noises(&part_of(&batch(0, 0, 1)));
+    let both: Vec<Vec<NamedTensor>> =
+        state.networks.iter().map(|network| network.weights()).collect();
+    let kept = |network: usize| {
+        let losses = losses(&both[network], &noises[network]);
+        let mut order: Vec<usize> = (0..EXAMPLES).collect();
+        order.sort_by(|a, b| losses[*a].total_cmp(&losses[*b]));
+        order.truncate(EXAMPLES / 2);
+        order
+    };
+    assert_ne!(kept(0), kept(1), "the networks must not agree");
+    for (own, noise) in noises.iter().enumerate() {
+        let kept = kept(1 - own);
+        let mut one = found.clone();
+        one.networks = vec![found.networks[own].clone()];
+        let alone = State { networks: vec![state.networks[own].clone()], ..state.clone() };
+        let loss = |weights: &[NamedTensor]| {
+            let losses = losses(weights, noise);
+            kept.iter().map(|row| losses[*row]).sum::<f64>() / kept.len() as f64
+        };
+        if own == 1 {
+            // The step reports the loss of the first network.
+            one.loss = loss(&both[1]);
+        }
+        assert_gradients(&one, &alone, loss);
+        for row in 0..EXAMPLES {
+            let bit = f32::from(u8::from(kept.contains(&row)));
+            assert_eq!(found.rows[2 * row + own], bit, "example {row}, network {own}");
+        }
+    }
+}
+
+#[test]
+fn curriculumnet_weighs_sorts_and_divides_by_the_examples_that_count() {
+    let settings = aleator_run::recipe::CurriculumNet {
+        after: 1,
+        noisy_after: 1,
+        all_after: 9,
+        quantile: 0.6,
+        weights: [1.0, 0.5, 0.25],
+    };
+    let (recipe, method) = (recipe(&[]), CurriculumNet(settings));
+    let mut state = fresh(&recipe);
+    method.prepare(&mut state, &start(&recipe, EXAMPLES));
+    state.memory[0].values.change(|sorts| sorts.copy_from_slice(&[0.0, 1.0, 2.0, 0.0, 1.0, 2.0]));
+    // The third sort has not begun in this epoch.
+    let weights = [1.0, 0.5, 0.0, 1.0, 0.5, 0.0];
+    let batch = Batch { epoch: 3, ..batch(0, 0, 1) };
+    let mut found = method.part(&state, &part_of(&batch)).unwrap();
+    found.average_over_kept();
+    assert_gradients(&found, &state, |tensors| {
+        let rows = log_probs(tensors).into_iter().zip(LABELS).zip(weights);
+        let sum: f64 = rows.map(|((row, label), weight)| -weight * row[label as usize]).sum();
+        sum / 4.0
+    });
+}
+
+#[test]
+fn cleannet_weighs_examples_by_their_similarity_and_is_plain_before() {
+    let settings = aleator_run::recipe::CleanNet {
+        verified: String::new(),
+        after: 1,
+        refresh: 1,
+        references: 1,
+        hidden: 1,
+        embedding: 1,
+        margin: 0.1,
+        wrong_weight: 5.0,
+        unverified_weight: 0.1,
+        reconstruction_weight: 0.1,
+        batch: 1,
+        steps: 1,
+        rate: 0.1,
+    };
+    let (recipe, method) = (recipe(&[]), CleanNet(settings));
+    let mut state = fresh(&recipe);
+    method.prepare(&mut state, &start(&recipe, EXAMPLES));
+    let part = || method.part(&state, &part_of(&batch(0, 0, 1))).unwrap();
+    let plain = Plain.part(&state, &part_of(&batch(0, 0, 1))).unwrap();
+    assert_eq!(part().networks[0].values, plain.networks[0].values);
+    let weights = [1.0f32, 0.0, 0.25, 0.5, 0.75, 0.125];
+    state.memory[0].values.change(|values| values.copy_from_slice(&weights));
+    let found = method.part(&state, &part_of(&batch(0, 0, 1))).unwrap();
+    assert_gradients(&found, &state, |tensors| {
+        let rows = log_probs(tensors).into_iter().zip(LABELS).zip(weights);
+        let loss = |((row, label), weight): ((Vec<f64>, u32), f32)| {
+            -f64::from(weight) * row[label as usize]
+        };
+        rows.map(loss).sum::<f64>() / EXAMPLES as f64
+    });
+}
+
+/// Two further networks learn from one half of the examples each, as long as errors are not known.
+#[test]
+fn har_by_folds_trains_each_further_network_on_its_half() {
+    let errors = ClassErrors::Folds { after: 2 };
+    let settings =
+        aleator_run::recipe::Har { strength: 0.5, error_power: 0.6, count_power: 0.4, errors };
+    let (recipe, method) = (recipe(&[]), Har(settings));
+    let mut state = fresh(&recipe);
+    method.prepare(&mut state, &start(&recipe, EXAMPLES));
+    assert_eq!(state.networks.len(), 3);
+    let found = method.part(&state, &part_of(&batch(0, 0, 1))).unwrap();
+    let [_, noise] = crate::method::co_teaching::noises(&part_of(&batch(0, 0, 1)));
+    let halves = crate::method::har::halves(1, &batch(0, 0, 1).keys);
+    assert!(halves.contains(&1) && halves.contains(&2), "{halves:?}");
+    for network in [1, 2] {
+        let mut one = found.clone();
+        one.networks = vec![found.networks[network].clone()];
+        let alone = State { networks: vec![state.networks[network].clone()], ..state.clone() };
+        let loss = |weights: &[NamedTensor]| -> f64 {
+            let rows = log_probs_with(weights, &noise).into_iter().zip(LABELS).zip(&halves);
+            let own = rows.filter(|(_, half)| **half == network);
+            let sum: f64 = own.map(|((row, label), _)| -row[label as usize]).sum();
+            2.0 * sum / EXAMPLES as f64
+        };
+        // The step reports the loss of the first network.
+        let weights = alone.networks[0].weights();
+        one.loss = loss(&weights);
+        assert_gradients(&one, &alone, loss);
+    }
+    let later = Batch { epoch: 2, ..batch(0, 0, 1) };
+    assert_eq!(method.part(&state, &part_of(&later)).unwrap().networks.len(), 1);
+}
+
+/// The mixture trusts every label, and λ is one: what is left are soft labels.
+#[test]
+fn dividemix_that_trusts_soft_labels_has_their_cross_entropy() {
+    let settings = aleator_run::recipe::DivideMix {
+        warm_up: 1,
+        threshold: 0.5,
+        sharpness: 1.0,
+        // Beta(α, α) of a tiny α is 0 or 1, and the larger share is 1: nothing is mixed.
+        alpha: Some(1e-300),
+        unlabelled_weight: 25.0,
+        ramp: 0,
+        balance: 0.0,
+    };
+    let (recipe, method) = (recipe(&[]), DivideMix(settings));
+    let mut state = fresh(&recipe);
+    method.prepare(&mut state, &start(&recipe, EXAMPLES));
+    let soft = [[0.7f32, 0.2, 0.1], [0.1, 0.1, 0.8], [0.3, 0.4, 0.3]];
+    let row = |row: &[f32; 3]| (0..).zip(*row).collect::<Vec<(u32, f32)>>();
+    let targets: aleator_data::SparseTargets =
+        soft.iter().cycle().take(EXAMPLES).map(row).collect();
+    let batch = Batch { epoch: 5, targets: Targets::Sparse(targets), ..batch(0, 0, 1) };
+    let found = method.part(&state, &part_of(&batch)).unwrap();
+    assert_gradients(&found, &state, |weights| {
+        let rows = log_probs(weights).into_iter().zip(soft.iter().cycle());
+        let loss = |(row, soft): (Vec<f64>, &[f32; 3])| -> f64 {
+            row.iter().zip(soft).map(|(log_prob, soft)| -f64::from(*soft) * log_prob).sum()
+        };
+        rows.map(loss).sum::<f64>() / EXAMPLES as f64
+    });
+}
+
 #[test]
 fn dividemix_that_trusts_all_labels_is_plain_training_bit_for_bit() {
     let settings = aleator_run::recipe::DivideMix {

@@ -115,7 +115,7 @@ fn state(method: &DivideMix) -> State {
 fn expected_targets(state: &State, seen: &[f32], noises: &[BatchNoise; 2]) -> Vec<Vec<f64>> {
     let of = |network: usize| {
         let (weights, ones) = (state.networks[network].weights(), [1.0; 2 * EXAMPLES]);
-        let views = log_probs_with(&weights, seen, &ones, &noises[network]);
+        let views = log_probs_in(&weights, seen, &ones, &noises[network]);
         let mean = |row: usize, class: usize| {
             (views[row][class].exp() + views[row + EXAMPLES][class].exp()) / 2.0
         };
@@ -164,7 +164,7 @@ fn dividemix_learns_from_both_views_by_the_mean_of_its_guesses() {
     let targets = mix.targets(&[once.clone(), once].concat());
     let mixed = floats(mix.inputs(&doubled.inputs));
     assert_gradients(&found, &state, |weights| {
-        let rows = log_probs_with(weights, &mixed, &[1.0; 2 * EXAMPLES], &noises[0]);
+        let rows = log_probs_in(weights, &mixed, &[1.0; 2 * EXAMPLES], &noises[0]);
         let (mut labelled, mut unlabelled, mut means) = (0.0, 0.0, [0.0; CLASSES]);
         for (row, (log_probs, targets)) in rows.iter().zip(&targets).enumerate() {
             for class in 0..CLASSES {
