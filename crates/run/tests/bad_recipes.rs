@@ -10,8 +10,10 @@ pub fn refusal(preset: &str, sets: &[&str]) -> String {
         _ => vec!["data.train.features=x.npy".to_string(), "data.train.labels=y.npy".to_string()],
     };
     match preset {
-        "features-cleannet" => all.push("cleannet.verified=v.csv".to_string()),
-        "features-mentornet-learned" => all.push("mentornet.verified=v.csv".to_string()),
+        "features-cleannet" | "images-cleannet" => all.push("cleannet.verified=v.csv".to_string()),
+        "features-mentornet-learned" | "images-mentornet-learned" => {
+            all.push("mentornet.verified=v.csv".to_string());
+        }
         _ => {}
     }
     all.extend(sets.iter().map(ToString::to_string));

@@ -16,7 +16,14 @@ pub fn strings(sets: &[&str]) -> Vec<String> {
 
 /// What each family needs to be told.
 fn needed(name: &str) -> Vec<String> {
-    match name.split('-').next().unwrap() {
+    let verified = match name {
+        "features-cleannet" | "images-cleannet" => Some("cleannet.verified=v.csv"),
+        "features-mentornet-learned" | "images-mentornet-learned" => {
+            Some("mentornet.verified=v.csv")
+        }
+        _ => None,
+    };
+    let own = match name.split('-').next().unwrap() {
         "digits" => vec![],
         "images" => strings(&["data.train.images=folder"]),
         "finetune" => strings(&[
@@ -25,16 +32,9 @@ fn needed(name: &str) -> Vec<String> {
             "network.norm_epsilon=1e-3",
             "network.pretrained=weights.safetensors",
         ]),
-        _ => {
-            let features = ["data.train.features=x.npy", "data.train.labels=y.npy"];
-            let verified = match name {
-                "features-cleannet" => Some("cleannet.verified=v.csv"),
-                "features-mentornet-learned" => Some("mentornet.verified=v.csv"),
-                _ => None,
-            };
-            strings(&features.into_iter().chain(verified).collect::<Vec<_>>())
-        }
-    }
+        _ => strings(&["data.train.features=x.npy", "data.train.labels=y.npy"]),
+    };
+    own.into_iter().chain(verified.map(String::from)).collect()
 }
 
 fn with(name: &str, sets: &[&str]) -> Result<Resolved, RecipeError> {
