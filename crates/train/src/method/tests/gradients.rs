@@ -301,6 +301,7 @@ fn dividemix_that_trusts_soft_labels_has_their_cross_entropy() {
         warm_up: 1,
         threshold: 0.5,
         sharpness: 1.0,
+        views: None,
         // Beta(α, α) of a tiny α is 0 or 1, and the larger share is 1: nothing is mixed.
         alpha: Some(1e-300),
         unlabelled_weight: 25.0,
