@@ -2,20 +2,11 @@
 
 use aleator_run::load;
 
+use crate::recipes::needed;
+
 /// What a preset says when this is set over it.
 pub fn refusal(preset: &str, sets: &[&str]) -> String {
-    let mut all: Vec<String> = match preset.split('-').next().unwrap() {
-        "digits" => vec![],
-        "images" => vec!["data.train.images=folder".to_string()],
-        _ => vec!["data.train.features=x.npy".to_string(), "data.train.labels=y.npy".to_string()],
-    };
-    match preset {
-        "features-cleannet" | "images-cleannet" => all.push("cleannet.verified=v.csv".to_string()),
-        "features-mentornet-learned" | "images-mentornet-learned" => {
-            all.push("mentornet.verified=v.csv".to_string());
-        }
-        _ => {}
-    }
+    let mut all = needed(preset);
     all.extend(sets.iter().map(ToString::to_string));
     match load(preset, &all, None) {
         Ok(_) => panic!("{preset} takes {sets:?}"),

@@ -15,7 +15,7 @@ pub fn strings(sets: &[&str]) -> Vec<String> {
 }
 
 /// What each family needs to be told.
-fn needed(name: &str) -> Vec<String> {
+pub fn needed(name: &str) -> Vec<String> {
     let verified = match name {
         "features-cleannet" | "images-cleannet" => Some("cleannet.verified=v.csv"),
         "features-mentornet-learned" | "images-mentornet-learned" => {
