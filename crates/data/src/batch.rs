@@ -94,7 +94,7 @@ pub fn training_batches(
     training_views(split, order, steps, parts, Views::One, workers)
 }
 
-/// [`training_batches`] with so many views of each example. The first is the same for any number.
+/// [`training_batches`] with this number of views of each example. The first does not depend on it.
 ///
 /// # Panics
 /// As [`training_batches`].
