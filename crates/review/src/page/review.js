@@ -59,7 +59,8 @@ function forget() {
   const kept = new Set(numbers.flatMap(number => [`${number}/large`, `${number}/small`]));
   for (const [key, found] of pictures) if (!kept.has(key)) {
     pictures.delete(key);
-    found.then(found => found.url && URL.revokeObjectURL(found.url));
+    // An image that was given the address a moment ago may not have loaded it yet.
+    found.then(found => found.url && setTimeout(() => URL.revokeObjectURL(found.url), 10_000));
   }
 }
 function fit() {
