@@ -62,7 +62,7 @@ impl Parts {
         Self { split, order, views, workers, normalization, repeats, held: vec![] }
     }
 
-    /// The same with so many views of each example.
+    /// The same parts with this number of views of each example.
     pub fn with_views(self, views: Views) -> Self {
         Self { views, ..self }
     }
